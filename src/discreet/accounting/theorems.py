@@ -1,0 +1,248 @@
+"""From a privacy loss to numbers: each theorem by itself, and the best of them.
+
+Every function here returns exact upper bounds: real arithmetic is done in balls, and the end
+that speaks against us is taken. Each theorem holds alone for the whole sum, so the smallest
+value is a bound too. They hold for terms fixed beforehand; what may decide on charges made
+adaptively is `discreet.accounting.filter`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from discreet.accounting import knowledge
+from discreet.accounting.loss import PrivacyLoss
+from discreet.errors import NoBound
+from discreet.exact import ball, float_up, fraction, precision, upper_fraction
+
+_BITS = 256
+_HIGHEST_LOG_ORDER = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What each theorem gives as epsilon at one delta; prints as a small table.
+
+    ``figures`` maps a theorem to its epsilon, rounded up; ``silent`` maps a theorem that does
+    not apply to the reason.
+    """
+
+    delta: Fraction
+    figures: dict[str, float]
+    silent: dict[str, str]
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest epsilon of all; infinite if no theorem gives one."""
+        return min(self.figures.values(), default=math.inf)
+
+    def __str__(self) -> str:
+        """One line a theorem, the best one marked."""
+        best = min(self.figures, key=lambda name: self.figures[name], default="")
+        lines = [f"epsilon at delta = {float(self.delta):g}"]
+        for name, value in self.figures.items():
+            lines.append(f"  {name:<24}{value:<24.12g}{'<- best' if name == best else ''}".rstrip())
+        lines += [f"  {name:<24}{reason}" for name, reason in self.silent.items()]
+        return "\n".join(lines)
+
+
+def explain(loss: PrivacyLoss, delta: Fraction) -> Explanation:
+    """Each theorem's epsilon for the loss at this delta."""
+    figures: dict[str, float] = {}
+    silent: dict[str, str] = {}
+    for name, theorem in _EPSILONS.items():
+        try:
+            figures[name] = float_up(theorem(loss, delta))
+        except NoBound as reason:
+            silent[name] = str(reason)
+    return Explanation(delta, figures, silent)
+
+
+def best_delta(loss: PrivacyLoss, epsilon: Fraction) -> float:
+    """The smallest delta that a theorem gives for the loss at this epsilon; at most 1."""
+    bounds = [Fraction(1)]
+    for theorem in _DELTAS:
+        try:
+            bounds.append(theorem(loss, epsilon))
+        except NoBound:
+            continue
+    return float_up(min(bounds))
+
+
+def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The smallest multiplier (to one part in 2^50) with which one Gaussian mechanism is
+    (epsilon, delta)-DP, by the exact law of Balle and Wang (2018, Theorem 8); never too small.
+    """
+    if delta <= 0:
+        raise NoBound("Gaussian noise needs a delta above 0")
+
+    def is_enough(multiplier: float) -> bool:
+        return _gaussian_delta(1 / fraction(multiplier) ** 2, epsilon) <= delta
+
+    return fraction(_smallest_float(is_enough, start=1.0))
+
+
+# Basic composition
+
+
+def _basic_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    epsilon, spent = knowledge.approximate(loss)
+    if spent > delta:
+        raise NoBound(f"its deltas add up to {float_up(spent):g}, more than delta")
+    if spent == delta:
+        return epsilon
+    with precision(_BITS):
+        grown = ball(epsilon).exp()
+        lowered = grown - ball((delta - spent) / (1 - spent)) * (1 + grown)
+        if not lowered > 1:
+            return Fraction(0) if lowered <= 1 else epsilon
+        return min(epsilon, upper_fraction(lowered.log()))
+
+
+def _basic_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    whole, spent = knowledge.approximate(loss)
+    if whole <= epsilon or spent >= 1:
+        return min(Fraction(1), spent)
+    with precision(_BITS):  # (e^whole - e^epsilon) / (1 + e^whole), as numbers below 1
+        rest = (1 - (ball(epsilon) - ball(whole)).exp()) / (1 + (-ball(whole)).exp())
+        return spent + (1 - spent) * upper_fraction(rest)
+
+
+# Renyi curves: zCDP's straight line, and each term's own
+
+
+def _zcdp_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    rho = knowledge.zcdp(loss)
+    return _epsilon_from_curve(lambda order: ball(rho * order), _budget(loss, delta))
+
+
+def _zcdp_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    rho = knowledge.zcdp(loss)
+    return knowledge.leak(loss) + _delta_from_curve(lambda order: ball(rho * order), epsilon)
+
+
+def _renyi_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    return _epsilon_from_curve(lambda order: knowledge.renyi(loss, order), _budget(loss, delta))
+
+
+def _renyi_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    curve = _delta_from_curve(lambda order: knowledge.renyi(loss, order), epsilon)
+    return knowledge.leak(loss) + curve
+
+
+def _budget(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    left = delta - knowledge.leak(loss)
+    if left <= 0:
+        raise NoBound("it needs a delta above the deltas of the terms themselves")
+    return left
+
+
+def log_conversion(order: Fraction) -> arb:
+    """ln c of an order a, c being (a-1)^(a-1) / a^a: a Renyi divergence R of that order gives
+    delta = c e^((a-1)(R - epsilon)) (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    a = ball(order)
+    return (a - 1) * (a - 1).log() - a * a.log()
+
+
+def _epsilon_from_curve(curve: Callable[[Fraction], arb], delta: Fraction) -> Fraction:
+    def epsilon(order: Fraction) -> arb:
+        return curve(order) + (log_conversion(order) - ball(delta).log()) / ball(order - 1)
+
+    with precision(_BITS):
+        return max(Fraction(0), upper_fraction(epsilon(_best_order(epsilon))))
+
+
+def _delta_from_curve(curve: Callable[[Fraction], arb], epsilon: Fraction) -> Fraction:
+    def log_delta(order: Fraction) -> arb:
+        return log_conversion(order) + ball(order - 1) * (curve(order) - ball(epsilon))
+
+    with precision(_BITS):
+        least = log_delta(_best_order(log_delta))
+        return upper_fraction(least.exp()) if least < 0 else Fraction(1)
+
+
+def _best_order(cost: Callable[[Fraction], arb]) -> Fraction:
+    """An order near which the cost is least. Any order gives a bound, a better one a better."""
+    low, high = -20.0, _HIGHEST_LOG_ORDER
+    golden = (math.sqrt(5) - 1) / 2
+
+    def at(log_order: float) -> arb:
+        value = cost(_order(log_order))
+        return value.mid() if value.is_finite() else arb("inf")
+
+    while high - low > 1e-4:
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        if at(left) <= at(right):
+            high = right
+        else:
+            low = left
+    return _order((low + high) / 2)
+
+
+def _order(log_order: float) -> Fraction:
+    return 1 + Fraction(math.exp(log_order))
+
+
+# Gaussian mechanisms only: their exact law
+
+
+def _gaussian_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    mu_squared = knowledge.gaussian(loss)
+    if mu_squared == 0:
+        return Fraction(0)
+    if delta == 0:
+        raise NoBound("Gaussian noise needs a delta above 0")
+
+    def is_enough(epsilon: float) -> bool:
+        return _gaussian_delta(mu_squared, fraction(epsilon)) <= delta
+
+    return Fraction(0) if is_enough(0.0) else fraction(_smallest_float(is_enough, start=1.0))
+
+
+def _gaussian_delta_of(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    return _gaussian_delta(knowledge.gaussian(loss), epsilon)
+
+
+def _gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
+    """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018, Theorem 8)."""
+    if mu_squared == 0:
+        return Fraction(0)
+    with precision(_BITS):
+        mu, root = ball(mu_squared).sqrt(), arb(2).sqrt()
+        far, half = ball(epsilon) / mu, mu / 2
+        first = _erfc((far - half) / root)
+        second = ball(epsilon).exp() * _erfc((far + half) / root)
+        twice = first - second if second.is_finite() else first  # the second is never negative
+        return min(Fraction(1), upper_fraction(twice / 2))
+
+
+def _erfc(number: arb) -> arb:
+    """erfc, which falls, at both ends of the ball: of wide balls far out arb gives little."""
+    return number.lower().erfc().union(number.upper().erfc())
+
+
+def _smallest_float(is_enough: Callable[[float], bool], start: float) -> float:
+    """The smallest positive float that is enough, all larger ones being so too."""
+    low, high = 0.0, start
+    while not is_enough(high):
+        low, high = high, high * 2
+        if math.isinf(high):
+            raise NoBound("no floating-point number is large enough")
+    while low == 0.0 and is_enough(high / 2) and high > 1e-290:
+        high /= 2
+    low = max(low, high / 2)
+    while (middle := low + (high - low) / 2) not in (low, high):
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+_EPSILONS: dict[str, Callable[[PrivacyLoss, Fraction], Fraction]] = {
+    "basic composition": _basic_epsilon,
+    "zCDP": _zcdp_epsilon,
+    "Renyi": _renyi_epsilon,
+    "Gaussian": _gaussian_epsilon,
+}
+_DELTAS = (_basic_delta, _zcdp_delta, _renyi_delta, _gaussian_delta_of)

@@ -1,0 +1,132 @@
+"""Record and replay: run on a table, run on its neighbour with the same bits, compare everything.
+
+What may differ between the two runs is the pre-noise result, by no more than the stated
+sensitivity, and nothing else: not the charges, not what the engine is told, not the schema or the
+order of what comes out, not an error, not how many bits are drawn. Any other difference is a way
+in which one unit shows (arXiv 2602.17454). Deterministic, with no statistics in it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.accounting import PrivacyLoss
+from discreet.audit.bits import RecordingBits, SeededBits
+from discreet.errors import DiscreetError
+from discreet.mechanisms import Door, Part
+from discreet.payment import Receipt, Request
+
+T = TypeVar("T")
+
+
+class Difference(AssertionError):
+    """A unit showed: the two runs differ in something that may not depend on one unit."""
+
+
+@dataclass
+class Run:
+    """What one run did: a payer that only notes, a trace, and how it ended."""
+
+    events: list[tuple[str, object]] = field(default_factory=list)
+    ending: object = None
+
+    def charge(
+        self,
+        loss: PrivacyLoss,
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,
+        is_insecure: bool = False,
+    ) -> Receipt:
+        """Note the charge, and admit it."""
+        self.note("charge", (loss.to_json(), purpose, by, request))
+        return Receipt(1, "", datetime.fromtimestamp(0, UTC), purpose, by, None, is_insecure)
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        """Note that an answer was stored, and of what length."""
+        self.note("keep", (receipt.number, len(answer)))
+
+    def lock(self, receipt: Receipt) -> None:
+        """Note the lock."""
+        self.note("lock", receipt.number)
+
+    def note(self, event: str, fact: object) -> None:
+        """Remember an event."""
+        self.events.append((event, fact))
+
+    def facts(self, event: str) -> list[Any]:  # Any: an event's own
+        """What was noted under this name."""
+        return [fact for name, fact in self.events if name == event]
+
+
+def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: int = 0) -> Run:
+    """Do the act on a table and on its neighbour with the same bits; the first run, if nothing but
+    the pre-noise results differs and those by no more than their sensitivity; `Difference` else.
+
+    ``act`` must come through the door that it is given. What it returns is compared by its
+    public shape: a mapping's or an object's ``columns``, and its type.
+    """
+    recorded = RecordingBits(SeededBits(seed))
+    first, second = Run(), Run()
+    _carry_out(act, Door(first, recorded, first), table, first)
+    replayed = RecordingBits(SeededBits(seed))
+    _carry_out(act, Door(second, replayed, second), neighbour, second)
+    _compare("the events", _public(first), _public(second))
+    _compare("the ending", first.ending, second.ending)
+    _compare("the number of words drawn", len(recorded.words), len(replayed.words))
+    parts = [part for group in first.facts("bounded") for part in group]
+    for one, other in zip(first.facts("computed"), second.facts("computed"), strict=True):
+        for part in parts:
+            _check_distance(part, _of(part, one), _of(part, other))
+    return first
+
+
+def _carry_out(act: Callable[[Door, T], object], door: Door, table: T, run: Run) -> None:
+    try:
+        out = act(door, table)
+    except DiscreetError as error:
+        run.ending = type(error), str(error)
+    else:
+        run.ending = type(out), tuple(getattr(out, "columns", ()))
+
+
+def _public(run: Run) -> list[tuple[str, object]]:
+    """The events as they may be compared: of values, only their shape."""
+    return [
+        (name, _shape(fact) if name in ("computed", "released") else fact)
+        for name, fact in run.events
+    ]
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _shape(item) for name, item in value.items()}
+    return (value.shape, value.dtype.name) if isinstance(value, np.ndarray) else type(value)
+
+
+def _compare(what: str, one: object, other: object) -> None:
+    if one != other:
+        raise Difference(f"{what} differ:\n  {one}\n  {other}")
+
+
+def _of(part: Part, value: Any) -> np.ndarray[Any, Any]:  # Any: as it was noted
+    chosen = value[part.name] if isinstance(value, Mapping) else value
+    return np.asarray(chosen, dtype=object).ravel()
+
+
+def _check_distance(part: Part, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> None:
+    moved = [abs(int(a) - int(b)) for a, b in zip(one, other, strict=True)]
+    norms = {
+        "l1": sum(moved),
+        "l2_squared": sum(m * m for m in moved),
+        "linf": max(moved, default=0),
+    }
+    for name, norm in norms.items():
+        if norm > (bound := getattr(part.sensitivity, name)):
+            raise Difference(
+                f"part {part.name!r} moved by {norm} in {name}, its sensitivity is {bound}"
+            )

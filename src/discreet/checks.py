@@ -1,0 +1,68 @@
+"""Checks at the border: each takes one named value and returns it as an exact number.
+
+They raise unless the value is good, so that NaN, infinities, truth values and texts fail.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from discreet.errors import InvalidArgument
+from discreet.exact import fraction, is_number
+
+
+def positive(**named: object) -> Fraction:
+    """The exact value of one named number above 0."""
+    return _number(named, "a finite number above 0", lambda exact: exact > 0)
+
+
+def not_negative(**named: object) -> Fraction:
+    """The exact value of one named number that is at least 0."""
+    return _number(named, "a finite number, 0 or above", lambda exact: exact >= 0)
+
+
+def probability(**named: object) -> Fraction:
+    """The exact value of one named number strictly between 0 and 1."""
+    return _number(named, "a number strictly between 0 and 1", lambda exact: 0 < exact < 1)
+
+
+def delta(**named: object) -> Fraction:
+    """The exact value of one named delta: at least 0 and below 1."""
+    return _number(
+        named, "a number from 0 up to, but not including, 1", lambda exact: 0 <= exact < 1
+    )
+
+
+def finite(**named: object) -> Fraction:
+    """The exact value of one named finite number."""
+    return _number(named, "a finite number", lambda _: True)
+
+
+def count(**named: object) -> int:
+    """One named whole number that is at least 0."""
+    exact = _number(named, "a whole number, 0 or above", lambda n: n >= 0 and n.denominator == 1)
+    return int(exact)
+
+
+def positive_count(**named: object) -> int:
+    """One named whole number that is at least 1."""
+    exact = _number(named, "a whole number, 1 or above", lambda n: n >= 1 and n.denominator == 1)
+    return int(exact)
+
+
+def text(**named: object) -> str:
+    """One named text that is not empty."""
+    ((name, value),) = named.items()
+    if isinstance(value, str) and value.strip():
+        return value
+    raise InvalidArgument(f"{name} = {value!r}: give a text that is not empty")
+
+
+def _number(
+    named: dict[str, object], allowed: str, is_good: Callable[[Fraction], bool]
+) -> Fraction:
+    ((name, value),) = named.items()
+    if is_number(value):
+        exact = fraction(value)  # type: ignore[arg-type]  # is_number has just looked
+        if is_good(exact):
+            return exact
+    raise InvalidArgument(f"{name} = {value!r}: give {allowed}")

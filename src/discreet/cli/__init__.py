@@ -1,0 +1,62 @@
+"""The command ``discreet``: declare a table, see what a question costs, ask it, see the budget."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from discreet._version import __version__
+from discreet.cli import asking, budgeting, declaring
+from discreet.cli.ending import log_beside, run, survive
+
+app = typer.Typer(
+    name="discreet",
+    help="Private answers from sensitive tables: exact noise, one durable budget.",
+    epilog=(
+        "Exit codes: 0 fine, 2 usage, 3 refused, 4 over the budget, 5 failed. "
+        "Data goes to stdout, messages go to stderr."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    declaring.declare,
+    declaring.tables,
+    asking.explain,
+    asking.ask,
+    budgeting.budget,
+    budgeting.unlock,
+):
+    app.command()(command)
+
+
+def _version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version.", callback=_version)
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+def main() -> None:
+    """Run the command line, and leave with the exit code that says how it ended."""
+    for stream in (sys.stdout, sys.stderr):
+        survive(stream)
+    log_beside(Path("discreet"))
+    code = run(lambda: get_command(app).main(prog_name="discreet"))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

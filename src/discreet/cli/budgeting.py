@@ -1,0 +1,147 @@
+"""``discreet budget`` and ``discreet unlock``: what was spent on what, and what is left."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from discreet.accounting import PrivacyLoss
+from discreet.cli import words
+from discreet.cli.options import AsJson, By, File, TableName, login, some_text
+from discreet.cli.output import say, show, show_bar, table, write
+from discreet.errors import LedgerError
+from discreet.exact import float_down, float_up
+from discreet.payment import Limit
+
+if TYPE_CHECKING:
+    from discreet.ledger import Entry, Ledger
+    from discreet.query.files import TableFile
+
+_FILE = Path("discreet.toml")
+
+
+def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> None:
+    """Show what was spent on what, and what is left.
+
+    Example:
+
+    discreet budget wages
+    """
+    declared = _declared(file, name)
+    ledger = _ledger(declared)
+    if as_json:
+        write(json.dumps(_json(declared, ledger), indent=2) + "\n")
+        return
+    say(f"{name} protects {declared.declaration.unit}")
+    if ledger is None:
+        say(f"nothing was spent yet; the limit will be {words.limit(declared.limit)}")
+        return
+    balance = ledger.spent()
+    show(_history(ledger, balance.limit))
+    show_bar(float(balance.epsilon), float(balance.limit.epsilon))
+    show(words.left(balance))
+    if ledger.is_locked:
+        say(
+            "It is locked, since a paid computation failed. After a look at the cause, its owner",
+            "red",
+        )
+        say(f"opens it: discreet unlock {name} --reason 'what was found'", "red")
+
+
+def unlock(
+    name: TableName,
+    *,
+    reason: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            parser=some_text,
+            help="What was found, and why it is right to go on.",
+            show_default=False,
+        ),
+    ],
+    by: By = None,
+    file: File = _FILE,
+) -> None:
+    """Let a table be asked again, after a paid computation failed and its owner has looked.
+
+    Example:
+
+    discreet unlock wages --reason "the disk was full; there is room now"
+    """
+    ledger = _ledger(_declared(file, name))
+    if ledger is None:
+        raise LedgerError(f"{name} has no ledger yet: nothing was asked, so nothing is locked")
+    ledger.unlock(reason=reason, by=by or login())
+    say(f"{name} may be asked again; what was paid stays paid", "green")
+
+
+def _history(ledger: "Ledger", limit: Limit) -> Table:
+    """What happened to the budget, entry by entry."""
+    rows = [
+        [
+            str(entry.number),
+            f"{entry.at:%Y-%m-%d %H:%M}",
+            entry.by or "",
+            what,
+            "" if entry.loss is None else words.cost(entry.loss, limit.delta),
+        ]
+        for entry in ledger.history()
+        if (what := _what(entry))
+    ]
+    return table(["", "when (UTC)", "by", "what", "cost"], rows, left=4)
+
+
+def _what(entry: "Entry") -> str | None:
+    """What an entry says; the opening and the keeping of an answer are no news."""
+    from discreet.ledger import Kind
+
+    match entry.kind:
+        case Kind.CHARGE:
+            return f"INSECURE: {entry.purpose}" if entry.is_insecure else entry.purpose
+        case Kind.LOCK:
+            return f"locked: charge {entry.about} failed after it was paid"
+        case Kind.UNLOCK:
+            return f"unlocked: {entry.purpose}"
+    return None
+
+
+def _json(declared: "TableFile", ledger: "Ledger | None") -> dict[str, object]:
+    unit, limit = declared.declaration.unit, declared.limit
+    balance = None if ledger is None else ledger.spent()
+    history = () if ledger is None else ledger.history()
+    return {
+        "table": declared.declaration.name,
+        "ledger": str(declared.ledger),
+        "unit": {"column": unit.column, "change": unit.change.value},
+        "limit": {"epsilon": float_down(limit.epsilon), "delta": float_down(limit.delta)},
+        "spent": {"epsilon": 0.0 if balance is None else float_up(balance.epsilon)},
+        "left": {"epsilon": float_down(limit.epsilon if balance is None else balance.left)},
+        "is_locked": ledger is not None and ledger.is_locked,
+        "charges": [_charge(entry, entry.loss, limit) for entry in history if entry.loss],
+    }
+
+
+def _charge(entry: "Entry", loss: PrivacyLoss, limit: Limit) -> dict[str, object]:
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(),
+        "by": entry.by,
+        "purpose": entry.purpose,
+        "epsilon": loss.epsilon(limit.delta),
+        "privacy_loss": json.loads(loss.to_json()),
+        "is_insecure": entry.is_insecure,
+    }
+
+
+def _declared(file: Path, name: str) -> "TableFile":
+    from discreet import query
+
+    return query.open(file).file(name)
+
+
+def _ledger(declared: "TableFile") -> "Ledger | None":
+    """The table's ledger; looking at a budget makes none."""
+    return declared.open_ledger() if declared.ledger.exists() else None

@@ -1,0 +1,162 @@
+"""The options and arguments that several commands share, each read and checked in one way."""
+
+import getpass
+import tomllib
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from discreet.query import Question
+
+_LONGEST = 200
+
+NoiseName = Literal["laplace", "gaussian"]
+
+
+def number(text: str) -> Decimal:
+    """The exact value of a decimal, not too large to be held."""
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        exact = Decimal("nan")
+    if exact.is_finite() and abs(exact.adjusted()) <= 400:
+        return exact
+    raise typer.BadParameter(f"{text!r}: give a finite number, such as 0.5")
+
+
+def above_zero(text: str) -> Decimal:
+    """A number above 0."""
+    return _number(text, "a finite number above 0, such as 0.5", above=True)
+
+
+def from_zero(text: str) -> Decimal:
+    """A number from 0 up to, but not including, 1."""
+    return _number(text, "a number from 0 up to, but not including, 1, such as 1e-6", below=1)
+
+
+def between(text: str) -> Decimal:
+    """A number strictly between 0 and 1."""
+    return _number(text, "a number strictly between 0 and 1, such as 0.95", above=True, below=1)
+
+
+def some_text(text: str) -> str:
+    """A text that says something, and not more than a ledger's line holds."""
+    if text.strip() and len(text) <= _LONGEST:
+        return text
+    raise typer.BadParameter(f"{text!r}: give a text of 1 to {_LONGEST} characters")
+
+
+def _number(text: str, allowed: str, *, above: bool = False, below: int | None = None) -> Decimal:
+    try:
+        exact = number(text)
+    except typer.BadParameter:
+        exact = Decimal(-1)
+    if exact < 0 or (above and exact == 0) or (below is not None and exact >= below):
+        raise typer.BadParameter(f"{text!r}: give {allowed}")
+    return exact
+
+
+def table_names(context: typer.Context, begun: str) -> list[str]:
+    """The tables that the file declares, for a shell to complete."""
+    try:
+        with Path(context.params.get("file") or "discreet.toml").open("rb") as file:
+            names = tomllib.load(file).get("tables", {})
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if name.startswith(begun)]
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="The table's name.", autocompletion=table_names, show_default=False
+    ),
+]
+File = Annotated[
+    Path, typer.Option("--file", metavar="PATH", help="The file that declares the tables.")
+]
+Sql = Annotated[
+    str,
+    typer.Argument(
+        metavar="SQL",
+        help="The question: SELECT with COUNT, SUM and AVG, WHERE, GROUP BY.",
+        show_default=False,
+    ),
+]
+Epsilon = Annotated[
+    Decimal,
+    typer.Option(
+        "--epsilon",
+        metavar="NUMBER",
+        parser=above_zero,
+        help="The most that the question may cost, shared over its aggregates.",
+        show_default=False,
+    ),
+]
+Delta = Annotated[
+    Decimal,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        parser=from_zero,
+        help="Allow Gaussian noise, at this delta, where it gives the smaller error.",
+    ),
+]
+Confidence = Annotated[
+    Decimal,
+    typer.Option(
+        "--confidence",
+        metavar="NUMBER",
+        parser=between,
+        help="How surely each interval holds the answer without noise.",
+    ),
+]
+NoiseOption = Annotated[
+    NoiseName | None,
+    typer.Option("--noise", help="Use this noise, not the one with the smaller error."),
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="NAME=NUMBER",
+        help="Give this aggregate a larger or smaller share of the price than 1; may be repeated.",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        parser=some_text,
+        help="Who asks, as the ledger shows it; your login, unless given.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def weights(given: list[str] | None, question: "Question") -> dict[str, Decimal]:
+    """The weights by the names of the question's aggregates."""
+    names = [aggregate.name for aggregate in question.query.aggregates]
+    found = {}
+    for text in given or []:
+        name, _, weight = text.rpartition("=")
+        if name not in names:
+            allowed = f"give NAME=NUMBER for one of {', '.join(names)}"
+            raise typer.BadParameter(f"{text!r}: {allowed}", param_hint="'--weight'")
+        try:
+            found[name] = above_zero(weight)
+        except typer.BadParameter as error:
+            raise typer.BadParameter(error.message, param_hint="'--weight'") from None
+    return found
+
+
+def login() -> str:
+    """The name under which this person is logged in."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no such account, as in some containers
+        return "owner"

@@ -1,0 +1,145 @@
+"""Exact numbers, and balls around real ones: how every figure of discreet is held.
+
+A number that a person writes means its shortest decimal: ``0.1`` is one tenth. A real number
+that has no fraction is an ``arb`` ball, an interval proven to contain it; it becomes a float
+only at the edge, and there it is rounded to the side that is named.
+"""
+
+import math
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+
+from flint import arb, ctx, fmpq
+
+Number = int | float | Fraction | Decimal
+
+_MOST_DIGITS = 1000
+_LARGEST = 10**1000
+_FURTHEST = 1 << 16
+
+_precision = threading.RLock()
+
+
+def fraction(number: Number) -> Fraction:
+    """The exact value of a finite number, a float being its shortest decimal."""
+    if isinstance(number, float):
+        return Fraction(float.__repr__(number))
+    if isinstance(number, Integral):
+        return Fraction(int(number))
+    return Fraction(number)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a finite number: not a truth value, a text, NaN or infinite, and of
+    at most 1000 digits before the point or behind it, so that no number takes long to read."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Decimal):
+        return value.is_finite() and abs(value.adjusted()) < _MOST_DIGITS
+    if not isinstance(value, Rational):
+        return False
+    size = max(abs(int(value.numerator)), int(value.denominator))
+    return size < _LARGEST
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Ball arithmetic at this many bits inside the block. Balls are right at any precision;
+    the lock keeps one thread's precision from making another's balls wide."""
+    with _precision, ctx.workprec(bits):
+        yield
+
+
+def ball(number: Fraction | int) -> arb:
+    """The ball around an exact number, at the precision in force."""
+    exact = Fraction(number)
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def upper_fraction(number: arb) -> Fraction:
+    """An exact number that is at least everything in the ball; `OverflowError` if that would
+    lie above 2^65536."""
+    mantissa, exponent = (int(part) for part in number.upper().man_exp())
+    size = mantissa.bit_length() + exponent
+    if mantissa and size < -_FURTHEST:  # too small to be written out
+        return Fraction(1, 1 << _FURTHEST) if mantissa > 0 else Fraction(0)
+    if size > _FURTHEST:
+        raise OverflowError("a number beyond 2^65536 has no use as an upper bound")
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def lower_fraction(number: arb) -> Fraction:
+    """An exact number that is at most everything in the ball, with the same care."""
+    return -upper_fraction(-number)
+
+
+def float_up(number: Fraction | arb) -> float:
+    """The smallest float whose shortest decimal is at least the number."""
+    return _rounded(number, math.inf)
+
+
+def float_down(number: Fraction | arb) -> float:
+    """The largest float whose shortest decimal is at most the number."""
+    return _rounded(number, -math.inf)
+
+
+def _rounded(number: Fraction | arb, toward: float) -> float:
+    if isinstance(number, arb):
+        if not number.is_finite():
+            return toward
+        number = upper_fraction(number) if toward > 0 else lower_fraction(number)
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = sys.float_info.max if number > 0 else -sys.float_info.max
+    while math.isfinite(nearest) and (fraction(nearest) - number) * (1 if toward > 0 else -1) < 0:
+        nearest = math.nextafter(nearest, toward)
+    return nearest
+
+
+def decimal_up(number: Fraction, digits: int) -> Fraction:
+    """The smallest decimal of that many significant digits that is at least the number, which
+    lies above 0."""
+    step = _step(number, digits)
+    return math.ceil(number / step) * step
+
+
+def decimal_down(number: Fraction, digits: int) -> Fraction:
+    """The largest decimal of that many significant digits that is at most the number, which
+    lies above 0."""
+    step = _step(number, digits)
+    return math.floor(number / step) * step
+
+
+def _step(number: Fraction, digits: int) -> Fraction:
+    """The power of ten that goes into the number 10^(digits - 1) to 10^digits times."""
+    bits = number.numerator.bit_length() - number.denominator.bit_length()
+    step = Fraction(10) ** (math.floor(bits * math.log10(2)) - digits)
+    while number >= step * 10**digits:
+        step *= 10
+    return step
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A rational at most the square root, and within 2^-60 of it, relatively."""
+    size = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    scale = Fraction(2) ** (66 - size)
+    return math.isqrt(math.floor(square * scale**2)) / scale
+
+
+def shown(number: Fraction) -> str:
+    """The number as a person would write it: a decimal where it has a short one."""
+    if number.denominator == 1:
+        return str(number.numerator)
+    if abs(number) <= Fraction(sys.float_info.max):
+        nearest = float(number)
+        if fraction(nearest) == number:
+            return repr(nearest)
+    return f"{number.numerator}/{number.denominator}"

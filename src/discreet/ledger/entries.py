@@ -1,0 +1,280 @@
+"""What a ledger records: facts, the state after each of them, and the chain that binds them.
+
+A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
+itself and the digest before it, so that nothing can be altered, removed or moved without
+breaking every later link. The text of a link is canonical JSON: one value has one text.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.errors import LedgerDamaged
+from discreet.payment import Limit, Request
+from discreet.unit import Change, Unit
+
+FORMAT = 1
+ROOT = "0" * 64
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+class Kind(Enum):
+    """What an entry tells."""
+
+    OPEN = "open"
+    CHARGE = "charge"
+    ANSWER = "answer"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Who is protected, and the filter that decides, with its limit."""
+
+    unit: Unit
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A privacy loss that was paid."""
+
+    loss: PrivacyLoss
+    purpose: str
+    by: str
+    request: Request | None
+    is_insecure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a paid request was answered."""
+
+    charge: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The computation of a charge failed; nothing is charged until the owner unlocks."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """The owner has looked."""
+
+    reason: str
+    by: str
+
+
+Fact = Opening | Charge | Answer | Lock | Unlock
+
+_KINDS: dict[type[Fact], Kind] = {
+    Opening: Kind.OPEN,
+    Charge: Kind.CHARGE,
+    Answer: Kind.ANSWER,
+    Lock: Kind.LOCK,
+    Unlock: Kind.UNLOCK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that decides about the next charge; the last link's is in force.
+
+    ``opening`` is the number of the opening in force and ``terms`` the digest of what it says.
+    """
+
+    spent: Spent
+    charges: int
+    is_locked: bool
+    opening: int
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A link as it is stored. ``key`` is unique: it stands for what may happen only once."""
+
+    number: int
+    kind: str
+    at: str
+    key: str
+    body: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of the chain: what happened, when, and the state after it."""
+
+    number: int
+    at: datetime
+    fact: Fact
+    state: State
+    digest: str
+
+    @property
+    def kind(self) -> Kind:
+        """What the fact is."""
+        return _KINDS[type(self.fact)]
+
+
+def write(number: int, at: datetime, fact: Fact, state: State, *, previous: str) -> Row:
+    """The row that records this fact after the link of that digest."""
+    kind, time = _KINDS[type(fact)].value, _time(at)
+    body = canonical({**_fact_to_json(fact), "state": _state_to_json(state)})
+    digest = sha256([number, kind, time, body, previous])
+    return Row(number, kind, time, key_of(number, fact), body, digest)
+
+
+def read(row: Row, previous: str) -> Link:
+    """The link that a row holds; `LedgerDamaged` unless its digest and every part of it fit."""
+    texts = (row.kind, row.at, row.key, row.body, row.digest)
+    if type(row.number) is not int or not all(isinstance(text, str) for text in texts):
+        raise LedgerDamaged(f"entry {row.number} holds a value of the wrong type")
+    if row.digest != sha256([row.number, row.kind, row.at, row.body, previous]):
+        raise LedgerDamaged(f"entry {row.number} doesn't fit its digest: it was altered or moved")
+    try:
+        values = json.loads(row.body)
+        fact = _fact_from_json(Kind(row.kind), values)
+        state = _state_from_json(values["state"])
+        link = Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
+    except _UNREADABLE as mistake:
+        raise LedgerDamaged(f"entry {row.number} can't be read: {mistake}") from mistake
+    is_utc = link.at.utcoffset() == timedelta(0)
+    if not is_utc or write(row.number, link.at, fact, state, previous=previous) != row:
+        raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
+    return link
+
+
+def key_of(number: int, fact: Fact) -> str:
+    """What may happen only once: a request of one analyst, the answer of a charge, an entry."""
+    if isinstance(fact, Charge) and fact.request is not None:
+        return request_key(fact.by, fact.request)
+    if isinstance(fact, Answer):
+        return answer_key(fact.charge)
+    return f"entry {number}"
+
+
+def request_key(by: str, request: Request) -> str:
+    """The key of the charge that this analyst made under this request id."""
+    return "request " + sha256([by, request.id])
+
+
+def answer_key(charge: int) -> str:
+    """The key of the answer to that charge."""
+    return f"answer {charge}"
+
+
+def terms_of(opening: Opening) -> str:
+    """The digest of what an opening says."""
+    return sha256(_fact_to_json(opening))
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted, without blanks, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(value: object) -> str:
+    """The digest of a value's canonical text."""
+    return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _fact_to_json(fact: Fact) -> dict[str, object]:
+    match fact:
+        case Opening(unit, chosen):
+            return {
+                "format": FORMAT,
+                "unit": {"column": unit.column, "change": unit.change.value},
+                "limit": {"epsilon": str(chosen.limit.epsilon), "delta": str(chosen.limit.delta)},
+                "leak": str(chosen.leak),
+                "shares": [[str(order), str(share)] for order, share in chosen.shares],
+            }
+        case Charge(loss, purpose, by, request, is_insecure):
+            asked = None if request is None else {"id": request.id, "body": request.body}
+            paid = json.loads(loss.to_json())
+            told = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
+            return {"loss": paid, "request": asked, **told}
+        case Answer(charge, text):
+            return {"charge": charge, "text": text}
+        case Lock(charge):
+            return {"charge": charge}
+        case Unlock(reason, by):
+            return {"reason": reason, "by": by}
+
+
+def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
+    match kind:
+        case Kind.OPEN:
+            limit = Limit(*(Fraction(values["limit"][name]) for name in ("epsilon", "delta")))
+            shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
+            unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
+            return Opening(unit, Filter(limit, Fraction(values["leak"]), shares))
+        case Kind.CHARGE:
+            asked = values["request"]
+            request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
+            loss = PrivacyLoss.from_json(canonical(values["loss"]))
+            purpose, by = _text(values["purpose"]), _text(values["by"])
+            return Charge(loss, purpose, by, request, _truth(values["is_insecure"]))
+        case Kind.ANSWER:
+            return Answer(_whole(values["charge"]), _text(values["text"]))
+        case Kind.LOCK:
+            return Lock(_whole(values["charge"]))
+        case Kind.UNLOCK:
+            return Unlock(_text(values["reason"]), _text(values["by"]))
+
+
+def _state_to_json(state: State) -> dict[str, object]:
+    spent = state.spent
+    return {
+        "spent": {"leak": spent.leak, "pure": spent.pure, "orders": list(spent.orders)},
+        "charges": state.charges,
+        "is_locked": state.is_locked,
+        "opening": state.opening,
+        "terms": state.terms,
+    }
+
+
+def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
+    sums = values["spent"]
+    orders = tuple(_whole(total) for total in sums["orders"])
+    return State(
+        Spent(_whole(sums["leak"]), _whole(sums["pure"]), orders),
+        charges=_whole(values["charges"]),
+        is_locked=_truth(values["is_locked"]),
+        opening=_whole(values["opening"]),
+        terms=_text(values["terms"]),
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is int and value >= 0:  # a truth value is an int too
+        return value
+    raise ValueError(f"{value!r} is no whole number, 0 or above")
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{value!r} is no text")

@@ -1,0 +1,193 @@
+"""Where links are kept: transactions over a database, and the rows in them.
+
+One transaction at a time in a process, each on its own connection; processes queue at the
+database. Nothing is open between transactions, and a fork waits for the one in progress, so no
+child inherits an open database.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    func,
+    insert,
+    select,
+)
+
+from discreet.errors import LedgerDamaged, LedgerError
+from discreet.ledger import chain, entries, sqlite
+from discreet.ledger.entries import ROOT, Fact, Link, Opening, Row, State
+
+log = logging.getLogger("discreet.ledger")
+log.addHandler(logging.NullHandler())
+
+_entries = Table(
+    "entries",
+    MetaData(),
+    Column("number", Integer, primary_key=True),
+    Column("kind", Text),
+    Column("at", Text),
+    Column("key", Text),
+    Column("body", Text),
+    Column("digest", Text),
+)
+
+_one_at_a_time = threading.RLock()
+os.register_at_fork(
+    before=_one_at_a_time.acquire,
+    after_in_parent=_one_at_a_time.release,
+    after_in_child=_one_at_a_time.release,
+)
+
+
+class Rows:
+    """The links of one ledger, inside one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Look through this connection."""
+        self.connection = connection
+        self.written: Link | None = None
+
+    def head(self) -> Link:
+        """The last link, verified."""
+        number = self.connection.execute(select(func.max(_entries.c.number))).scalar()
+        if number is None:
+            raise LedgerDamaged("it has no entries")
+        return self.link(number)
+
+    def link(self, number: int) -> Link:
+        """The link of that number, verified against the digest before it."""
+        wanted = [number - 1, number] if number else [0]
+        pair = list(self._read(select(_entries).where(_entries.c.number.in_(wanted))))
+        if [row.number for row in pair] != wanted:
+            raise LedgerDamaged(f"entry {number} or the one before it is missing")
+        return entries.read(pair[-1], pair[0].digest if number else ROOT)
+
+    def under(self, key: str) -> Link | None:
+        """The link of that key, verified, if there is one."""
+        number = self.connection.execute(
+            select(_entries.c.number).where(_entries.c.key == key)
+        ).scalar()
+        return None if number is None else self.link(number)
+
+    def opening(self, head: Link) -> Opening:
+        """The opening in force, as the head vouches for it."""
+        fact = self.link(head.state.opening).fact
+        if not isinstance(fact, Opening) or entries.terms_of(fact) != head.state.terms:
+            raise LedgerDamaged("the limit or unit in it is not the one it was charged under")
+        chain.check_sums(head.state.spent, fact.filter)
+        return fact
+
+    def links(self) -> Iterator[Link]:
+        """Every link from the first, each verified against the one before."""
+        number, previous = 0, ROOT
+        for row in self._read(select(_entries)):
+            if row.number != number:
+                raise LedgerDamaged(f"entry {number} is missing")
+            link = entries.read(row, previous)
+            yield link
+            number, previous = number + 1, link.digest
+
+    def start(self, opening: Opening) -> None:
+        """Write the first link."""
+        self._insert(entries.write(0, _now(), opening, chain.first_state(opening), previous=ROOT))
+
+    def append(self, head: Link, fact: Fact, state: State) -> Link:
+        """The link after the head, written: the fact, and the state that follows from it."""
+        row = entries.write(head.number + 1, _now(), fact, state, previous=head.digest)
+        self._insert(row)
+        self.written = entries.read(row, head.digest)
+        return self.written
+
+    def _read(self, query: Select[Any]) -> Iterator[Row]:  # Any: rows of a table as it is stored
+        for found in self.connection.execute(query.order_by(_entries.c.number)):
+            yield Row(*found)
+
+    def _insert(self, row: Row) -> None:
+        values = {column.name: getattr(row, column.name) for column in _entries.columns}
+        self.connection.execute(insert(_entries).values(values))
+
+
+class Store:
+    """The transactions of one ledger. ``path`` is None for one in memory."""
+
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        """Work on this engine; `open_file` and `in_memory` make it."""
+        self.path = path
+        self._engine = engine
+        self._process = os.getpid()
+
+    @staticmethod
+    def in_memory(opening: Opening) -> "Store":
+        """A new store that ends with this process."""
+        engine = sqlite.memory_engine()
+        _start(engine, opening)
+        return Store(engine, None)
+
+    @staticmethod
+    def make_file(path: Path, opening: Opening) -> bool:
+        """Make a new file that holds the first link; False if something is there already."""
+        return sqlite.make_file(path, lambda engine: _start(engine, opening))
+
+    @staticmethod
+    def open_file(path: Path) -> "Store":
+        """The store in an existing file, once it is known for a ledger of this format."""
+        with _one_at_a_time:  # closing a file drops the locks that SQLite has on it
+            sqlite.check_file(path)
+        store = Store(sqlite.file_engine(path), path)
+        with store.reading() as rows:
+            sqlite.check_schema(rows.connection)
+        return store
+
+    @property
+    def name(self) -> str:
+        """What error texts call it."""
+        return "the ledger in memory" if self.path is None else f"the ledger {self.path}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """A view of one moment."""
+        with self._transaction("BEGIN") as rows:
+            yield rows
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """The only writer; what is appended is durable once the block ends, or not there at all."""
+        with self._transaction("BEGIN IMMEDIATE") as rows:
+            yield rows
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Rows]:
+        if self.path is None and os.getpid() != self._process:
+            raise LedgerError("a ledger in memory stays in its process: use a file to share one")
+        errors = sqlite.told_plainly(self.name)
+        with _one_at_a_time, errors, self._engine.connect() as connection:
+            connection.exec_driver_sql(begin)
+            yield Rows(connection)
+            connection.commit()
+
+
+def _start(engine: Engine, opening: Opening) -> None:
+    with _one_at_a_time, sqlite.told_plainly("the new ledger"), engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        sqlite.create_schema(connection)
+        Rows(connection).start(opening)
+        connection.commit()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

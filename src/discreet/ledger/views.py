@@ -1,0 +1,146 @@
+"""What a ledger shows: its entries, its balance, and why it refuses a charge."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+
+from discreet.accounting import Filter, PrivacyLoss, Spent, knowledge
+from discreet.accounting.filter import LEAK_UNIT
+from discreet.errors import NoBound
+from discreet.exact import decimal_down, decimal_up, fraction, shown
+from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Unlock
+from discreet.payment import Limit
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a ledger's history; what its kind doesn't have is None.
+
+    ``purpose`` of an unlocking is its reason; ``about`` is the number of the charge that an
+    answer or a lock belongs to.
+    """
+
+    number: int
+    at: datetime
+    kind: Kind
+    purpose: str | None
+    by: str | None
+    loss: PrivacyLoss | None
+    about: int | None
+    is_insecure: bool
+    digest: str
+
+    @staticmethod
+    def of(link: Link) -> "Entry":
+        """What the link shows; not the text of a kept answer."""
+        blank = Entry(link.number, link.at, link.kind, None, None, None, None, False, link.digest)
+        match link.fact:
+            case Charge(loss, purpose, by, _, is_insecure):
+                return replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
+            case Unlock(reason, by):
+                return replace(blank, purpose=reason, by=by)
+            case Answer(charge) | Lock(charge):
+                return replace(blank, about=charge)
+            case Opening():
+                return blank
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What was spent of a limit, as the filter that decides sees it.
+
+    ``epsilon`` is what the charges have reached at the limit's delta, however adaptively they
+    were chosen; ``left`` the largest single pure epsilon that would still be admitted. ``total``
+    is the sum of all charges.
+    """
+
+    limit: Limit
+    epsilon: Fraction
+    left: Fraction
+    charges: int
+    total: PrivacyLoss
+
+    @property
+    def epsilon_if_fixed_beforehand(self) -> float:
+        """The epsilon of the total at the limit's delta: valid only had the charges been fixed
+        beforehand. It decides nothing."""
+        return self.total.epsilon(self.limit.delta)
+
+    def __str__(self) -> str:
+        """The balance in words."""
+        fixed = self.epsilon_if_fixed_beforehand
+        figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
+        return (
+            f"spent ε = {up(self.epsilon)} of {_limit(self.limit)}, in {_charges(self.charges)}; "
+            f"one more pure charge may cost at most ε = {down(self.left)}\n"
+            f"(ε = {figure}: valid only had the charges been fixed beforehand)"
+        )
+
+
+def summary(limit: Limit, epsilon: Fraction | None, charges: int) -> str:
+    """How far a ledger has come, in a few words."""
+    reached = "more than can be told" if epsilon is None else up(epsilon)
+    return f"spent ε = {reached} of {_limit(limit)}, in {_charges(charges)}"
+
+
+def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
+    """Why a charge that would lead from ``before`` to ``after`` is refused, and what to do."""
+    limit, epsilon = chosen.limit, chosen.epsilon(after)
+    left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
+    advice = "lower the budget of this query or ask the owner"
+    if limit.delta == 0 and not _is_pure(loss):
+        return (
+            f"{loss} has no pure bound, and the limit is {_limit(limit)}: ask with noise that "
+            f"needs no delta ({left}), or name a delta in the limit when the ledger is made"
+        )
+    if after.leak > chosen.leak_bound:
+        return (
+            f"the deltas of its terms would add up to {up(after.leak * LEAK_UNIT)}, and "
+            f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
+            f"{left}; {advice}"
+        )
+    if epsilon is None:
+        return f"would be far beyond the limit {_limit(limit)}; {left}; {advice}"
+    reached = _above(epsilon, limit.epsilon)
+    return f"would reach ε = {reached}, the limit is {_limit(limit)}; {left}; {advice}"
+
+
+def up(number: Fraction) -> str:
+    """A number to show, rounded up."""
+    return shown(decimal_up(number, _DIGITS))
+
+
+def down(number: Fraction) -> str:
+    """A number to show, rounded down."""
+    return shown(decimal_down(number, _DIGITS))
+
+
+def _above(number: Fraction, limit: Fraction) -> str:
+    """A number above a limit, rounded up, with as many decimals as tell them apart."""
+    decimals = 2
+    while (rounded := _ceiling(number, decimals)) - number > (number - limit) / 10:
+        decimals += 1
+    whole, part = divmod(int(rounded * 10**decimals), 10**decimals)
+    return f"{whole}.{part:0{decimals}d}"
+
+
+def _ceiling(number: Fraction, decimals: int) -> Fraction:
+    return Fraction(-(-number * 10**decimals // 1), 10**decimals)
+
+
+def _is_pure(loss: PrivacyLoss) -> bool:
+    try:
+        _, delta = knowledge.approximate(loss)
+    except NoBound:
+        return False
+    return delta == 0
+
+
+def _limit(limit: Limit) -> str:
+    return f"{shown(limit.epsilon)} (δ = {shown(limit.delta)})"
+
+
+def _charges(count: int) -> str:
+    return "1 charge" if count == 1 else f"{count} charges"

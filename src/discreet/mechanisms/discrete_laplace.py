@@ -1,0 +1,72 @@
+"""The discrete Laplace mechanism: pure differential privacy for integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from discreet import accounting, checks
+from discreet.accounting import PrivacyLoss
+from discreet.exact import Number, shown
+from discreet.mechanisms.additive import with_noise
+from discreet.mechanisms.bounded import Bounded, Value
+from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
+
+V = TypeVar("V", bound=Value)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class DiscreteLaplace:
+    """Adds to each integer noise with P(x) proportional to exp(-|x| / scale).
+
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, for numbers and arrays alike, the
+    noise being exact and drawn from secure bits. The running time is not covered. Ghosh,
+    Roughgarden and Sundararajan (2009).
+
+    >>> from discreet.unit import Unit
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
+    >>> mechanism = DiscreteLaplace.for_epsilon(0.5, patients)
+    >>> mechanism, mechanism.error(0.95)
+    (DiscreteLaplace(scale=2), 6)
+    >>> mechanism.privacy_loss(patients).epsilon()
+    0.5
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        """Keep the scale at its exact value; it is in the units of the answer."""
+        object.__setattr__(self, "scale", checks.positive(scale=scale))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "DiscreteLaplace":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        return DiscreteLaplace(_l1(bounded) / checks.positive(epsilon=epsilon))
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""
+        term = accounting.DiscreteLaplace(self.scale, _l1(bounded))
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    def sample(self, value: V, bits: Bits) -> V:
+        """The integer or array with noise; takes 20 to 60 microseconds a number."""
+        return with_noise(value, self._law, bits)
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
+        return half_width(self._law, checks.probability(confidence=confidence))
+
+    def stddev_of_noise(self) -> float:
+        """The standard deviation of the noise, in the units of the answer."""
+        return self._law.stddev()
+
+    @property
+    def _law(self) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(self.scale)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"DiscreteLaplace(scale={shown(self.scale)})"
+
+
+def _l1(bounded: Bounded[V]) -> int:
+    return max(bounded.part.sensitivity.l1, 1)

@@ -1,0 +1,44 @@
+"""What every path to the one door carries: who pays, where the bits come from, who watches."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from discreet.accounting import PrivacyLoss
+from discreet.noise import Bits, SecureBits
+from discreet.payment import Payer
+
+
+class Trace(Protocol):
+    """Watches a run for `discreet.audit`; sees private values, so no production path has one."""
+
+    def note(self, event: str, fact: object) -> None:
+        """Something happened: an event's name, and what belongs to it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A payer with a source of bits and, in audits only, a trace.
+
+    Public functions make theirs by `secure`; only `discreet.audit` and tests make others, and
+    whatever comes through those is marked insecure in its receipt and in print.
+    """
+
+    payer: Payer[PrivacyLoss]
+    bits: Bits
+    trace: Trace | None
+
+    @staticmethod
+    def secure(payer: Payer[PrivacyLoss]) -> "Door":
+        """The only door of production code: secure bits, nobody watching."""
+        return Door(payer, SecureBits(), None)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the bits are secret and nobody watches."""
+        return type(self.bits) is SecureBits and self.trace is None
+
+    def note(self, event: str, fact: object) -> None:
+        """Tell the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.note(event, fact)

@@ -1,0 +1,191 @@
+"""The one door: charge, then compute, then add noise; nothing else calls `sample`."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.errors import ComputationFailed, InvalidArgument
+from discreet.exact import Number
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.door import Door
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.payment import Payer, Receipt, Request
+
+V = TypeVar("V")
+
+owners_log = logging.getLogger("discreet.owner")
+"""Causes of failed computations; may hold private values. Silent, and apart from every other
+logger, until its owner gives it a handler."""
+owners_log.addHandler(logging.NullHandler())
+owners_log.propagate = False
+
+_FAILED = (
+    "the computation failed after it was paid: the charge stands, nothing is released and the "
+    "ledger is locked; its owner finds the cause in the log 'discreet.owner' and unlocks it"
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release(Generic[V]):
+    """What came out: a value that may be shown, what it cost, how wrong it may be, and a receipt.
+
+    It holds nothing private; printing it gives its statement in words.
+    """
+
+    name: str
+    value: V
+    privacy_loss: PrivacyLoss
+    mechanism: Mechanism[V]
+    receipt: Receipt
+    basis: str
+
+    def error(self, confidence: Number = 0.95) -> int:
+        """The half-width of the interval around each number of the value that holds the answer
+        without noise at this confidence, each number by itself; whole, by the noise's exact law."""
+        error = getattr(self.mechanism, "error", None)
+        if error is None:
+            raise InvalidArgument(f"{self.mechanism!r} states no error for the value as a whole")
+        return cast(int, error(confidence))
+
+    def __repr__(self) -> str:
+        """The release's statement in words."""
+        receipt = self.receipt
+        insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
+        return (
+            f"{insecure}{self.name}: {self.value}\n"
+            f"  by {self.mechanism!r}, for {self.privacy_loss.unit}; sensitivity {self.basis}\n"
+            f"  privacy loss {self.privacy_loss}, receipt {receipt.number} ({receipt.digest[:12]})"
+        )
+
+
+def release(
+    bounded: Bounded[V],
+    mechanism: Mechanism[V],
+    payer: Payer[PrivacyLoss],
+    *,
+    purpose: str | None = None,
+    by: str = "owner",
+    request: str | None = None,
+) -> Release[V]:
+    """The computation's result with the mechanism's noise, paid for before it ran.
+
+    Guarantee: the release costs the unit of ``bounded`` ``mechanism.privacy_loss(bounded)`` and no
+    more, which the payer recorded durably first, given that the stated sensitivity is right. A
+    ``request`` id gives one draw: repeating it returns the same value and costs nothing. Should
+    the computation or the mechanism raise, or the computation give anything but what it declared,
+    the charge stands, the payer is locked and `ComputationFailed` is all that shows. An interrupt
+    (Ctrl-C) passes through: the charge stands, nothing is locked.
+
+    >>> from discreet import Ledger, Limit, Unit
+    >>> from discreet.mechanisms import DiscreteLaplace
+    >>> unit = Unit("patient_id")
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=unit, name="patients in May")
+    >>> ledger = Ledger.in_memory(unit=unit, limit=Limit(epsilon=1))
+    >>> answer = release(patients, DiscreteLaplace.for_epsilon(0.5, patients), ledger)
+    >>> answer.error(0.95)
+    6
+    """
+    door = Door.secure(payer)
+    return release_through(door, bounded, mechanism, purpose=purpose, by=by, request=request)
+
+
+def release_through(
+    door: Door,
+    bounded: Bounded[V],
+    mechanism: Mechanism[V],
+    *,
+    purpose: str | None = None,
+    by: str = "owner",
+    request: str | None = None,
+) -> Release[V]:
+    """`release`, through a door that is given."""
+    loss = mechanism.privacy_loss(bounded).for_unit(bounded.unit)
+    door.note("bounded", bounded.parts)
+    receipt = door.payer.charge(
+        loss,
+        purpose=bounded.name if purpose is None else checks.text(purpose=purpose),
+        by=checks.text(by=by),
+        request=None if request is None else Request(request, _body(bounded, mechanism)),
+        is_insecure=not door.is_secure,
+    )
+    door.note("charged", loss.to_json())
+    if receipt.kept is not None:
+        value = _decoded(bounded, receipt.kept)
+    else:
+        value = _drawn(door, bounded, mechanism, receipt)
+        door.note("released", value)
+        if request is not None:
+            door.payer.keep(receipt, _encoded(value))
+    return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
+
+
+def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V], receipt: Receipt) -> V:
+    """The result with its noise: what follows the charge, and can fail in silence only."""
+    value = _guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
+    door.note("computed", value)
+    return _guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
+
+
+def _guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
+    """The step's result. If it raises, whatever it is may tell about the data: panics of engines
+    and exits too. So what goes on from here is new, and no cause hangs on it."""
+    cause: BaseException | None = None
+    try:
+        return step()
+    except KeyboardInterrupt:
+        pass
+    except BaseException as error:  # noqa: BLE001  # see above
+        cause = error
+    if cause is None:
+        raise KeyboardInterrupt  # a person's wish, not the data's: paid, but nothing is locked
+    _fail(cause, door, receipt)
+    del cause
+    raise ComputationFailed(_FAILED)
+
+
+def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
+    """Lock the payer, and tell its owner alone. `logging.config` may have reset the log, so that
+    it is closed to other logs and to standard error here, each time."""
+    owners_log.propagate = False
+    if not owners_log.handlers:
+        owners_log.addHandler(logging.NullHandler())
+    try:
+        door.payer.lock(receipt)
+    finally:
+        owners_log.error("the computation of charge %d failed", receipt.number, exc_info=cause)
+
+
+def _body(bounded: Bounded[V], mechanism: Mechanism[V]) -> str:
+    asked = (bounded.name, repr(bounded.unit), repr(bounded.parts), repr(mechanism))
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _encoded(value: object) -> str:
+    return json.dumps(value, default=_plain, separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.name, "numbers": value.ravel().tolist()}
+    return dict(cast(Mapping[str, object], value))
+
+
+def _decoded(bounded: Bounded[V], text: str) -> V:
+    stored = json.loads(text)
+    if not bounded.is_joint:
+        return cast(V, _number_or_array(stored, bounded.parts[0].shape))
+    values = {p.name: _number_or_array(stored[p.name], p.shape) for p in bounded.parts}
+    return cast(V, values)
+
+
+def _number_or_array(stored: Any, shape: tuple[int, ...]) -> object:  # Any: JSON
+    if shape == ():
+        return stored
+    return np.array(stored["numbers"], dtype=stored["dtype"]).reshape(shape)

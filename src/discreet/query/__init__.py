@@ -1,0 +1,33 @@
+"""Private questions over tables: declared facts, a closed query, a plan, an engine, an answer."""
+
+from discreet.query.answer import Answer
+from discreet.query.columns import Caps, Column, ColumnType
+from discreet.query.declaration import Declaration
+from discreet.query.files import open  # noqa: A004  # read as dp.open
+from discreet.query.forecast import Explanation, Forecast
+from discreet.query.frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
+from discreet.query.price import Noise, Price
+from discreet.query.query import Query
+from discreet.query.table import Question, Selection, Table, release_question
+
+__all__ = [
+    "Answer",
+    "Caps",
+    "Column",
+    "ColumnType",
+    "Declaration",
+    "Explanation",
+    "Forecast",
+    "Noise",
+    "Price",
+    "Query",
+    "Question",
+    "Selection",
+    "Table",
+    "col",
+    "count",
+    "mean",
+    "open",
+    "release_question",
+    "sum",
+]

@@ -1,0 +1,177 @@
+"""Bounding what each unit contributes, in the engine, and reading back exact integers.
+
+    rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
+    totals scaled to the caps  ->  one row per group
+
+Each step is a pure function of the rows of one unit until the last, which adds integers. Which
+groups a unit keeps is decided by a public hash of its id and the group's values, so that nobody's
+choice depends on anybody else's rows.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+
+from discreet.mechanisms import Trace, Value
+from discreet.query.columns import Key
+from discreet.query.compiling import Compiler, clamped
+from discreet.query.plan import Plan
+from discreet.query.source import Source
+
+_UNIT = "unit"
+_ROWS = "rows"
+_PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61)
+_FACTORS = (1_103_515_245, 747_796_405, 1_664_525)
+_DIGITS = 8
+
+
+@ibis.udf.scalar.builtin(name="divide")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
+    """The quotient of two integers of up to 128 bits, cut towards 0."""
+
+
+def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Value]:
+    """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
+    with (
+        warnings.catch_warnings()
+    ):  # between Ibis and its guests; a filter may not make them errors
+        warnings.simplefilter("ignore")
+        expression = bounded_sums(plan, source.open())
+        answer = expression.to_pyarrow()
+        if trace is not None:
+            trace.note("engine", str(ibis.to_sql(expression, dialect="duckdb")))
+            trace.note("schema", str(answer.schema))
+    position = {group: index for index, group in enumerate(plan.groups)}
+    totals = {one.name: np.full(len(plan.groups), 0, dtype=object) for one in plan.sums}
+    for row in answer.to_pylist():
+        index = position[tuple(row[_key(i)] for i in range(len(plan.query.keys)))]
+        for number, one in enumerate(plan.sums):
+            totals[one.name][index] = int(row[_sum(number)] or 0)
+    return totals
+
+
+def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
+    """The expression of all steps: one row for each group that any counted row is in."""
+    rows = _rows(plan, table)
+    if plan.declaration.unit.column is None:
+        return _per_group(plan, rows)
+    return _per_group(plan, _scaled(plan, _kept(plan, _per_unit(plan, rows))))
+
+
+def _rows(plan: Plan, table: ir.Table) -> ir.Table:
+    """Rows that count: of a known unit, in a declared group, meeting the condition."""
+    compiler = Compiler(table, plan.declaration)
+    columns: dict[str, Any] = {}
+    conditions: list[Any] = []
+    if plan.declaration.unit.column is not None:
+        columns[_UNIT] = _identity(table[plan.declaration.unit.column])
+    for index, name in enumerate(plan.query.keys):
+        columns[_key(index)] = compiler.column(name)
+    for number, one in enumerate(plan.sums):
+        columns[_sum(number)] = compiler.addend(one)
+    if plan.query.where is not None:
+        conditions.append(compiler.holds(plan.query.where))
+    counted = table.filter(conditions) if conditions else table
+    selected = counted.select(**columns)
+    present = [selected[_UNIT].notnull()] if _UNIT in columns else []
+    declared = [selected[_key(i)].isin(_keys(plan, i)) for i in range(len(plan.query.keys))]
+    return selected.filter([*present, *declared]) if present or declared else selected
+
+
+def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
+    """One row for each unit and group: (unit, keys..., rows, sums...)."""
+    return rows.group_by([_UNIT, *_key_names(plan)]).aggregate(
+        **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
+    )
+
+
+def _kept(plan: Plan, totals: ir.Table) -> ir.Table:
+    """The G groups of each unit that come first by the hash; all, where there are no more."""
+    if plan.groups_kept == len(plan.groups):
+        return totals
+    keys = [totals[name] for name in _key_names(plan)]
+    order = [_hash(totals[_UNIT], keys), *keys]
+    ranked = totals.mutate(rank=ibis.row_number().over(group_by=_UNIT, order_by=order))
+    return ranked.filter(ranked.rank < plan.groups_kept).drop("rank")
+
+
+def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
+    """Totals of more than r rows in a group, or R in all, scaled down to what the caps allow."""
+    caps = plan.declaration.caps
+    counted = ibis.least(totals[_ROWS], caps.rows_per_group)
+    numerator, denominator = counted, totals[_ROWS]
+    if caps.rows is not None:
+        in_all = counted.sum().over(group_by=_UNIT)
+        numerator, denominator = numerator * ibis.least(in_all, caps.rows), denominator * in_all
+    in_group = caps.rows_per_group if caps.rows is None else min(caps.rows_per_group, caps.rows)
+    scaled = {}
+    for number, one in enumerate(plan.sums):
+        lower, upper = one.ends
+        total = _quotient(totals[_sum(number)] * numerator, denominator)
+        scaled[_sum(number)] = clamped(total, min(0, in_group * lower), max(0, in_group * upper))
+    return totals.select(*_key_names(plan), **scaled)
+
+
+def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
+    """One row for each group: (keys..., sums...), each sum an exact decimal of 38 digits."""
+    sums = {name: totals[name].sum().cast("decimal(38, 0)") for name in _sum_names(plan)}
+    return (
+        totals.group_by(_key_names(plan)).aggregate(**sums)
+        if plan.query.keys
+        else totals.aggregate(**sums)
+    )
+
+
+def _identity(raw: Any) -> Any:  # Any: an id column of any type
+    """The id, NULL where it is NaN; whole numbers of 64 bits as they are, all else as text."""
+    kind = raw.type()
+    if kind.is_integer() and not str(kind).endswith("uint64"):
+        return raw.cast("int64")
+    if kind.is_floating():
+        raw = ibis.ifelse(raw.isnan(), ibis.null(kind), raw + 0.0)  # -0.0 and 0.0 are one id
+    return raw.cast("string")
+
+
+def _hash(unit: Any, keys: list[Any]) -> Any:  # Any: Ibis expressions
+    """A public number below 2^31 that mixes the id with the group's values. Each step uses the one
+    before it once, as an engine may compute what stands twice twice."""
+    mixed = _whole(unit)
+    for key in keys:
+        mixed = mixed * _FACTORS[0] + _whole(key) * _FACTORS[1]
+        for prime, factor in zip(_PRIMES, _FACTORS, strict=True):
+            mixed = (mixed % prime) * factor + prime // 3
+        mixed = mixed % _PRIMES[0]
+    return mixed
+
+
+def _whole(value: Any) -> Any:  # Any: an Ibis expression
+    """A whole number below 2^31 for a value: its residue, or its text's MD5's."""
+    prime = _PRIMES[0]
+    if not value.type().is_integer():
+        digits = value.cast("string").hexdigest("md5")
+        value = sum(digits.substr(i, 1).ascii_str().cast("int64") * 64**i for i in range(_DIGITS))
+    return (value % prime + prime) % prime
+
+
+def _keys(plan: Plan, index: int) -> list[Key]:
+    return sorted({group[index] for group in plan.groups})  # one type each
+
+
+def _key_names(plan: Plan) -> list[str]:
+    return [_key(index) for index in range(len(plan.query.keys))]
+
+
+def _sum_names(plan: Plan) -> list[str]:
+    return [_sum(number) for number in range(len(plan.sums))]
+
+
+def _key(index: int) -> str:
+    return f"key{index}"
+
+
+def _sum(number: int) -> str:
+    return f"sum{number}"

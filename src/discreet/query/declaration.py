@@ -1,0 +1,35 @@
+"""A table's public facts, as its owner declared them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.query.columns import Caps, Column
+from discreet.unit import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Everything that is public about a table: its name, who is protected, how much one unit
+    counts for, and the columns. Nothing in it ever comes from a row."""
+
+    name: str
+    unit: Unit
+    caps: Caps
+    columns: Mapping[str, Column]
+
+    def __post_init__(self) -> None:
+        """Refuse a nameless table, one without columns, and caps that rows can't have."""
+        checks.text(name=self.name)
+        if not self.columns:
+            raise InvalidArgument("columns: declare at least one")
+        if not all(isinstance(column, Column) for column in self.columns.values()):
+            raise InvalidArgument("columns: give a mapping from names to Column values")
+        if self.unit.column is None and self.caps != Caps():
+            raise InvalidArgument(
+                "a row touches one group with one row: leave the caps out, or name an id column "
+                "as the unit"
+            )
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

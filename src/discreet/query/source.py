@@ -1,0 +1,258 @@
+"""Where a table's rows come from, opened anew for each computation.
+
+Every source gives an Ibis table on DuckDB. A schema is read without rows and counts as public.
+A CSV file is read as text, column by column in the order of its header, so that no row decides
+about a type; rows that don't parse are skipped.
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.errors import DeclarationError, InvalidArgument
+from discreet.query.columns import ColumnType
+
+_NAME = "source"
+
+
+class Source(Protocol):
+    """Rows, and their schema without them."""
+
+    def schema(self) -> Mapping[str, ColumnType | None]:
+        """Each column's name and closest declarable type; ``None`` for one that has none."""
+        ...
+
+    def open(self) -> ir.Table:
+        """The rows as a table of an engine."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """A Parquet file."""
+
+    path: Path
+
+    def schema(self) -> Mapping[str, ColumnType | None]:
+        """The file's own schema; its statistics are data, and aren't looked at."""
+        try:
+            return _types(ibis.Schema.from_pyarrow(pq.read_schema(_existing(self.path))))
+        except (OSError, pa.ArrowException, NotImplementedError) as cause:
+            raise DeclarationError(
+                f"{self.path}: its Parquet schema can't be read ({cause})"
+            ) from cause
+
+    def open(self) -> ir.Table:
+        """The file, read by the engine itself."""
+        return _engine().read_parquet(str(self.path), table_name=_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file with a header line; its columns are texts until a declaration converts them."""
+
+    path: Path
+    delimiter: str = ","
+
+    def schema(self) -> Mapping[str, ColumnType | None]:
+        """The header's names, all as text."""
+        return dict.fromkeys(self._header(), ColumnType.TEXT)
+
+    def open(self) -> ir.Table:
+        """The file, read by the engine as texts; rows of another length than the header's are
+        padded with NULL or skipped."""
+        return _engine().read_csv(
+            str(self.path),
+            table_name=_NAME,
+            auto_detect=False,
+            columns=dict.fromkeys(self._header(), "VARCHAR"),
+            delim=self.delimiter,
+            quote='"',
+            escape='"',
+            header=True,
+            ignore_errors=True,
+            null_padding=True,
+        )
+
+    def _header(self) -> list[str]:
+        try:
+            with _existing(self.path).open(newline="", encoding="utf-8-sig") as file:
+                names = next(csv.reader(file, delimiter=self.delimiter), [])
+        except (OSError, UnicodeDecodeError, csv.Error) as cause:
+            raise DeclarationError(f"{self.path}: its header can't be read ({cause})") from cause
+        if not names or len(set(names)) < len(names) or not all(names):
+            raise DeclarationError(f"{self.path}: its first line must name each column once")
+        return names
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArrowSource:
+    """A table in memory."""
+
+    table: pa.Table
+
+    def schema(self) -> Mapping[str, ColumnType | None]:
+        """The table's own schema."""
+        return _types(ibis.Schema.from_pyarrow(self.table.schema))
+
+    def open(self) -> ir.Table:
+        """The table, read by the engine where it is."""
+        connection = _engine()
+        connection.con.register(_NAME, self.table)
+        return connection.table(_NAME)
+
+    def __repr__(self) -> str:
+        """Never a row."""
+        return "ArrowSource(...)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IbisSource:
+    """A table or expression of an Ibis connection to DuckDB."""
+
+    table: ir.Table
+
+    def schema(self) -> Mapping[str, ColumnType | None]:
+        """The expression's own schema."""
+        return _types(self.table.schema())
+
+    def open(self) -> ir.Table:
+        """The expression itself."""
+        return self.table
+
+    def __repr__(self) -> str:
+        """Never a row."""
+        return "IbisSource(...)"
+
+
+def source_of(given: Any) -> Source:  # Any: pandas and Polars are known by their methods only
+    """The source of what a user hands over: a path, a frame, a table, or a source."""
+    if isinstance(given, ParquetFile | CsvFile | ArrowSource | IbisSource):
+        return given
+    if isinstance(given, str | Path):
+        return file_source(Path(given))
+    if isinstance(given, pa.Table):
+        return ArrowSource(given)
+    if isinstance(given, ir.Table):
+        return _ibis_source(given)
+    module = type(given).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(given, "columns"):
+        return ArrowSource(_to_arrow(lambda: pa.Table.from_pandas(given, preserve_index=False)))
+    if module == "polars" and hasattr(given, "to_arrow"):
+        return ArrowSource(_to_arrow(given.to_arrow))
+    raise InvalidArgument(
+        f"source: a {type(given).__name__} can't be read; give a path, or a pandas, Polars, "
+        "Arrow or Ibis table"
+    )
+
+
+def file_source(path: Path, delimiter: str = ",") -> Source:
+    """The source of a file, by the ending of its name."""
+    match path.suffix.lower():
+        case ".parquet" | ".pq":
+            return ParquetFile(path)
+        case ".csv" | ".tsv" | ".txt":
+            return CsvFile(path, "\t" if path.suffix.lower() == ".tsv" else delimiter)
+    raise DeclarationError(
+        f"{path}: only .parquet, .csv and .tsv files can be read; convert it, or pass a frame "
+        "in Python"
+    )
+
+
+def schema(source: Source) -> Mapping[str, ColumnType | None]:
+    """A proposed declared type for each column, from the schema only (for CSV, from what its
+    first rows look like: to be shown to the owner and confirmed by him, never used by itself)."""
+    if isinstance(source, CsvFile):
+        looks = _engine().read_csv(
+            str(_existing(source.path)), table_name=_NAME, delim=source.delimiter, header=True
+        )
+        return _types(looks.schema())
+    return source.schema()
+
+
+def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
+    """Refuse a source that lacks a declared column or the unit's, or has one of another kind."""
+    there = source.schema()
+    for name in [*columns, *([] if unit is None else [unit])]:
+        if name not in there:
+            raise DeclarationError(f"the source has no column {name!r}; it has {', '.join(there)}")
+    for name, kind in columns.items():
+        if (found := there[name]) not in _CONVERTIBLE[kind]:
+            kinds = "a type without a rule" if found is None else found.value
+            raise DeclarationError(
+                f"column {name!r} is declared as {kind.value}, the source has {kinds}"
+            )
+
+
+_CONVERTIBLE: dict[ColumnType, tuple[ColumnType, ...]] = {
+    ColumnType.BOOLEAN: (ColumnType.BOOLEAN, ColumnType.INTEGER, ColumnType.TEXT),
+    ColumnType.DATE: (ColumnType.DATE, ColumnType.TEXT),
+    ColumnType.INTEGER: (
+        ColumnType.INTEGER,
+        ColumnType.NUMBER,
+        ColumnType.BOOLEAN,
+        ColumnType.TEXT,
+    ),
+    ColumnType.NUMBER: (ColumnType.NUMBER, ColumnType.INTEGER, ColumnType.TEXT),
+    ColumnType.TEXT: (ColumnType.TEXT,),
+}
+
+
+def _types(found: ibis.Schema) -> Mapping[str, ColumnType | None]:
+    return {name: _type(kind) for name, kind in found.items()}
+
+
+def _type(kind: Any) -> ColumnType | None:  # Any: Ibis ships no types
+    rules = (
+        (kind.is_boolean, ColumnType.BOOLEAN),
+        (kind.is_integer, ColumnType.INTEGER),
+        (kind.is_numeric, ColumnType.NUMBER),
+        (kind.is_string, ColumnType.TEXT),
+        (kind.is_date, ColumnType.DATE),
+        (lambda: kind.is_timestamp() and kind.timezone is None, ColumnType.DATE),
+    )
+    return next((declarable for holds, declarable in rules if holds()), None)
+
+
+def _engine() -> Any:  # Any: Ibis ships no types
+    """A fresh DuckDB that reads what it is told to, and installs, loads and guesses nothing."""
+    connection = ibis.duckdb.connect()
+    for setting in (
+        "autoinstall_known_extensions",
+        "autoload_known_extensions",
+        "python_enable_replacements",
+    ):
+        connection.raw_sql(f"SET {setting} = false")
+    return connection
+
+
+def _ibis_source(given: ir.Table) -> IbisSource:
+    backends = [backend.name for backend in given._find_backends()[0]]  # noqa: SLF001  # Ibis has no public form
+    if backends != ["duckdb"]:
+        raise InvalidArgument(
+            f"source: an Ibis table of {', '.join(backends) or 'no connection'}; DuckDB is what "
+            "is supported"
+        )
+    return IbisSource(given)
+
+
+def _to_arrow(convert: Any) -> pa.Table:  # Any: a conversion of the frame's own
+    try:
+        return convert()
+    except (pa.ArrowException, TypeError, ValueError) as cause:
+        raise InvalidArgument(
+            f"source: the frame can't be read as an Arrow table ({cause})"
+        ) from cause
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise DeclarationError(f"{path}: there is no such file")
+    return path

@@ -1,0 +1,252 @@
+"""A sensitive table that answers questions: what an owner declares and an analyst asks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.exact import Number
+from discreet.mechanisms import Door, release_through
+from discreet.payment import Payer
+from discreet.query import bounding, forecast, plan, price
+from discreet.query.answer import Answer, assemble
+from discreet.query.columns import Caps, Column
+from discreet.query.declaration import Declaration
+from discreet.query.forecast import Explanation, Forecast
+from discreet.query.frame import Asked, Expression, Filter, all_of
+from discreet.query.price import Noise, Price
+from discreet.query.query import Query
+from discreet.query.source import Source, check_schema, source_of
+from discreet.query.sql import parse
+from discreet.unit import Unit
+
+LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Table:
+    """A sensitive table with its public facts and its ledger.
+
+    Guarantee: whatever is asked of it, by SQL or by Python, everything that comes out is
+    differentially private for the declared unit, at the privacy losses that its ledger recorded
+    beforehand, provided that the declaration was not derived from the rows. Clamping, caps and
+    missing values are as declared; nothing about a row shows in an error, a plan or a forecast.
+
+    >>> import discreet as dp
+    >>> import pandas as pd
+    >>> visits = pd.DataFrame({"patient": [1, 1, 2], "ward": ["a", "b", "a"], "days": [3, 4, 1]})
+    >>> unit = dp.Unit("patient")
+    >>> table = Table(
+    ...     visits,
+    ...     name="visits",
+    ...     unit=unit,
+    ...     columns={"ward": dp.Column.text(keys=["a", "b"]), "days": dp.Column.integer(0, 30)},
+    ...     max_groups=2,
+    ...     ledger=dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1)),
+    ... )
+    >>> question = table.group_by("ward").agg(days=dp.mean("days"))
+    >>> question == table.question("SELECT ward, AVG(days) AS days FROM visits GROUP BY ward")
+    True
+    >>> question.release(epsilon=1).columns
+    ('ward', 'days', 'days_low', 'days_high', 'days_error')
+    """
+
+    source: Source
+    declaration: Declaration
+    _ledger: LedgerOf
+
+    def __init__(
+        self,
+        source: Any,  # Any: a path, or a pandas, Polars, Arrow or Ibis table
+        *,
+        unit: Unit,
+        columns: Mapping[str, Column],
+        name: str = "table",
+        max_groups: int = 1,
+        max_rows_per_group: int = 1,
+        max_rows: int | None = None,
+        ledger: LedgerOf = None,
+    ) -> None:
+        """Declare a table. Nothing is read but its schema, when a question is first released."""
+        caps = Caps(max_groups, max_rows_per_group, max_rows)
+        _fill(self, source_of(source), Declaration(name, unit, caps, columns), ledger)
+
+    @staticmethod
+    def declared(
+        source: Any, declaration: Declaration, ledger: LedgerOf = None
+    ) -> "Table":  # Any: as above
+        """The table of a declaration that is at hand as a value."""
+        made: Table = object.__new__(Table)
+        _fill(made, source_of(source), declaration, ledger)
+        return made
+
+    @property
+    def ledger(self) -> Payer[PrivacyLoss]:
+        """Who pays; opened now, if it is given as a function."""
+        found = self._ledger() if callable(self._ledger) else self._ledger
+        if found is None:
+            raise InvalidArgument(
+                f"the table {self.declaration.name!r} has no ledger to pay from: give it one, as "
+                "ledger=Ledger.in_memory(unit=..., limit=...)"
+            )
+        return found
+
+    def question(self, text: str) -> "Question":
+        """The question that an SQL text asks; refused by name if any part of it has no rule."""
+        return Question(self, parse(text, self.declaration))
+
+    def sql(self, text: str, *, epsilon: Number, delta: Number = 0) -> Answer:
+        """The private answer to an SQL text, paid with at most this epsilon and delta."""
+        return self.question(text).release(epsilon=epsilon, delta=delta)
+
+    def where(self, *conditions: Filter | Expression) -> "Selection":
+        """The rows for which all conditions are known to hold."""
+        return Selection(self).where(*conditions)
+
+    def group_by(self, *keys: str) -> "Selection":
+        """The rows by the declared keys of these columns."""
+        return Selection(self).group_by(*keys)
+
+    def agg(self, **aggregates: Asked) -> "Question":
+        """The question for these aggregates of all rows."""
+        return Selection(self).agg(**aggregates)
+
+    def __repr__(self) -> str:
+        """The public facts."""
+        facts = self.declaration
+        columns = ", ".join(
+            f"{name} ({column.type.value})" for name, column in facts.columns.items()
+        )
+        return f"Table {facts.name!r} for {facts.unit}: {columns}"
+
+
+def _fill(table: Table, source: Source, declaration: Declaration, ledger: LedgerOf) -> None:
+    object.__setattr__(table, "source", source)
+    object.__setattr__(table, "declaration", declaration)
+    object.__setattr__(table, "_ledger", ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of a table, filtered and grouped; `agg` turns them into a question."""
+
+    table: Table
+    filters: tuple[Filter | Expression, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    def where(self, *conditions: Filter | Expression) -> "Selection":
+        """Those rows for which all of these conditions are known to hold too."""
+        return Selection(self.table, self.filters + conditions, self.keys)
+
+    def group_by(self, *keys: str) -> "Selection":
+        """The rows by the declared keys of these columns too."""
+        return Selection(self.table, self.filters, self.keys + keys)
+
+    def agg(self, **aggregates: Asked) -> "Question":
+        """The question for these aggregates, each under the name it is given."""
+        wrong = [name for name, asked in aggregates.items() if not isinstance(asked, Asked)]
+        if wrong:
+            raise InvalidArgument(
+                f"{wrong[0]} = {aggregates[wrong[0]]!r}: give dp.count(...), dp.sum(...) or "
+                "dp.mean(...)"
+            )
+        named = tuple(asked.named(name) for name, asked in aggregates.items())
+        return Question(
+            self.table, Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A checked query of a table: see what it would cost and how wrong it may be, then release it.
+
+    Every method takes the price that the caller names, shared over the aggregates (equally, or by
+    ``weights``): pure ``epsilon`` by discrete Laplace noise or, where a ``delta`` is named, by
+    rounded Gaussian noise if that forecasts the smaller error (or ``noise`` says so).
+    """
+
+    table: Table
+    query: Query
+
+    def __post_init__(self) -> None:
+        """Refuse a query that has no rule, now and not when it is paid."""
+        plan.plan(self.query, self.table.declaration)
+
+    def forecast(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        group_size: int | None = None,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> Forecast:
+        """The cost and expected errors of a release; spends nothing and reads no data."""
+        offered = self._offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
+        return forecast.forecast(offered, confidence, group_size)
+
+    def explain(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> Explanation:
+        """What a release would assume, cost and be wrong by, in words; reads no data."""
+        named = Price(epsilon, delta, noise=noise, weights=weights)
+        offered = self._offer(named, confidence)
+        return forecast.explain(
+            offered, named.epsilon, named.delta, forecast.forecast(offered, confidence, None)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Answer:
+        """The private answer, paid for before a row is read; a repeated ``request`` id gives the
+        same answer again and costs nothing."""
+        named = Price(epsilon, delta, noise=noise, weights=weights)
+        door = Door.secure(self.table.ledger)
+        return release_question(door, self, named, confidence=confidence, by=by, request=request)
+
+    def _offer(self, named: Price, confidence: Number) -> price.Offer:
+        checks.probability(confidence=confidence)
+        return price.offer(plan.plan(self.query, self.table.declaration), named, confidence)
+
+    def __repr__(self) -> str:
+        """The query in SQL."""
+        return f"Question: {self.query}"
+
+
+def release_question(
+    door: Door,
+    question: Question,
+    named: Price,
+    *,
+    confidence: Number = 0.95,
+    by: str = "owner",
+    request: str | None = None,
+) -> Answer:
+    """`Question.release`, through a door that is given."""
+    level = checks.probability(confidence=confidence)
+    planned = plan.plan(question.query, question.table.declaration)
+    offered = price.offer(planned, named, level)
+    source, facts = question.table.source, question.table.declaration
+    check_schema(
+        source, {name: column.type for name, column in facts.columns.items()}, facts.unit.column
+    )
+    bounded = planned.bounded(lambda: bounding.compute(planned, source, door.trace))
+    released = release_through(door, bounded, offered.together, by=by, request=request)
+    return assemble(offered, released, level)

@@ -1,0 +1,422 @@
+"""Every theorem on every term: never below the truth, rounded up, and quick at any size."""
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.accounting import (
+    Approximate,
+    DiscreteLaplace,
+    Gaussian,
+    PrivacyLoss,
+    Pure,
+    Term,
+    Zcdp,
+    knowledge,
+    theorems,
+)
+from discreet.errors import NoBound
+from discreet.exact import fraction, lower_fraction, precision, upper_fraction
+from tests.accounting import reference
+from tests.accounting.examples import ALL_TERMS, some_loss, some_term
+
+COUNTS = [1, 2, 7, 10_000]
+DELTAS = [Fraction(0), Fraction(1, 10**300), Fraction(1, 10**9), Fraction(1, 20), Fraction(9, 10)]
+EPSILONS = [Fraction(0), Fraction(1, 1000), Fraction(1, 2), Fraction(3), Fraction(100)]
+SMALL = 7  # up to this count the reference is quick
+
+deltas = st.sampled_from([0.0, 1e-300, 1e-30, 1e-9, 1e-6, 1e-3, 0.1, 0.9])
+epsilons = st.sampled_from([0.0, 1e-6, 0.01, 0.3, 1.0, 4.0, 50.0])
+
+
+def true_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    """A number just below the delta of mechanisms that satisfy the terms."""
+    with precision(reference.BITS):
+        return max(Fraction(0), lower_fraction(reference.delta(loss, epsilon)))
+
+
+class TestTable:
+    """All terms x all theorems x counts; grows by itself."""
+
+    @pytest.mark.parametrize("name", theorems._EPSILONS)
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    def test_each_epsilon_holds_or_says_why_not(self, term: Term, name: str) -> None:
+        told: list[str] = []
+        for count in COUNTS:
+            loss = count * term
+            for delta in DELTAS:
+                try:
+                    bound = theorems._EPSILONS[name](loss, delta)
+                except NoBound as reason:
+                    told.append(str(reason))
+                    continue
+                assert bound >= 0
+                if count <= SMALL:
+                    assert true_delta(loss, bound) <= delta
+        assert all(len(reason) > 20 for reason in told)
+
+    @pytest.mark.parametrize("theorem", theorems._DELTAS)
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    def test_each_delta_holds_or_says_why_not(
+        self, term: Term, theorem: Callable[[PrivacyLoss, Fraction], Fraction]
+    ) -> None:
+        told: list[str] = []
+        for count in COUNTS:
+            loss = count * term
+            for epsilon in EPSILONS:
+                try:
+                    bound = theorem(loss, epsilon)
+                except NoBound as reason:
+                    told.append(str(reason))
+                    continue
+                assert bound >= 0
+                if count <= SMALL:
+                    assert true_delta(loss, epsilon) <= bound
+        assert all(len(reason) > 20 for reason in told)
+
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    def test_some_theorem_answers_for_each(self, term: Term) -> None:
+        above = knowledge.leak(1 * term) + Fraction(1, 10**6)
+        if above < 1:
+            assert math.isfinite((1 * term).epsilon(above))
+        assert 0 <= (1 * term).delta(1) <= 1
+        assert set((1 * term).explain(0.5).figures) | set((1 * term).explain(0.5).silent) == set(
+            theorems._EPSILONS
+        )
+
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    def test_one_of_each_is_answered_almost_exactly(self, term: Term) -> None:
+        """Pure, approximate and Gaussian mechanisms have exact theorems of their own."""
+        if isinstance(term, Zcdp | DiscreteLaplace):
+            pytest.skip("the accountant of privacy loss distributions comes later")
+        for epsilon in EPSILONS:
+            with precision(reference.BITS):
+                real = upper_fraction(reference.delta(1 * term, epsilon))
+            claimed = fraction((1 * term).delta(epsilon))
+            assert claimed <= real * (1 + Fraction(1, 10**15)) + Fraction(1, 10**300)
+
+
+class TestMixtures:
+    @settings(max_examples=60)
+    @given(some_loss(most_terms=3, most_times=4), epsilons)
+    def test_delta_is_never_below_the_truth(self, loss: PrivacyLoss, epsilon: float) -> None:
+        assert true_delta(loss, fraction(epsilon)) <= fraction(loss.delta(epsilon))
+
+    @settings(max_examples=60)
+    @given(some_loss(most_terms=3, most_times=4), deltas)
+    def test_epsilon_is_never_below_the_truth(self, loss: PrivacyLoss, delta: float) -> None:
+        epsilon = loss.epsilon(delta)
+        if math.isfinite(epsilon):
+            assert true_delta(loss, fraction(epsilon)) <= fraction(delta)
+
+    @settings(max_examples=40)
+    @given(some_loss(), deltas)
+    def test_falls_in_delta(self, loss: PrivacyLoss, delta: float) -> None:
+        assert loss.epsilon(min(0.99, delta * 2)) <= loss.epsilon(delta) * (1 + 1e-7)
+
+    @settings(max_examples=40)
+    @given(some_loss(), epsilons)
+    def test_falls_in_epsilon(self, loss: PrivacyLoss, epsilon: float) -> None:
+        assert loss.delta(epsilon + 0.1) <= loss.delta(epsilon) * (1 + 1e-7)
+
+    @settings(max_examples=40)
+    @given(some_loss(), some_term, deltas, epsilons)
+    def test_more_never_costs_less(
+        self, loss: PrivacyLoss, term: Term, delta: float, epsilon: float
+    ) -> None:
+        assert loss.epsilon(delta) <= (loss + term).epsilon(delta) * (1 + 1e-7)
+        assert loss.delta(epsilon) <= (loss + term).delta(epsilon) * (1 + 1e-7)
+
+    @settings(max_examples=40)
+    @given(some_loss(), epsilons)
+    def test_epsilon_of_delta_comes_back(self, loss: PrivacyLoss, epsilon: float) -> None:
+        delta = loss.delta(epsilon)
+        if 0 < delta < 1:
+            assert loss.epsilon(delta) <= epsilon * (1 + 1e-7) + 1e-9
+
+    @settings(max_examples=40)
+    @given(some_loss(), deltas)
+    def test_delta_of_epsilon_comes_back(self, loss: PrivacyLoss, delta: float) -> None:
+        epsilon = loss.epsilon(delta)
+        if math.isfinite(epsilon):
+            assert loss.delta(epsilon) <= delta * (1 + 1e-6)
+
+    @settings(max_examples=20)
+    @given(some_loss(), some_loss(), deltas)
+    def test_order_is_irrelevant(self, a: PrivacyLoss, b: PrivacyLoss, delta: float) -> None:
+        assert (a + b).epsilon(delta) == (b + a).epsilon(delta)
+
+
+class TestNoise:
+    @pytest.mark.parametrize("family", [Gaussian, DiscreteLaplace])
+    def test_more_of_it_never_costs_more(
+        self, family: type[Gaussian] | type[DiscreteLaplace]
+    ) -> None:
+        sizes = [1e-6, 1e-3, 0.5, 1, 1.001, 3, 100, 1e6]
+        for count in (1, 100):
+            for delta in (1e-30, 1e-6):
+                costs = [(count * family(size)).epsilon(delta) for size in sizes]
+                assert all(a >= b * (1 - 1e-7) for a, b in pairwise(costs))
+            for epsilon in (0.5, 20):
+                costs = [(count * family(size)).delta(epsilon) for size in sizes]
+                assert all(a >= b * (1 - 1e-7) for a, b in pairwise(costs))
+
+    def test_a_larger_sensitivity_costs_more(self) -> None:
+        costs = [(3 * DiscreteLaplace(20, shift)).epsilon(1e-6) for shift in (1, 2, 5, 40)]
+        assert all(a < b for a, b in pairwise(costs))
+
+
+class TestKnownValues:
+    """Figures of the literature, or by a formula of another kind."""
+
+    def test_basic_composition(self) -> None:
+        assert (10 * Pure(0.1)).epsilon() == 1.0
+        assert (10 * Approximate(0.1, 1e-7)).epsilon(1e-6) == 1.0
+        assert (10 * Approximate(0.1, 1e-7)).epsilon(9.9e-7) == math.inf
+        assert (3 * DiscreteLaplace(10, 2)).epsilon() == 0.6
+        assert (1 * Pure(1)).epsilon(0) == 1.0
+
+    def test_a_pure_mechanism_at_a_delta(self) -> None:
+        """(e^1 - e^eps) / (1 + e^1) = delta."""
+        lowered = math.log(math.e - 0.1 * (1 + math.e))
+        assert (1 * Pure(1)).epsilon(0.1) == pytest.approx(lowered, rel=1e-14)
+        assert (1 * Pure(1)).delta(0) == pytest.approx(math.tanh(0.5), rel=1e-14)
+        assert (1 * Pure(1)).delta(1) == 0.0
+        assert (1 * Pure(1)).epsilon(0.5) == 0.0
+
+    def test_an_approximate_mechanism_at_a_larger_delta(self) -> None:
+        """delta + (1 - delta) (e^eps0 - e^eps) / (1 + e^eps0)."""
+        rest = 0.9 * (math.e - math.exp(0.5)) / (1 + math.e)
+        assert (1 * Approximate(1, 0.1)).delta(0.5) == pytest.approx(0.1 + rest, rel=1e-14)
+        assert (1 * Approximate(1, 0.1)).epsilon(0.1 + rest) == pytest.approx(0.5, rel=1e-12)
+        assert (1 * Approximate(1, 0.1)).delta(2) == 0.1
+
+    @pytest.mark.parametrize(
+        ("multiplier", "count", "delta"),
+        [(1, 1, 1e-5), (4, 1, 1e-6), (10, 100, 1e-9), (0.3, 2, 1e-3)],
+    )
+    def test_the_analytic_gaussian(self, multiplier: float, count: int, delta: float) -> None:
+        """A bisection in floats of the textbook formula."""
+
+        def leaked(epsilon: float) -> float:
+            mu = math.sqrt(count) / multiplier
+            far = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
+            return far - math.exp(epsilon) * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
+
+        low, high = 0.0, 100.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (low, middle) if leaked(middle) <= delta else (middle, high)
+        assert (count * Gaussian(multiplier)).epsilon(delta) == pytest.approx(high, rel=1e-8)
+
+    def test_zcdp_by_the_conversion_of_canonne_kamath_and_steinke(self) -> None:
+        """The least over a fine grid of orders a of
+        rho a + (ln(1/delta) + (a-1) ln(1 - 1/a) - ln a) / (a-1)."""
+        for rho, delta in [(0.1, 1e-6), (1e-4, 1e-9), (5.0, 1e-3), (1e5, 1e-9), (1e-8, 1e-9)]:
+            grid = [1 + 10 ** (k / 1000) for k in range(-4000, 7000)]
+            least = min(
+                rho * a + (-math.log(delta) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1)
+                for a in grid
+            )
+            found = (1 * Zcdp(rho)).epsilon(delta)
+            assert found == pytest.approx(least, rel=1e-6)
+            assert found < rho + 2 * math.sqrt(rho * math.log(1 / delta))  # Bun and Steinke's
+
+    def test_many_pure_ones_cost_less_than_their_sum(self) -> None:
+        assert (1000 * Pure(0.01)).epsilon(1e-6) < 1.8
+        assert (1000 * DiscreteLaplace(100)).epsilon(1e-6) < 1.8
+
+    def test_gaussians_have_no_pure_bound(self) -> None:
+        assert (1 * Gaussian(10)).epsilon() == math.inf
+        assert (Gaussian(10) + Pure(1)).epsilon(0) == math.inf
+        assert (1 * Zcdp(0.1)).epsilon() == math.inf
+
+    def test_nothing_costs_nothing(self) -> None:
+        assert PrivacyLoss().epsilon() == PrivacyLoss().epsilon(0.5) == PrivacyLoss().delta(0) == 0
+        assert (0 * Gaussian(1)).epsilon() == 0
+        assert (5 * Pure(0)).epsilon() == (5 * Pure(0)).delta(0) == 0
+
+    def test_leaks_add_up_to_certainty(self) -> None:
+        assert (3 * Approximate(1, 0.5)).delta(10) == 1.0
+        assert (10**6 * Approximate(1, 0.5)).delta(0) == 1.0
+        assert (3 * Approximate(1, 0.5)).epsilon(0.99) == math.inf
+
+    def test_a_gaussian_too_weak_to_matter(self) -> None:
+        assert (1 * Gaussian(1e6)).epsilon(0.5) == 0.0
+        assert (1 * Gaussian(1e6)).delta(1) == 5e-324  # above 0, and not below the floats
+
+
+class TestRounding:
+    @pytest.mark.parametrize("epsilon", ["1/3", "1/7", "2/3", "10/3", "1000001/3"])
+    def test_up_to_the_next_float(self, epsilon: str) -> None:
+        found = (1 * Pure(Fraction(epsilon))).epsilon()
+        assert fraction(found) >= Fraction(epsilon) > fraction(math.nextafter(found, 0))
+
+    @pytest.mark.parametrize("multiplier", [0.2, 1, 3.3, 50])
+    @pytest.mark.parametrize("delta", [1e-30, 1e-9, 1e-3])
+    def test_the_gaussian_epsilon_is_the_smallest_float(
+        self, multiplier: float, delta: float
+    ) -> None:
+        loss = 1 * Gaussian(multiplier)
+        found = loss.epsilon(delta)
+        assert true_delta(loss, fraction(found)) <= fraction(delta)
+        assert true_delta(loss, fraction(math.nextafter(found, 0))) > fraction(delta)
+
+    @pytest.mark.parametrize("multiplier", [0.2, 1, 3.3, 50])
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3])
+    def test_the_gaussian_delta_is_the_smallest_float(
+        self, multiplier: float, epsilon: float
+    ) -> None:
+        loss = 1 * Gaussian(multiplier)
+        found = loss.delta(epsilon)
+        real = true_delta(loss, fraction(epsilon))
+        if found > 5e-324:
+            assert fraction(math.nextafter(found, 0)) < real <= fraction(found)
+
+    def test_the_state_of_flint_changes_nothing(self) -> None:
+        from flint import ctx
+
+        loss = 3 * Pure(0.1) + 2 * Gaussian(3) + DiscreteLaplace(7)
+        expected = loss.epsilon(1e-9)
+        before = ctx.prec
+        try:
+            ctx.prec = 10
+            assert loss.epsilon(1e-9) == expected
+            ctx.prec = 2000
+            assert loss.epsilon(1e-9) == expected
+        finally:
+            ctx.prec = before
+
+    def test_threads_give_the_same(self) -> None:
+        losses = [n * Pure(0.1) + n * Gaussian(3) for n in range(1, 9)]
+        alone = [loss.epsilon(1e-6) for loss in losses]
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda loss: loss.epsilon(1e-6), losses)) == alone
+
+
+class TestCalibration:
+    @pytest.mark.parametrize("epsilon", ["1/1000000", "1/1000", "1/2", "1", "7", "300", "1000000"])
+    @pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-9", "1e-3", "9/10"])
+    def test_the_least_noise_that_is_enough(self, epsilon: str, delta: str) -> None:
+        target, most = Fraction(epsilon), Fraction(delta)
+        least = theorems.gaussian_multiplier(target, most)
+        assert true_delta(1 * Gaussian(least), target) <= most
+        assert fraction((1 * Gaussian(least)).epsilon(most)) <= target
+        smaller = least * (1 - Fraction(1, 10**6))
+        assert true_delta(1 * Gaussian(smaller), target) > most
+
+    @settings(max_examples=50)
+    @given(st.floats(1e-4, 100), st.floats(1e-30, 0.5))
+    def test_never_above_the_target(self, epsilon: float, delta: float) -> None:
+        least = theorems.gaussian_multiplier(fraction(epsilon), fraction(delta))
+        assert (1 * Gaussian(least)).epsilon(delta) <= epsilon
+        assert (1 * Gaussian(least)).delta(epsilon) <= delta
+        assert (1 * Gaussian(least * (1 - Fraction(1, 10**6)))).delta(epsilon) > delta
+
+    def test_needs_a_delta(self) -> None:
+        with pytest.raises(NoBound, match="needs a delta above 0"):
+            theorems.gaussian_multiplier(Fraction(1), Fraction(0))
+
+
+class TestExtremes:
+    """From 1e-6 to 1e6, and far beyond: an answer within a second, finite where there is one."""
+
+    @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-6, 1e-3, 1, 1e3, 1e6, 1e30, 1e300], ids=str)
+    @pytest.mark.parametrize("make", [Pure, Zcdp, Gaussian, DiscreteLaplace])
+    def test_are_quick(
+        self, make: type[Pure | Zcdp | Gaussian | DiscreteLaplace], size: float
+    ) -> None:
+        for count in (1, 10**9):
+            loss = count * make(size)
+            for delta in (0, 1e-300, 1e-6, 0.999):
+                begun = time.process_time()
+                found = loss.epsilon(delta)
+                assert time.process_time() - begun < 1
+                assert found >= 0
+                if delta and 1e-30 <= size <= 1e30:
+                    assert math.isfinite(found)
+            for epsilon in (0, 1e-6, 1, 1e6, 1e300):
+                begun = time.process_time()
+                found = loss.delta(epsilon)
+                assert time.process_time() - begun < 1
+                assert 0 <= found <= 1
+
+    def test_beyond_the_floats_there_is_no_number(self) -> None:
+        assert (1 * Pure(Fraction(10) ** 400)).epsilon() == math.inf
+        assert (1 * Gaussian(1e-170)).epsilon(0.5) == math.inf
+        assert "no floating-point" in (1 * Gaussian(1e-170)).explain(0.5).silent["Gaussian"]
+
+    def test_hundreds_of_different_terms(self) -> None:
+        terms = [Gaussian(Fraction(n, 10)) for n in range(100, 300)]
+        begun = time.process_time()
+        loss = PrivacyLoss.of(*terms, *(Pure(Fraction(1, n)) for n in range(1000, 1200)))
+        assert math.isfinite(loss.epsilon(1e-6))
+        assert time.process_time() - begun < 5
+
+    def test_tiny_deltas_are_told_apart(self) -> None:
+        loss = 100 * Gaussian(10)
+        costs = [loss.epsilon(Fraction(1, 10**exponent)) for exponent in (6, 30, 100, 300, 900)]
+        assert all(a < b < math.inf for a, b in pairwise(costs))
+        assert costs[3] == pytest.approx(0.5 + math.sqrt(2 * 300 * math.log(10)), rel=0.01)
+
+
+class TestExplanation:
+    def test_prints_one_line_a_theorem(self) -> None:
+        assert str((3 * Pure(0.1)).explain(1e-6)) == (
+            "epsilon at delta = 1e-06\n"
+            "  basic composition       0.29999825918\n"
+            "  zCDP                    0.771734224818\n"
+            "  Renyi                   0.299993088453          <- best\n"
+            "  Gaussian                accounting.Pure(epsilon=0.1) is no Gaussian mechanism"
+        )
+
+    def test_says_what_is_silent_and_why(self) -> None:
+        said = (Gaussian(4) + Approximate(0.1, 1e-7)).explain(1e-6)
+        assert set(said.silent) == {"basic composition", "zCDP", "Gaussian"}
+        assert set(said.figures) == {"Renyi"}
+        assert (
+            said.epsilon
+            == said.figures["Renyi"]
+            == (Gaussian(4) + Approximate(0.1, 1e-7)).epsilon(1e-6)
+        )
+        assert "<- best" in str(said).splitlines()[1]
+
+    def test_has_no_best_where_nothing_answers(self) -> None:
+        said = (1 * Gaussian(4)).explain()
+        assert said.epsilon == math.inf
+        assert said.figures == {}
+        assert "<- best" not in str(said)
+        assert len(str(said).splitlines()) == 5
+
+    @given(some_loss(), deltas)
+    @settings(max_examples=30)
+    def test_the_best_is_the_answer(self, loss: PrivacyLoss, delta: float) -> None:
+        said = loss.explain(delta)
+        assert said.epsilon == loss.epsilon(delta)
+        assert str(said).count("<- best") == bool(said.figures)
+        assert all(said.epsilon <= figure for figure in said.figures.values())
+
+    def test_the_order_of_theorems_is_fixed(self) -> None:
+        assert list(theorems._EPSILONS) == ["basic composition", "zCDP", "Renyi", "Gaussian"]
+
+
+def test_the_conversion_constant() -> None:
+    """ln((a-1)^(a-1) / a^a), and what it is for: (1 - e^(eps - l))+ <= c e^((a-1)(l - eps)),
+    met with equality at l = eps + ln(a / (a - 1))."""
+    for order in (Fraction(11, 10), Fraction(2), Fraction(64), 1 + Fraction(1, 10**9)):
+        with precision(400):
+            a = reference.exact(order)
+            constant = theorems.log_conversion(order).exp()
+            assert abs(constant - (a - 1) ** (a - 1) / a**a) < arb(2) ** -300
+            for step in range(-40, 41):
+                over = (a / (a - 1)).log() + arb(step) / 10  # l - eps
+                gap = constant * ((a - 1) * over).exp() - (1 - (-over).exp())
+                assert gap >= -(arb(2) ** -300) if step else abs(gap) < arb(2) ** -300

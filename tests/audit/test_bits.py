@@ -1,0 +1,71 @@
+"""The sources of words that are no secret."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.audit import OutOfWords, RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
+from discreet.errors import InvalidArgument
+from discreet.noise import Bits
+from tests.mechanisms.kit import Wrong
+
+widths = st.integers(1, 64)
+
+
+@given(st.integers(-(2**70), 2**70), widths)
+def test_a_seed_gives_the_same_words_and_another_gives_others(seed: int, width: int) -> None:
+    one, same, other = (SeededBits(s, width) for s in (seed, seed, seed + 1))
+    first, second, third = ([bits.word() for _ in range(128)] for bits in (one, same, other))
+    assert first == second != third
+    assert all(0 <= word < 1 << width for word in first)
+
+
+def test_seeded_words_never_change() -> None:
+    bits = SeededBits(1)
+    words = [bits.word() for _ in range(2000)]
+    assert (words[0], words[1999]) == (10749699804138165336, 5463434925441744937)
+    assert len(set(words)) == 2000
+
+
+def test_a_script_is_played_and_then_ends() -> None:
+    bits = ScriptedBits([3, 0, 255], width=8)
+    assert [bits.word() for _ in range(3)] == [3, 0, 255]
+    for _ in range(2):
+        with pytest.raises(OutOfWords, match="the script has 3 words, and one more was drawn"):
+            bits.word()
+
+
+@pytest.mark.parametrize("words", [[256], [-1], [0.5], ["1"], [0, True]])
+def test_a_script_holds_words_of_its_width(words: Wrong) -> None:
+    with pytest.raises(InvalidArgument):
+        ScriptedBits(words, width=8)
+
+
+@given(widths)
+def test_without_noise_means_ones(width: int) -> None:
+    assert ZeroNoiseBits(width).word() == 2**width - 1
+
+
+def test_a_record_is_replayed() -> None:
+    recorded = RecordingBits(SeededBits(5, width=13))
+    drawn = [recorded.word() for _ in range(9)]
+    replayed = recorded.replay()
+    assert recorded.words == drawn == [replayed.word() for _ in range(9)]
+    assert recorded.width == replayed.width == 13
+    with pytest.raises(OutOfWords):
+        replayed.word()
+
+
+@pytest.mark.parametrize("width", [0, -1, 65, 2.5, True, None])
+def test_a_width_is_1_to_64(width: Wrong) -> None:
+    for make in (lambda: SeededBits(1, width), lambda: ZeroNoiseBits(width)):
+        with pytest.raises(InvalidArgument, match="width = "):
+            make()
+    with pytest.raises(InvalidArgument, match="width = "):
+        ScriptedBits([], width)
+
+
+def test_all_are_bits() -> None:
+    every: list[Bits] = [SeededBits(1), ScriptedBits([1]), ZeroNoiseBits()]
+    every.append(RecordingBits(every[0]))
+    assert [bits.width for bits in every] == [64] * 4

@@ -1,0 +1,218 @@
+"""``discreet ask`` answers on stdout, tells on stderr, and is paid first."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.ledger import Ledger
+from discreet.query import Question
+from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
+
+LEDGER = Path("wages.ledger")
+
+
+@pytest.fixture
+def ask(run: Run) -> Run:
+    """Asks a declared table."""
+    run(*DECLARE)
+    return lambda *arguments: run("ask", "wages", *arguments)
+
+
+def test_an_answer_is_on_stdout_and_its_cost_on_stderr(ask: Run) -> None:
+    ended = ask(BY_UNION, "--epsilon", "0.5")
+    assert ended.code == 0
+    head, false, true = ended.out.splitlines()
+    assert head.split() == ["in_union", "pay", "interval", "n", "interval"]
+    assert false.split()[0] == "false"
+    assert true.split()[0] == "true"
+    assert "this question cost ε = 0.5" in ended.err
+    assert "spent ε = 0.5 of ε = 2, δ = 1e-06; one more question may cost at most" in ended.err
+    assert "asked again with --request" in ended.err
+    assert Ledger.open(LEDGER).spent().charges == 1
+
+
+def test_json(ask: Run) -> None:
+    ended = ask(BY_UNION, "--epsilon", "0.5", "--json", "--confidence", "0.9")
+    answer = json.loads(ended.out)
+    assert answer["confidence"] == 0.9
+    assert [row["in_union"] for row in answer["rows"]] == [False, True]
+    assert set(answer["rows"][0]) >= {"pay", "pay_low", "pay_high", "n", "n_error"}
+
+
+def test_csv(ask: Run) -> None:
+    ended = ask(BY_UNION, "--epsilon", "0.5", "--csv")
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert [row["in_union"] for row in rows] == ["false", "true"]
+    assert all(int(row["n_low"]) <= int(row["n"]) <= int(row["n_high"]) for row in rows)
+
+
+def test_parquet(ask: Run) -> None:
+    ended = ask(BY_UNION, "--epsilon", "0.5", "--parquet", "answer.parquet")
+    assert ended.out == ""
+    assert "wrote answer.parquet" in ended.err
+    assert pq.read_table("answer.parquet").num_rows == 2
+
+
+def test_a_request_is_answered_once(ask: Run) -> None:
+    first = ask(COUNT, "--epsilon", "0.5", "--csv", "--request", "r1", "--by", "ana")
+    again = ask(COUNT, "--epsilon", "0.5", "--csv", "--request", "r1", "--by", "ana")
+    assert again.code == 0
+    assert again.out == first.out
+    assert "free now" in again.err
+    assert Ledger.open(LEDGER).spent().charges == 1
+    other = ask(COUNT, "--epsilon", "0.25", "--csv", "--request", "r1", "--by", "ana")
+    assert other.code == 3
+    assert other.out == ""
+
+
+def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
+    ids = {ask(COUNT, "--epsilon", "0.1").err.split()[1] for _ in range(3)}
+    assert len(ids) == 3
+    (last, *_) = ids
+    assert ask(COUNT, "--epsilon", "0.1", "--request", last.removesuffix(":")).code == 0
+    assert Ledger.open(LEDGER).spent().charges == 3
+
+
+def test_a_forecast_spends_and_reads_nothing(ask: Run) -> None:
+    Path("wages.parquet").unlink()
+    ended = ask(BY_UNION, "--epsilon", "0.5", "--forecast")
+    assert ended.code == 0
+    assert [line.split()[0] for line in ended.out.splitlines()] == ["aggregate", *["pay"] * 3, "n"]
+    assert "it would cost ε = 0.5; nothing was spent or read" in ended.err
+    assert [path.name for path in Path().iterdir()] == ["discreet.toml"]
+
+
+def test_a_forecast_for_a_group_in_json(ask: Run) -> None:
+    arguments = (BY_UNION, "--epsilon", "0.5", "--forecast", "--json", "--group-size", "50")
+    told = json.loads(ask(*arguments, "--weight", "n=3").out)
+    assert told["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    assert [(line["name"], line["group_size"]) for line in told["expected"]] == [
+        ("pay", 50),
+        ("n", None),
+    ]
+    equal = json.loads(ask(*arguments).out)
+    assert told["expected"][1]["stddev"] < equal["expected"][1]["stddev"]
+
+
+def test_a_delta_allows_gaussian_noise(ask: Run) -> None:
+    ended = ask(COUNT, "--epsilon", "0.5", "--delta", "1e-7", "--noise", "gaussian")
+    assert ended.code == 0
+    assert "this question cost ε = 0.5, δ = 1e-07" in ended.err
+
+
+def test_an_explanation_is_in_words(run: Run) -> None:
+    run(*DECLARE)
+    ended = run("explain", "wages", BY_UNION, "--epsilon", "0.5")
+    assert ended.code == 0
+    for words in ("Who is protected", "clamped to 0 .. 60", "epsilon 0.5", "not covered", "± "):
+        assert words in ended.out
+    assert not LEDGER.exists()
+
+
+def test_nothing_is_asked_beyond_the_budget(ask: Run) -> None:
+    assert ask(COUNT, "--epsilon", "1.5").code == 0
+    ended = ask(COUNT, "--epsilon", "0.6")
+    assert ended.code == 4
+    assert ended.out == ""
+    assert "the limit is 2" in ended.err
+    assert ask(COUNT, "--epsilon", "0.5").code == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT MAX(wage) FROM wages", "MAX"),
+        ("SELECT wage FROM wages", "wage"),
+        ("SELECT AVG(hours) FROM wages", "'hours' is not declared"),
+        ("SELECT COUNT(*) FROM wages GROUP BY wage", "--key wage="),
+        ("SELECT SUM(year) FROM wages", "--bound year="),
+        ("DROP TABLE wages", "DROP"),
+    ],
+)
+def test_a_question_without_a_rule_is_refused(sql: str, told: str, ask: Run) -> None:
+    for more in ((), ("--forecast",)):
+        ended = ask(sql, "--epsilon", "0.1", *more)
+        assert ended.code == 3
+        assert ended.out == ""
+        assert told in ended.err
+    assert not LEDGER.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ([], "Missing option '--epsilon'"),
+        (["--epsilon", "-1"], "'--epsilon': '-1': give a finite number above 0"),
+        (["--epsilon", "inf"], "'--epsilon'"),
+        (["--epsilon", "true"], "'--epsilon'"),
+        (["--epsilon", "1e999999999"], "'--epsilon'"),
+        (["--epsilon", "1", "--delta", "1.5"], "'--delta'"),
+        (["--epsilon", "1", "--confidence", "1"], "'--confidence': '1': give a number strictly"),
+        (["--epsilon", "1", "--noise", "gauss"], "'--noise'"),
+        (["--epsilon", "1", "--noise", "gaussian"], "'--noise': gaussian needs a delta"),
+        (["--epsilon", "1", "--weight", "x=2"], "'--weight': 'x=2': give NAME=NUMBER for one of n"),
+        (["--epsilon", "1", "--weight", "n=0"], "'--weight': '0'"),
+        (["--epsilon", "1", "--group-size", "9"], "'--group-size': it is for --forecast"),
+        (["--epsilon", "1", "--forecast", "--group-size", "0"], "'--group-size'"),
+        (["--epsilon", "1", "--forecast", "--csv"], "'--forecast': it prints a table"),
+        (["--epsilon", "1", "--csv", "--json"], "give one of them"),
+        (["--epsilon", "1", "--parquet", "gone/a.parquet"], "'--parquet'"),
+        (["--epsilon", "1", "--parquet", "."], "'--parquet'"),
+        (["--epsilon", "1", "--request", ""], "'--request'"),
+        (["--epsilon", "1", "--request", "x" * 201], "'--request'"),
+        (["--epsilon", "1", "--by", " "], "'--by'"),
+        (["--epsilon", "1", "--file", "gone.toml"], "gone.toml: there is no such file"),
+    ],
+)
+def test_a_mistake_costs_nothing(more: list[str], told: str, ask: Run) -> None:
+    ended = ask(COUNT, *more)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert told in ended.told
+    assert not LEDGER.exists()
+
+
+def test_an_unknown_table(run: Run) -> None:
+    run(*DECLARE)
+    ended = run("ask", "wage", COUNT, "--epsilon", "1")
+    assert ended.code == 2
+    assert "no table 'wage' (did you mean wages?); it declares wages" in ended.told
+
+
+def test_a_source_that_is_gone_costs_nothing(ask: Run) -> None:
+    Path("wages.parquet").unlink()
+    ended = ask(COUNT, "--epsilon", "1")
+    assert ended.code == 2
+    assert "wages.parquet: there is no such file" in ended.told
+    assert not LEDGER.exists() or Ledger.open(LEDGER).spent().charges == 0
+
+
+def test_an_answer_that_cannot_be_written_is_not_lost(
+    ask: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    ended = ask(COUNT, "--epsilon", "1", "--parquet", "a.parquet", "--request", "r")
+    assert ended.code == 5
+    assert "a.parquet: it can't be written (No space left on device)" in ended.err
+    assert ask(COUNT, "--epsilon", "1", "--csv", "--request", "r").code == 0
+
+
+def test_ctrl_c_leaves_paid_what_was_paid(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(COUNT, "--epsilon", "0.5")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Question, "release", stopped)
+    ended = ask(COUNT, "--epsilon", "0.5")
+    assert ended.code == 130
+    assert "what was paid stays paid" in ended.err
+    assert "Traceback" not in ended.err
+    assert Ledger.open(LEDGER).spent().charges == 1

@@ -1,0 +1,110 @@
+"""``discreet budget`` shows every charge; ``discreet unlock`` is the owner's word."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from discreet.exact import fraction
+from discreet.ledger import Ledger
+from tests.cli.kit import COUNT, DECLARE, Run
+
+SECRET = "row 17 holds 4711"
+
+
+@pytest.fixture
+def failed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A table whose engine failed after a question was paid."""
+    run(*DECLARE)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError(SECRET)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("discreet.query.bounding.compute", fails)
+        ended = run("ask", "wages", COUNT, "--epsilon", "0.5")
+    assert ended.code == 5
+    assert ended.out == ""
+    assert SECRET not in ended.err
+    assert "wages.ledger.log" in ended.err
+    return run
+
+
+def test_looking_at_a_budget_makes_no_ledger(run: Run) -> None:
+    run(*DECLARE)
+    ended = run("budget", "wages")
+    assert ended.code == 0
+    assert "nothing was spent yet; the limit will be ε = 2, δ = 1e-06" in ended.err
+    told = json.loads(run("budget", "wages", "--json").out)
+    assert told["spent"] == {"epsilon": 0.0}
+    assert told["left"] == {"epsilon": 2.0}
+    assert told["charges"] == []
+    assert not Path("wages.ledger").exists()
+
+
+def test_a_budget_shows_what_was_spent_on_what(run: Run) -> None:
+    run(*DECLARE)
+    run("ask", "wages", COUNT, "--epsilon", "0.5", "--by", "ana")
+    run("ask", "wages", COUNT, "--epsilon", "0.25", "--delta", "1e-8", "--noise", "gaussian")
+    ended = run("budget", "wages")
+    head, first, second, left = ended.out.splitlines()
+    assert head.split() == ["when", "(UTC)", "by", "what", "cost"]
+    assert "ana" in first
+    assert COUNT in first
+    assert first.endswith("ε = 0.5")
+    assert second.endswith(", δ = 1e-06")
+    assert left.startswith("spent ε = 0.7")
+    told = json.loads(run("budget", "wages", "--json").out)
+    assert told["charges"][0]["by"] == "ana"
+    assert told["limit"] == {"epsilon": 2.0, "delta": 1e-6}
+    balance = Ledger.open("wages.ledger").spent()
+    assert fraction(told["spent"]["epsilon"]) >= balance.epsilon
+    assert fraction(told["left"]["epsilon"]) <= balance.left
+    assert not told["is_locked"]
+
+
+def test_a_failure_is_told_to_the_owner_only(failed: Run) -> None:
+    log = Path("wages.ledger.log")
+    assert SECRET in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert Ledger.open("wages.ledger").spent().charges == 1
+
+
+def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -> None:
+    ended = failed("ask", "wages", COUNT, "--epsilon", "0.5")
+    assert ended.code == 3
+    assert "discreet unlock" in ended.err
+    shown = failed("budget", "wages")
+    assert "locked: charge 1 failed after it was paid" in shown.out
+    assert "discreet unlock wages --reason" in shown.err
+    assert json.loads(failed("budget", "wages", "--json").out)["is_locked"]
+    assert failed("unlock", "wages", "--reason", "looked at it", "--by", "owner").code == 0
+    assert "unlocked: looked at it" in failed("budget", "wages").out
+    assert failed("ask", "wages", COUNT, "--epsilon", "0.5").code == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--reason", ""], ["--reason", "x" * 201]], ids=len)
+def test_a_reason_is_needed(more: list[str], failed: Run) -> None:
+    ended = failed("unlock", "wages", *more)
+    assert ended.code == 2
+    assert "'--reason'" in ended.told
+
+
+def test_what_is_not_locked_cannot_be_unlocked(run: Run) -> None:
+    run(*DECLARE)
+    assert run("unlock", "wages", "--reason", "x").code == 5
+    run("ask", "wages", COUNT, "--epsilon", "0.5")
+    ended = run("unlock", "wages", "--reason", "x")
+    assert ended.code == 5
+    assert "isn't locked" in ended.err
+
+
+def test_a_damaged_ledger_is_told(run: Run) -> None:
+    run(*DECLARE)
+    Path("wages.ledger").write_bytes(b"no ledger" * 100)
+    for arguments in (["budget", "wages"], ["ask", "wages", COUNT, "--epsilon", "1"]):
+        ended = run(*arguments)
+        assert ended.code == 5
+        assert "wages.ledger" in ended.err
+        assert "Traceback" not in ended.err

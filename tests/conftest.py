@@ -1,0 +1,6 @@
+"""How Hypothesis runs here: no deadline, since a busy machine is not a bug."""
+
+from hypothesis import settings
+
+settings.register_profile("discreet", deadline=None, print_blob=True)
+settings.load_profile("discreet")

@@ -1,0 +1,122 @@
+"""What the ledger's tests share: a ledger to start from, processes to race, and rows to spoil."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from discreet.accounting import PrivacyLoss, Term
+from discreet.ledger import Kind, Ledger
+from discreet.ledger.sqlite import _SCHEMA
+from discreet.payment import Limit, Receipt, Request
+from discreet.unit import Unit
+
+PERSON = Unit("person")
+START = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from discreet.accounting import Pure
+from discreet.errors import BudgetExceeded, DiscreetError
+from discreet.ledger import Ledger, anchor, ledger, sqlite, store
+from discreet.payment import Limit, Request
+from discreet.unit import Unit
+path, *arguments = sys.argv[1:]
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wait():
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def made(path: Path, epsilon: float = 1, delta: float = 0) -> Ledger:
+    return Ledger.create(path, unit=PERSON, limit=Limit(epsilon, delta))
+
+
+def pay(
+    ledger: Ledger, loss: PrivacyLoss | Term, request: Request | None = None, by: str = "ana"
+) -> Receipt:
+    return ledger.charge(loss, purpose="a test", by=by, request=request)
+
+
+def charges(ledger: Ledger) -> int:
+    """How many charges the whole chain holds, after verifying it."""
+    ledger.verify()
+    return sum(entry.kind is Kind.CHARGE for entry in ledger.history())
+
+
+def begun(code: str, path: Path, *arguments: object) -> subprocess.Popen[str]:
+    """A process that runs the code; it knows the names of START."""
+    command = [sys.executable, "-c", START + code, str(path), *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    """What a process printed, once it ended well."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+def killed(code: str, path: Path, *arguments: object) -> str:
+    """What a process printed until it killed itself."""
+    process = begun(code, path, *arguments)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, err
+    return out
+
+
+def raced(code: str, path: Path, count: int) -> list[str]:
+    """What each of the processes printed that begin at one moment, where they call wait()."""
+    processes = [begun(code, path, number) for number in range(count)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [ended(process) for process in processes]
+
+
+def files(folder: Path) -> list[str]:
+    """The names in a folder."""
+    return sorted(file.name for file in folder.iterdir())
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file as any other program sees it."""
+    connection = sqlite3.connect(path)
+    try:
+        yield connection
+        connection.commit()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file without its guards, which are there again afterwards."""
+    triggers = [name for name in _SCHEMA if name != "entries"]
+    with opened(path) as connection:
+        for name in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+        for name in triggers:
+            connection.execute(_SCHEMA[name])
+
+
+def copied(path: Path, to: Path) -> Path:
+    """A copy of the whole file, its log written into it first."""
+    with opened(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    to.write_bytes(path.read_bytes())
+    to.chmod(0o600)
+    return to

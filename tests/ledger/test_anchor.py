@@ -1,0 +1,160 @@
+"""An older copy of a ledger is refused by its anchor."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from discreet.accounting import Pure
+from discreet.errors import LedgerDamaged, LedgerError
+from discreet.ledger import Ledger
+from discreet.ledger.anchor import Anchor, Mark
+from discreet.payment import Request
+from tests.ledger.kit import charges, copied, files, made, pay, raced
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made(tmp_path / "x.ledger")
+    return tmp_path / "x.ledger"
+
+
+@pytest.fixture
+def anchor(tmp_path: Path) -> Path:
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "elsewhere" / "anchor"
+
+
+def test_the_anchor_follows_every_entry(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    receipt = pay(ledger, Pure(0.1), Request("first", "body"))
+    steps: list[Callable[[], object]] = [
+        lambda: ledger.is_locked,
+        lambda: ledger.keep(receipt, "42"),
+        lambda: ledger.lock(receipt),
+        lambda: ledger.unlock("looked", "owner"),
+    ]
+    for step in steps:
+        step()
+        head = ledger.history()[-1]
+        assert Anchor(anchor).read() == Mark(head.number, head.digest)
+    assert Ledger.open(path, anchor=anchor).history() == ledger.history()
+
+
+def test_a_rolled_back_copy_is_refused(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    pay(ledger, Pure(0.4))
+    old = copied(path, path.with_name("old"))
+    pay(ledger, Pure(0.6))
+    copied(old, path)
+    with pytest.raises(LedgerDamaged, match="older than its anchor: a rolled-back copy"):
+        Ledger.open(path, anchor=anchor)
+    for step in (lambda: pay(ledger, Pure(0.6)), ledger.verify, ledger.spent):
+        with pytest.raises(LedgerDamaged, match="older than its anchor"):
+            step()
+    assert charges(Ledger.open(path)) == 1  # without an anchor, nothing tells
+
+
+def test_a_rolled_back_copy_that_went_on_is_refused(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    old = copied(path, path.with_name("old"))
+    pay(ledger, Pure(0.6))
+    copied(old, path)
+    unaware = Ledger.open(path)
+    for _ in range(3):
+        pay(unaware, Pure(0.3))
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        pay(ledger, Pure(0.01))
+
+
+def test_charges_without_the_anchor_are_caught_up(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    pay(Ledger.open(path), Pure(0.1))
+    assert Anchor(anchor).read().number == 0
+    pay(ledger, Pure(0.1))
+    assert Anchor(anchor).read().number == 2
+
+
+def test_an_anchor_never_goes_back(anchor: Path) -> None:
+    mine = Anchor(anchor)
+    for number in (3, 1, 2):
+        mine.advance(Mark(number, "x" * 64))
+        assert mine.read().number == 3
+    assert files(anchor.parent) == [".anchor.lock", "anchor"]
+
+
+def test_an_anchor_that_went_away_is_not_made_again(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    anchor.unlink()
+    with pytest.raises(LedgerError, match=r"anchor .* can't be read"):
+        pay(ledger, Pure(0.1))
+    assert charges(Ledger.open(path)) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "x",
+        "[]",
+        "{}",
+        '{"number":1}',
+        '{"digest":"x","number":true}',
+        '{"digest":1,"number":1}',
+        '{"digest":"x","number":-1}',
+        '{"digest":"x","number":1.0}',
+        "\xff",
+    ],
+)
+def test_what_is_no_anchor_is_refused(path: Path, anchor: Path, content: str) -> None:
+    anchor.write_text(content, encoding="latin-1")
+    with pytest.raises(LedgerDamaged, match="no anchor"):
+        Ledger.open(path, anchor=anchor)
+
+
+def test_an_anchor_of_another_ledger_is_refused(path: Path, anchor: Path) -> None:
+    Ledger.open(made(path.with_name("other")).path or "", anchor=anchor)
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        Ledger.open(path, anchor=anchor)
+    huge = '{"digest":"x","number":1' + "0" * 40 + "}"
+    anchor.write_text(huge)
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        Ledger.open(path, anchor=anchor)
+
+
+def test_a_place_that_can_hold_no_anchor_is_refused(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="No such file"):
+        Ledger.open(path, anchor=tmp_path / "nowhere" / "anchor")
+    with pytest.raises(LedgerError, match="Is a directory"):
+        Ledger.open(path, anchor=tmp_path)
+
+
+def test_a_charge_whose_anchor_fails_stays_paid(
+    path: Path, anchor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "_replace", full)
+        with pytest.raises(LedgerError, match="entry 1 is recorded, but the anchor"):
+            pay(ledger, Pure(1))
+    assert charges(ledger) == 1
+
+
+RACE = """
+l = Ledger.open(path, anchor=path + ".anchor")
+wait()
+for _ in range(15):
+    l.charge(Pure(0.01), purpose="x", by="ana")
+    l.is_locked
+"""
+
+
+def test_racing_processes_keep_the_anchor_up(path: Path) -> None:
+    Ledger.open(path, anchor=f"{path}.anchor")
+    raced(RACE, path, 3)
+    ledger = Ledger.open(path, anchor=f"{path}.anchor")
+    assert charges(ledger) == 45 == Anchor(Path(f"{path}.anchor")).read().number

@@ -1,0 +1,105 @@
+"""A chain in which every digest is right is still held to the rules."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet.accounting import Filter, PrivacyLoss, Pure
+from discreet.errors import LedgerDamaged
+from discreet.ledger import Ledger
+from discreet.ledger.chain import next_state, verify
+from discreet.ledger.entries import Answer, Charge, Fact, Lock, Opening, Unlock
+from discreet.payment import Limit, Request
+from discreet.unit import Unit
+from tests.ledger.kit import PERSON, made, pay
+
+LIMIT = Limit(1, 1e-6)
+
+
+def charge(epsilon: float, unit: Unit | None = PERSON) -> Charge:
+    return Charge(PrivacyLoss.of(Pure(epsilon), unit=unit), "p", "ana", None, is_insecure=False)
+
+
+def slipped_in(ledger: Ledger, *facts: Fact) -> None:
+    """Append facts as if they had been allowed."""
+    for fact in facts:
+        with ledger._store.writing() as rows:
+            head = rows.head()
+            rows.append(head, fact, next_state(head, rows.opening(head), fact))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """Entry 1 has a request, entry 2 has none."""
+    ledger = made(tmp_path / "x.ledger", epsilon=1, delta=1e-6)
+    pay(ledger, Pure(0.25), Request("first", "body"))
+    pay(ledger, Pure(0.25))
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [charge(0.5)],
+        [Answer(1, "42")],
+        [Lock(2), Lock(1), Answer(1, "42"), Unlock("looked", "owner"), charge(0.5)],
+    ],
+)
+def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
+    slipped_in(ledger, *facts)
+    ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [charge(0.6)],
+        [charge(0.25), charge(0.26), charge(0)],
+        [charge(0.1, unit=Unit("family"))],
+        [charge(0.1, unit=None)],
+        [Lock(1), charge(0.1)],
+        [Lock(0)],
+        [Lock(9)],
+        [Unlock("looked", "owner")],
+        [Lock(1), Unlock("looked", "owner"), Unlock("looked", "owner")],
+        [Answer(2, "42")],
+        [Answer(0, "42")],
+        [Opening(Unit("family"), Filter.for_limit(LIMIT))],
+        [Opening(PERSON, Filter.for_limit(LIMIT))],
+    ],
+)
+def test_what_was_never_allowed_is_damage(ledger: Ledger, facts: list[Fact]) -> None:
+    slipped_in(ledger, *facts)
+    with pytest.raises(LedgerDamaged, match="was not allowed where it stands"):
+        ledger.verify()
+
+
+def test_before_a_charge_the_unit_may_change(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT)
+    slipped_in(ledger, Opening(Unit.ROW, ledger.filter), charge(0.1, unit=Unit.ROW))
+    ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Filter.for_limit(Limit(1)),
+        Filter.for_limit(Limit(2, 1e-6)),
+        Filter(LIMIT, Fraction(0), ((Fraction(20), Fraction(1, 10**6)),)),
+    ],
+)
+def test_no_second_opening_brings_another_filter(tmp_path: Path, other: Filter) -> None:
+    ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT)
+    slipped_in(ledger, Opening(PERSON, other))
+    with pytest.raises(LedgerDamaged):
+        ledger.verify()
+
+
+def test_a_chain_begins_with_an_opening(ledger: Ledger) -> None:
+    with ledger._store.reading() as rows:
+        links = list(rows.links())
+    verify(links)
+    for wrong in (links[1:], []):
+        with pytest.raises(LedgerDamaged):
+            verify(wrong)

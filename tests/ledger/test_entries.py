@@ -1,0 +1,159 @@
+"""Entries as text: one value has one text, and nothing but that text is read."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
+from discreet.accounting.filter import LEAK_UNIT, UNIT
+from discreet.errors import LedgerDamaged
+from discreet.ledger.entries import (
+    FORMAT,
+    ROOT,
+    Answer,
+    Charge,
+    Fact,
+    Lock,
+    Opening,
+    State,
+    Unlock,
+    read,
+    sha256,
+    write,
+)
+from discreet.payment import Limit, Request
+from discreet.unit import Change, Unit
+
+AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)
+STATE = State(Spent(0, 1, (2, 3)), 4, is_locked=False, opening=0, terms=ROOT)
+
+WHOLE = st.integers(0, 10**60)
+TEXT = st.text(st.characters(exclude_categories=()))
+UNITS = st.builds(Unit, st.none() | st.text(min_size=1), st.sampled_from(Change))
+POSITIVE = st.fractions(Fraction(1, 10**6), 10)
+TERMS = st.one_of(
+    st.builds(Pure, POSITIVE),
+    st.builds(Zcdp, POSITIVE),
+    st.builds(Gaussian, POSITIVE),
+    st.builds(Approximate, POSITIVE, st.fractions(0, Fraction(1, 2))),
+)
+LOSSES = st.builds(lambda terms, unit: PrivacyLoss.of(*terms, unit=unit), st.lists(TERMS), UNITS)
+LIMITS = st.builds(Limit, POSITIVE, st.sampled_from([0, 1e-6, Fraction(1, 3)]))
+FACTS: st.SearchStrategy[Fact] = st.one_of(
+    st.builds(Opening, UNITS, LIMITS.map(Filter.for_limit)),
+    st.builds(
+        Charge,
+        LOSSES,
+        TEXT,
+        TEXT,
+        st.none() | st.builds(Request, st.text(min_size=1, max_size=200), TEXT),
+        st.booleans(),
+    ),
+    st.builds(Answer, WHOLE, TEXT),
+    st.builds(Lock, WHOLE),
+    st.builds(Unlock, TEXT, TEXT),
+)
+SPENT = st.builds(Spent, WHOLE, WHOLE, st.lists(WHOLE).map(tuple))
+STATES = st.builds(
+    lambda spent, charges, is_locked, opening: State(
+        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT
+    ),
+    SPENT,
+    WHOLE,
+    st.booleans(),
+    WHOLE,
+)
+
+
+@given(WHOLE, st.datetimes(timezones=st.timezones()), FACTS, STATES)
+def test_what_is_written_is_read(number: int, at: datetime, fact: Fact, state: State) -> None:
+    link = read(write(number, at, fact, state, previous=ROOT), ROOT)
+    assert (link.number, link.fact, link.state) == (number, fact, state)
+    assert link.at == at.astimezone(UTC)
+    assert link.at.utcoffset() == timedelta(0)
+    assert write(number, link.at, fact, state, previous=ROOT).digest == link.digest
+
+
+def test_a_digest_binds_everything() -> None:
+    row = write(3, AT, Lock(1), STATE, previous=ROOT)
+    digests = {row.digest}
+    for other in (
+        write(4, AT, Lock(1), STATE, previous=ROOT),
+        write(3, AT + timedelta(microseconds=1), Lock(1), STATE, previous=ROOT),
+        write(3, AT, Lock(2), STATE, previous=ROOT),
+        write(3, AT, Answer(1, ""), STATE, previous=ROOT),
+        write(3, AT, Lock(1), replace(STATE, charges=5), previous=ROOT),
+        write(3, AT, Lock(1), STATE, previous="1" * 64),
+    ):
+        digests.add(other.digest)
+    assert len(digests) == 7
+    with pytest.raises(LedgerDamaged, match="doesn't fit its digest"):
+        read(row, "1" * 64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"number": "3"},
+        {"number": True},
+        {"kind": None},
+        {"kind": b"lock"},
+        {"body": b"{}"},
+        {"digest": None},
+    ],
+)
+def test_values_of_the_wrong_type_are_damage(change: dict[str, object]) -> None:
+    row = replace(write(1, AT, Lock(1), STATE, previous=ROOT), **change)  # type: ignore[arg-type]  # that is what is tested
+    with pytest.raises(LedgerDamaged, match="wrong type"):
+        read(row, ROOT)
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("at", "2026-11-21T01:02:03.000004"),
+        ("at", "2026-11-21T01:02:03.000004Z"),
+        ("at", "2026-11-21T02:02:03.000004+01:00"),
+        ("at", "2026-11-21"),
+        ("at", "noon"),
+        ("kind", "refund"),
+        ("kind", "answer"),
+        ("key", "entry 4"),
+        ("body", "{}"),
+        ("body", "[]"),
+        ("body", "null"),
+        ("body", ""),
+        ("body", "[" * 100_000),
+        ("body", '{"charge":NaN}'),
+    ],
+)
+def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) -> None:
+    row = replace(write(3, AT, Lock(1), STATE, previous=ROOT), **{field: text})  # type: ignore[arg-type]  # a text each
+    row = replace(row, digest=sha256([row.number, row.kind, row.at, row.body, ROOT]))
+    with pytest.raises(LedgerDamaged, match=r"can't be read|isn't written as"):
+        read(row, ROOT)
+
+
+def test_times_are_stored_in_utc() -> None:
+    east = datetime(2026, 11, 21, 3, tzinfo=timezone(timedelta(hours=2)))
+    assert write(3, east, Lock(1), STATE, previous=ROOT).at == "2026-11-21T01:00:00.000000+00:00"
+
+
+def test_the_format_is_what_it_was() -> None:
+    """A change here makes every existing ledger unreadable: it needs another FORMAT."""
+    request = Request("first", "body")
+    loss = PrivacyLoss.of(Pure(0.1), unit=Unit("person"))
+    row = write(1, AT, Charge(loss, "p", "ana", request, False), STATE, previous=ROOT)
+    assert row.body == (
+        '{"by":"ana","is_insecure":false,"loss":{"terms":[{"count":1,"epsilon":"1/10","term":"Pure"}'
+        '],"unit":{"change":"add_remove","column":"person"}},"purpose":"p","request":{"body":"body",'
+        '"id":"first"},"state":{"charges":4,"is_locked":false,"opening":0,"spent":{"leak":0,'
+        f'"orders":[2,3],"pure":1}},"terms":"{ROOT}"}}}}'
+    )
+    assert row.key == "request " + sha256(["ana", "first"])
+    assert row.digest == "59bc08f16f6afff68b29d1af481b0b321c1fc134ee3d1c8e63874c847cdff47b"
+    assert (1, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, LEAK_UNIT)

@@ -1,0 +1,92 @@
+"""A payer that remembers what happens in which order, and things to release."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.accounting import PrivacyLoss
+from discreet.audit import ZeroNoiseBits
+from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
+from discreet.mechanisms import Bounded, Door
+from discreet.payment import Receipt, Request
+from discreet.unit import Unit
+
+Wrong = Any  # of a type that nobody may give there, on purpose
+
+PERSON = Unit("person")
+SECRET = "4079213586"
+
+
+@dataclass
+class FakePayer:
+    """Keeps ledgers' promises in memory: refuses on demand, stores answers, locks."""
+
+    events: list[str] = field(default_factory=list)
+    charges: list[PrivacyLoss] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    refuses: bool = False
+    is_locked: bool = False
+    _requests: dict[tuple[str, str], tuple[str, Receipt]] = field(default_factory=dict)
+    _kept: dict[int, str] = field(default_factory=dict)
+
+    def charge(
+        self,
+        loss: PrivacyLoss,
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,
+        is_insecure: bool = False,
+    ) -> Receipt:
+        self.events.append("charge")
+        if request is not None and (by, request.id) in self._requests:
+            body, receipt = self._requests[by, request.id]
+            kept = self._kept.get(receipt.number)
+            if body != request.body or kept is None:
+                raise RequestReused("used before")
+            return self._receipt(receipt.number, purpose, by, kept, is_insecure)
+        if self.is_locked:
+            raise LedgerLocked("locked")
+        if self.refuses:
+            raise BudgetExceeded("too much")
+        self.charges.append(loss)
+        receipt = self._receipt(len(self.charges), purpose, by, None, is_insecure)
+        if request is not None:
+            self._requests[by, request.id] = request.body, receipt
+        return receipt
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        self.events.append("keep")
+        self._kept[receipt.number] = answer
+
+    def lock(self, receipt: Receipt) -> None:
+        self.events.append("lock")
+        self.is_locked = True
+
+    def _receipt(
+        self, number: int, purpose: str, by: str, kept: str | None, is_insecure: bool
+    ) -> Receipt:
+        receipt = Receipt(number, "0f" * 32, datetime.now(UTC), purpose, by, kept, is_insecure)
+        self.receipts.append(receipt)
+        return receipt
+
+
+@dataclass
+class ListTrace:
+    """A trace that keeps all it is told."""
+
+    notes: list[tuple[str, object]] = field(default_factory=list)
+
+    def note(self, event: str, fact: object) -> None:
+        self.notes.append((event, fact))
+
+
+def silent_door(payer: FakePayer, trace: ListTrace | None = None) -> Door:
+    """A door without noise."""
+    return Door(payer, ZeroNoiseBits(), trace)
+
+
+def number(compute: Callable[[], int] = lambda: 41, sensitivity: int = 1) -> Bounded[int]:
+    """One number."""
+    return Bounded(compute, sensitivity=sensitivity, unit=PERSON, name="people")

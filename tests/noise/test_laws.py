@@ -1,0 +1,128 @@
+"""The laws against a second way to their numbers."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from flint import acb, arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import InvalidArgument
+from discreet.exact import ball, precision
+from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw, half_width
+from tests.noise.walk import BITS, chance_of
+
+Law = DiscreteLaplaceLaw | RoundedGaussianLaw
+LAWS = [DiscreteLaplaceLaw, RoundedGaussianLaw]
+SCALES = [Fraction(s) for s in ("1/1000", "1/20", "1/3", "1", "1.999", "2", "2.5", "10", "97.3")]
+
+scales = st.fractions(min_value=Fraction(1, 100), max_value=10**12, max_denominator=10**6)
+laws = st.builds(lambda kind, scale: kind(scale), st.sampled_from(LAWS), scales)
+confidences = st.fractions(min_value=0, max_value=1, max_denominator=10**15).filter(
+    lambda c: 0 < c < 1
+)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_tail_is_the_sum_of_the_chances(kind: type[Law], scale: Fraction) -> None:
+    law = kind(scale)
+    chance = chance_of(law)
+    with precision(BITS):
+        within = chance(0)
+        for k in range(1, 30):
+            assert (1 - within).overlaps(law.tail(k))
+            assert 0 <= law.tail(k) < 1
+            within += 2 * chance(k)
+
+
+@pytest.mark.parametrize("scale", SCALES[2:])
+def test_the_gaussian_tail_is_the_integral_of_the_density(scale: Fraction) -> None:
+    law = RoundedGaussianLaw(scale)
+    with precision(128):
+        root = (2 * arb.pi()).sqrt()
+        for k in (1, 2, 3, 7):
+            point = ball((k - Fraction(1, 2)) / scale)
+            inside = acb.integral(lambda z, _: (-z * z / 2).exp(), acb(0), acb(point)).real / root
+            assert law.tail(k).overlaps(1 - 2 * inside)
+            assert abs(law.tail(k) - (1 - 2 * inside)) < 1e-20
+
+
+@given(laws, st.integers(1, 10**13))
+def test_the_inverse_inverts_the_tail(law: Law, magnitude: int) -> None:
+    near = round(law.stddev()) + 1
+    k = magnitude % (20 * near) + 1
+    with precision(2048):
+        back = law.inverse(law.tail(k))
+        assert back.overlaps(arb(k))
+        assert abs(back - k) < 1e-9
+        assert law.inverse(law.tail(k) * ball(Fraction(1000001, 1000000))) < k
+        assert law.inverse(law.tail(k) * ball(Fraction(999999, 1000000))) > k
+
+
+@given(laws, confidences)
+def test_the_half_width_is_the_narrowest(law: Law, confidence: Fraction) -> None:
+    q = half_width(law, confidence)
+    with precision(BITS):
+        assert 1 - law.tail(q + 1) >= ball(confidence)
+        assert q == 0 or 1 - law.tail(q) < ball(confidence)
+
+
+@given(laws, confidences, confidences)
+def test_more_confidence_never_narrows(law: Law, one: Fraction, other: Fraction) -> None:
+    low, high = sorted((one, other))
+    assert half_width(law, low) <= half_width(law, high)
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_half_width_of_extreme_confidences(kind: type[Law]) -> None:
+    law = kind(Fraction(10))
+    assert half_width(law, Fraction(1, 10**100)) == 0
+    far = half_width(law, 1 - Fraction(1, 10**1000))
+    with precision(10_000):
+        assert law.tail(far + 1) <= ball(Fraction(1, 10**1000)) < law.tail(far)
+
+
+def test_a_confidence_at_a_jump_is_refused_not_guessed() -> None:
+    law = DiscreteLaplaceLaw(Fraction(1))
+    with precision(1 << 17):
+        mantissa, exponent = law.tail(3).mid().man_exp()
+    at_jump = 1 - Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    with pytest.raises(InvalidArgument, match="too close to a jump"):
+        half_width(law, at_jump)
+
+
+@pytest.mark.parametrize("scale", SCALES[1:])
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_standard_deviation_is_that_of_the_chances(kind: type[Law], scale: Fraction) -> None:
+    law = kind(scale)
+    chance = chance_of(law)
+    with precision(BITS):
+        terms = (x * x * chance(x) for x in range(1, int(80 * scale) + 40))
+        direct = float((2 * sum(terms, arb(0))).sqrt())
+    assert law.stddev() == pytest.approx(direct, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("law", "stddev"),
+    [
+        (DiscreteLaplaceLaw(Fraction(10) ** 300), 2**0.5 * 1e300),
+        (RoundedGaussianLaw(Fraction(10) ** 300), 1e300),
+        (DiscreteLaplaceLaw(Fraction(10) ** 400), float("inf")),
+        (RoundedGaussianLaw(Fraction(10) ** 400), float("inf")),
+        (DiscreteLaplaceLaw(Fraction(1, 10**400)), 0.0),
+        (RoundedGaussianLaw(Fraction(1, 10**400)), 0.0),
+    ],
+)
+def test_no_scale_is_too_extreme_for_a_standard_deviation(law: Law, stddev: float) -> None:
+    assert law.stddev() == pytest.approx(stddev, rel=1e-9)
+
+
+@given(st.sampled_from(LAWS), scales, scales)
+def test_more_noise_is_more_error(
+    kind: Callable[[Fraction], Law], one: Fraction, other: Fraction
+) -> None:
+    low, high = (kind(scale) for scale in sorted((one, other)))
+    assert low.stddev() <= high.stddev()
+    assert half_width(low, Fraction(19, 20)) <= half_width(high, Fraction(19, 20))

@@ -1,0 +1,190 @@
+"""Random tables with everything that real ones have, random questions, and neighbours."""
+
+import datetime
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from discreet.audit import Run, ZeroNoiseBits
+from discreet.mechanisms import Door
+from discreet.query import (
+    Answer,
+    Caps,
+    Column,
+    Declaration,
+    Price,
+    Question,
+    Table,
+    release_question,
+)
+from discreet.query.query import (
+    Aggregate,
+    Arithmetic,
+    Both,
+    ColumnRef,
+    Comparison,
+    Condition,
+    Either,
+    Function,
+    Holds,
+    IsNull,
+    Literal,
+    Membership,
+    Negation,
+    Operator,
+    Query,
+    Relation,
+    Scalar,
+)
+from discreet.unit import Change, Unit
+
+SCHEMA = pa.schema(
+    {
+        "person": pa.int64(),
+        "wage": pa.float64(),
+        "age": pa.int64(),
+        "union": pa.bool_(),
+        "place": pa.string(),
+        "day": pa.date32(),
+    }
+)
+DAYS = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+
+_WAGES = st.one_of(
+    st.none(),
+    st.sampled_from([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e308, -1e308, 5e-324]),
+    st.floats(-20, 80),
+)
+_AGES = st.one_of(st.none(), st.integers(-200, 200), st.sampled_from([2**63 - 1, -(2**63)]))
+_PLACES = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "", "A", "a'b", "zz"]))
+_PEOPLE = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([-1, 2**63 - 1, -(2**63)]))
+
+ROWS = st.fixed_dictionaries(
+    {
+        "person": _PEOPLE,
+        "wage": _WAGES,
+        "age": _AGES,
+        "union": st.one_of(st.none(), st.booleans()),
+        "place": _PLACES,
+        "day": st.one_of(st.none(), st.sampled_from([*DAYS, datetime.date(1, 1, 1)])),
+    }
+)
+TABLES = st.lists(ROWS, max_size=25)
+
+
+@st.composite
+def declarations(draw: st.DrawFn) -> Declaration:
+    """A declaration of the schema above, with any unit, caps and treatment of NULL."""
+    change = draw(st.sampled_from(list(Change)))
+    is_by_person = draw(st.booleans())
+    lower = draw(st.sampled_from([-50, -3, 0, 5]))
+    columns = {
+        "wage": Column.number(lower, 60, null=draw(st.sampled_from([None, 10, 60]))),
+        "age": Column.integer(-5, 100, null=draw(st.sampled_from([None, 7]))),
+        "union": Column.boolean(null=draw(st.sampled_from([None, False]))),
+        "place": Column.text(keys=["a", "b", "", "a'b"], null=draw(st.sampled_from([None, "a"]))),
+        "day": Column.date(keys=DAYS, null=draw(st.sampled_from([None, DAYS[1]]))),
+    }
+    if not is_by_person:
+        return Declaration("t", Unit.ROW.with_change(change), Caps(), columns)
+    small = st.integers(1, 4)
+    caps = Caps(draw(small), draw(small), draw(st.one_of(st.none(), st.integers(1, 6))))
+    return Declaration("t", Unit("person", change), caps, columns)
+
+
+_NUMBERS = st.sampled_from([Fraction(n) for n in ("0", "1", "-2", "2.5", "12", "1000000000")])
+
+
+def scalars(depth: int = 2) -> st.SearchStrategy[Scalar]:
+    """A numeric expression."""
+    leaf = st.sampled_from([ColumnRef("wage"), ColumnRef("age")])
+    if depth == 0:
+        return st.one_of(leaf, _NUMBERS.map(Literal))
+    deeper = scalars(depth - 1)
+    times = st.builds(
+        Arithmetic,
+        st.sampled_from([Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY]),
+        deeper,
+        deeper,
+    )
+    over = st.builds(
+        Arithmetic, st.just(Operator.DIVIDE), deeper, _NUMBERS.filter(bool).map(Literal)
+    )
+    return st.one_of(leaf, times, over)
+
+
+_COMPARISONS = st.one_of(
+    st.builds(Comparison, st.sampled_from(list(Relation)), scalars(1), scalars(1)),
+    st.builds(
+        Comparison,
+        st.sampled_from(list(Relation)),
+        st.just(ColumnRef("place")),
+        st.sampled_from(["a", "a'b", "", "é"]).map(Literal),
+    ),
+    st.builds(
+        Comparison,
+        st.sampled_from(list(Relation)),
+        st.just(ColumnRef("day")),
+        st.sampled_from(DAYS).map(Literal),
+    ),
+    st.builds(Membership, st.just(ColumnRef("place")), st.just((Literal("a"), Literal("b")))),
+    st.builds(
+        Membership, scalars(1), st.lists(_NUMBERS.map(Literal), min_size=1, max_size=3).map(tuple)
+    ),
+    st.sampled_from(["wage", "age", "union", "place", "day"]).map(ColumnRef).map(IsNull),
+    st.just(Holds(ColumnRef("union"))),
+)
+CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
+    _COMPARISONS,
+    lambda inner: st.one_of(
+        st.builds(Both, inner, inner), st.builds(Either, inner, inner), st.builds(Negation, inner)
+    ),
+    max_leaves=4,
+)
+
+
+def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
+    name = st.just(f"x{number}")
+    return st.one_of(
+        st.builds(
+            Aggregate,
+            st.just(Function.COUNT),
+            st.one_of(st.none(), scalars(1), st.just(ColumnRef("place"))),
+            name,
+        ),
+        st.builds(Aggregate, st.sampled_from([Function.SUM, Function.AVG]), scalars(), name),
+    )
+
+
+QUERIES = st.builds(
+    Query,
+    st.just("t"),
+    st.one_of(st.tuples(_aggregates(0)), st.tuples(_aggregates(0), _aggregates(1))),
+    st.lists(st.sampled_from(["union", "place", "day"]), unique=True, max_size=2).map(tuple),
+    st.one_of(st.none(), CONDITIONS),
+)
+
+
+def arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows as a table of the schema above."""
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def asking(
+    declaration: Declaration, query: Query, price: Price
+) -> Callable[[Door, pa.Table], Answer]:
+    """The act of asking a table that question, for `discreet.audit.replay`."""
+
+    def act(door: Door, table: pa.Table) -> Answer:
+        return release_question(door, Question(Table.declared(table, declaration), query), price)
+
+    return act
+
+
+def without_noise(question: Question, epsilon: float = 1.0) -> Answer:
+    """The answer with all noise 0, which only a door of tests can give."""
+    run = Run()
+    return release_question(Door(run, ZeroNoiseBits(), run), question, Price(epsilon))

@@ -1,0 +1,117 @@
+"""Intervals hold at least what they say, by the noise's exact law and in 20 000 releases."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import discreet as dp
+from discreet.exact import float_down, precision
+from discreet.mechanisms import DiscreteLaplace, Gaussian
+from discreet.noise import DiscreteLaplaceLaw, Law, RoundedGaussianLaw
+from discreet.query import Noise, Question, Table
+from discreet.query.intervals import Ratio
+from discreet.query.plan import Grid
+from tests.query.kit import without_noise
+
+FALSE_ALARM = 1e-9
+GRID = Grid(0, 0, -50, 50)
+
+
+def _mass(law: Law, reach: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """P(x) for x from -reach to reach, rounded down."""
+    with precision(128):
+        tails = [law.tail(k) for k in range(1, reach + 2)]
+        sides = [float_down((tails[k] - tails[k + 1]) / 2) for k in range(reach)]
+        return np.array([*sides[::-1], float_down(1 - tails[0]), *sides])
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("slope", [-50.0, -3.0, 0.0, 0.37, 1.0, 20.0, 50.0])
+@pytest.mark.parametrize(
+    "scales",
+    [
+        (Fraction(1, 2), Fraction(1, 2)),
+        (Fraction(10), Fraction(2)),
+        (Fraction(30), Fraction(30)),
+        (Fraction(12), Fraction(1, 3)),
+    ],
+)
+@pytest.mark.parametrize("is_laplace", [True, False])
+def test_the_quantile_of_the_noise_of_a_ratio_is_reached(
+    confidence: float, slope: float, scales: tuple[Fraction, Fraction], is_laplace: bool
+) -> None:
+    kind, law = (
+        (DiscreteLaplace, DiscreteLaplaceLaw) if is_laplace else (Gaussian, RoundedGaussianLaw)
+    )
+    ratio = Ratio(kind(scales[0]), kind(scales[1]), GRID, Fraction(str(confidence)))
+    reach = math.ceil(40 * max(scales))
+    total, count = (_mass(law(scale), reach) for scale in scales)
+    outcomes = np.arange(-reach, reach + 1)
+    within = np.abs(outcomes[:, None] - slope * outcomes[None, :]) <= ratio.quantile(slope)
+    held = float((total[:, None] * count[None, :])[within].sum())
+    assert held >= confidence - 1e-12
+    if min(scales) >= 10 and confidence == 0.95:
+        assert held <= 0.97
+
+
+def test_an_interval_is_where_the_noise_could_have_been() -> None:
+    ratio = Ratio(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
+    (low,), (high,) = ratio.intervals([700], [100])
+    assert low < 7 < high
+    for inside, outside in ((low + 1e-3, low - 1e-3), (high - 1e-3, high + 1e-3)):
+        assert abs(700 - inside * 100) <= ratio.quantile(inside)
+        assert abs(700 - outside * 100) > ratio.quantile(outside)
+
+
+@pytest.mark.parametrize(("total", "count"), [(0, 0), (5, 0), (-7, -3), (10**6, 3), (3, -(10**6))])
+def test_an_interval_never_leaves_the_bounds(total: int, count: int) -> None:
+    ratio = Ratio(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
+    (low,), (high,) = ratio.intervals([total], [count])
+    assert -50 <= low <= high <= 50
+
+
+def test_nothing_known_is_the_whole_range() -> None:
+    ratio = Ratio(Gaussian(10**6), Gaussian(10**6), GRID, Fraction(19, 20))
+    (low,), (high,) = ratio.intervals([3], [2])
+    assert (low, high) == (-50, 50)
+
+
+GROUPS = 20_000
+
+
+def _question() -> Question:
+    """Twenty thousand groups, each of which gets noise of its own: a release each."""
+    rows = np.arange(GROUPS * 3)
+    frame = pd.DataFrame({"g": rows % GROUPS, "x": (rows * 7919) % 51})
+    columns = {"g": dp.Column.integer(keys=range(GROUPS)), "x": dp.Column.integer(0, 50)}
+    table = Table(frame, name="t", unit=dp.Unit.ROW, columns=columns)
+    return table.group_by("g").agg(n=dp.count(), s=dp.sum("x"), m=dp.mean("x"))
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+def test_twenty_thousand_releases_do_not_refute_the_confidence(noise: Noise) -> None:
+    """False alarm: at most 1e-9 for each of the three columns and both bounds."""
+    question = _question()
+    truth = without_noise(question).to_pandas()
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1, delta=1e-6))
+    released = Table.declared(question.table.source, question.table.declaration, ledger)
+    answer = Question(released, question.query).release(
+        epsilon=0.1, delta=0 if noise is Noise.LAPLACE else 1e-6, noise=noise
+    )
+    frame = answer.to_pandas()
+    for name in ("n", "s", "m"):
+        held = int(
+            ((frame[f"{name}_low"] <= truth[name]) & (truth[name] <= frame[f"{name}_high"])).sum()
+        )
+        assert binom.cdf(held, GROUPS, 0.95) > FALSE_ALARM, f"{name}: held {held}"
+        if name != "m":  # the mean of three rows is mostly noise: its interval is cut by the bounds
+            assert binom.sf(held - 1, GROUPS, 0.97) > FALSE_ALARM, f"{name}: held {held}"
+
+
+def test_the_test_has_power() -> None:
+    """Intervals a tenth too short, held by chance 0.93 of the time, are refuted."""
+    assert binom.cdf(round(0.93 * GROUPS), GROUPS, 0.95) < FALSE_ALARM

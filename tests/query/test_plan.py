@@ -1,0 +1,218 @@
+"""Sensitivities hold for every pair of what a unit can contribute, and are reached."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import pytest
+
+from discreet.errors import InvalidArgument, QueryRefused
+from discreet.query import Caps, Column, Declaration, Noise, Price, Query
+from discreet.query.plan import Plan, plan, sensitivity
+from discreet.query.price import offer
+from discreet.query.query import Aggregate, Arithmetic, ColumnRef, Function, Literal, Operator
+from discreet.unit import Change, Unit
+
+GROUPS = 3
+COLUMNS = {
+    "x": Column.integer(-3, 5),
+    "g": Column.integer(keys=range(GROUPS)),
+    "f": Column.number(0, 60),
+}
+
+
+def _contributions(ends: tuple[int, int], caps: Caps) -> Iterator[tuple[int, ...]]:
+    """Every vector of totals that one unit's rows can make within the caps, nothing scaled."""
+    most = min(caps.rows_per_group, caps.rows or caps.rows_per_group)
+    counts = (
+        c
+        for c in itertools.product(range(most + 1), repeat=GROUPS)
+        if sum(map(bool, c)) <= caps.groups
+    )
+    for rows in counts:
+        if caps.rows is None or sum(rows) <= caps.rows:
+            yield from itertools.product(*(range(n * ends[0], n * ends[1] + 1) for n in rows))
+
+
+@pytest.mark.parametrize("change", list(Change))
+@pytest.mark.parametrize("ends", [(0, 1), (-1, 2), (1, 2), (-2, -1)])
+@pytest.mark.parametrize(
+    "caps", [Caps(1, 1), Caps(2, 1), Caps(2, 2), Caps(3, 2, 2), Caps(5, 1, 2), Caps(1, 3, 2)]
+)
+def test_no_neighbour_is_further_than_the_sensitivity(
+    change: Change, ends: tuple[int, int], caps: Caps
+) -> None:
+    declared = Declaration("t", Unit("p", change), caps, COLUMNS)
+    stated = sensitivity(ends, declared, GROUPS)
+    units = set(_contributions(ends, caps))
+    nothing = (0,) * GROUPS
+    pairs = (
+        [(one, nothing) for one in units]
+        if change is Change.ADD_REMOVE
+        else itertools.combinations(units, 2)
+    )
+    moves = [[abs(a - b) for a, b in zip(*pair, strict=True)] for pair in pairs]
+    largest = [
+        max(map(sum, moves)),
+        max(sum(m * m for m in move) for move in moves),
+        max(map(max, moves)),
+    ]
+    assert largest[0] <= stated.l1
+    assert largest[1] <= stated.l2_squared
+    assert largest[2] <= stated.linf
+    if change is Change.ADD_REMOVE:
+        assert largest[0] == stated.l1
+        assert largest[2] == stated.linf
+
+
+def _planned(*aggregates: Aggregate, keys: tuple[str, ...] = (), caps: Caps | None = None) -> Plan:
+    return plan(
+        Query("t", aggregates, keys), Declaration("t", Unit("p"), caps or Caps(2, 2), COLUMNS)
+    )
+
+
+COUNT = Aggregate(Function.COUNT, None, "n")
+MEAN = Aggregate(Function.AVG, ColumnRef("x"), "m")
+
+
+def test_shared_parts_are_drawn_once() -> None:
+    again = Aggregate(Function.COUNT, None, "again")
+    made = _planned(COUNT, again)
+    assert [one.name for one in made.sums] == ["count(*)"]
+    assert offer(made, Price(1), 0.95).privacy_loss.epsilon() == 1
+
+
+def test_a_mean_is_centred() -> None:
+    total = _planned(MEAN).sum_named("centred sum(x)")
+    assert total.grid is not None
+    assert (total.grid.center, total.grid.lower, total.grid.upper) == (1, -4, 4)
+
+
+def test_a_query_without_groups_has_one_group() -> None:
+    assert _planned(COUNT).groups == ((),)
+    assert _planned(COUNT).sums[0].sensitivity.l1 == 2
+
+
+@pytest.mark.parametrize("rows", [1, 10**3, 10**6, 10**9])
+def test_no_units_total_leaves_64_bits(rows: int) -> None:
+    made = _planned(
+        Aggregate(Function.SUM, ColumnRef("f"), "s"), keys=("g",), caps=Caps(3, rows, rows)
+    )
+    grid = made.sums[0].grid
+    assert grid is not None
+    assert grid.largest * rows < 2**62
+    assert grid.largest >= 2**9
+
+
+def test_caps_too_large_are_refused() -> None:
+    with pytest.raises(QueryRefused, match="caps are too large"):
+        _planned(Aggregate(Function.SUM, ColumnRef("f"), "s"), caps=Caps(1, 10**12, 10**12))
+
+
+def test_too_many_groups_are_refused() -> None:
+    columns = {"a": Column.integer(keys=range(2000)), "b": Column.integer(keys=range(2000))}
+    with pytest.raises(QueryRefused, match="1,000,000 groups"):
+        plan(Query("t", (COUNT,), ("a", "b")), Declaration("t", Unit.ROW, Caps(), columns))
+
+
+def test_names_that_would_collide_in_the_answer_are_refused() -> None:
+    with pytest.raises(QueryRefused, match="'n_low' stands twice"):
+        _planned(COUNT, Aggregate(Function.COUNT, None, "n_low"))
+    with pytest.raises(QueryRefused, match="'g' stands twice"):
+        _planned(Aggregate(Function.COUNT, None, "g"), keys=("g",))
+
+
+X = ColumnRef("x")
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "says"),
+    [
+        (Aggregate(Function.SUM, ColumnRef("g"), "s"), "no declared lower and upper"),
+        (Aggregate(Function.SUM, ColumnRef("y"), "s"), "'y' is not declared"),
+        (Aggregate(Function.SUM, Arithmetic(Operator.DIVIDE, X, X), "s"), "division by a number"),
+        (
+            Aggregate(Function.SUM, Arithmetic(Operator.DIVIDE, X, Literal(Fraction(0))), "s"),
+            "division by a number",
+        ),
+        (
+            Aggregate(Function.SUM, Arithmetic(Operator.ADD, X, Literal("a")), "s"),
+            "arithmetic on numbers",
+        ),
+        (Aggregate(Function.SUM, Literal(Fraction(3)), "s"), "of a constant"),
+        (Aggregate(Function.AVG, Literal("a"), "s"), "is text"),
+        (Aggregate(Function.SUM, None, "s"), "need a column"),
+        (
+            Aggregate(
+                Function.SUM, Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(10) ** 200)), "s"
+            ),
+            "1e150",
+        ),
+    ],
+)
+def test_what_has_no_rule_is_refused_by_name(aggregate: Aggregate, says: str) -> None:
+    with pytest.raises(QueryRefused, match=says):
+        _planned(aggregate)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 7])
+@pytest.mark.parametrize("delta", [0, 1e-9, 1e-3])
+def test_no_more_is_spent_than_was_named(epsilon: float, delta: float) -> None:
+    made = _planned(COUNT, MEAN, Aggregate(Function.SUM, ColumnRef("f"), "s"), keys=("g",))
+    kinds = [None, Noise.LAPLACE] if delta == 0 else [None, *Noise]
+    for noise in kinds:
+        offered = offer(made, Price(epsilon, delta, noise=noise, weights={"s": 3.5}), 0.9)
+        at = 0 if offered.noise is Noise.LAPLACE else delta
+        assert 0.999 * epsilon < offered.privacy_loss.epsilon(delta=at) <= epsilon
+        assert noise in (None, offered.noise)
+
+
+def test_the_noise_with_the_smaller_error_is_taken() -> None:
+    many = _planned(
+        *(
+            Aggregate(Function.SUM, Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(k))), f"s{k}")
+            for k in range(1, 40)
+        )
+    )
+    assert offer(many, Price(1, 1e-6), 0.95).noise is Noise.GAUSSIAN
+    assert offer(many, Price(1), 0.95).noise is Noise.LAPLACE
+    assert offer(_planned(COUNT), Price(1, 1e-6), 0.95).noise is Noise.LAPLACE
+
+
+def test_weights_share_the_price() -> None:
+    made = _planned(COUNT, MEAN)
+    shares = offer(made, Price(1, weights={"m": 3}), 0.95).shares
+    assert shares == {
+        "count(*)": Fraction(1, 4),
+        "centred sum(x)": Fraction(3, 8),
+        "count(x)": Fraction(3, 8),
+    }
+    known = Aggregate(Function.COUNT, ColumnRef("x"), "known")
+    shares = offer(_planned(known, MEAN), Price(1), 0.95).shares
+    assert shares == {"count(x)": Fraction(1, 2), "centred sum(x)": Fraction(1, 2)}
+    with pytest.raises(InvalidArgument, match="'q' is no aggregate"):
+        offer(made, Price(1, weights={"q": 3}), 0.95)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("price", "says"),
+    [
+        (lambda: Price(0), "epsilon"),
+        (lambda: Price(-1), "epsilon"),
+        (lambda: Price(NAN), "epsilon"),
+        (lambda: Price(float("inf")), "epsilon"),
+        (lambda: Price(True), "epsilon"),
+        (lambda: Price("1"), "epsilon"),  # type: ignore[arg-type]  # the point of the test
+        (lambda: Price(1, 1), "delta"),
+        (lambda: Price(1, NAN), "delta"),
+        (lambda: Price(1, noise=Noise.GAUSSIAN), "delta above 0"),
+        (lambda: Price(1, noise="laplace"), "noise"),  # type: ignore[arg-type]  # the point of the test
+        (lambda: Price(1, weights={"n": 0}), "weight"),
+    ],
+)
+def test_a_bad_price_is_refused_by_name(price: Callable[[], Price], says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        price()

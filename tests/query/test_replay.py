@@ -1,0 +1,131 @@
+"""Nobody shows: on neighbouring tables nothing differs but pre-noise sums, within sensitivity."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from discreet.audit import Difference, replay
+from discreet.errors import QueryRefused
+from discreet.query import Caps, Column, Declaration, Price, Query, bounding, plan
+from discreet.query.query import Aggregate, ColumnRef, Function
+from discreet.unit import Change, Unit
+from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations
+
+PRICE = Price(1)
+Rows = list[dict[str, Any]]
+
+
+@st.composite
+def neighbours(draw: st.DrawFn, declaration: Declaration) -> tuple[Rows, Rows]:
+    """A table, and one in which a unit's rows are gone, or are others, in any order."""
+    rows = draw(TABLES.filter(bool))
+    unit = declaration.unit
+    if unit.column is None:
+        taken = draw(st.integers(0, len(rows) - 1))
+        rest, own = rows[:taken] + rows[taken + 1 :], [rows[taken]]
+        fresh = draw(ROWS)
+        others = [fresh] if unit.change is Change.REPLACE else []
+    else:
+        who = draw(st.sampled_from([row["person"] for row in rows]))
+        assume(who is not None)
+        own = [row for row in rows if row["person"] == who]
+        rest = [row for row in rows if row["person"] != who]
+        others = (
+            [{**row, "person": who} for row in draw(TABLES)]
+            if unit.change is Change.REPLACE
+            else []
+        )
+    return draw(st.permutations(rest + own)), draw(st.permutations(rest + others))
+
+
+def _replayed(data: st.DataObject) -> None:
+    declaration = data.draw(declarations())
+    query = data.draw(QUERIES)
+    try:
+        plan.plan(query, declaration)
+    except QueryRefused:
+        assume(False)
+    one, other = data.draw(neighbours(declaration))
+    run = replay(asking(declaration, query, PRICE), arrow(one), arrow(other), seed=len(one))
+    assert run.facts("released"), run.events
+
+
+QUICKLY = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking takes minutes
+
+
+@settings(max_examples=60, phases=QUICKLY)
+@given(st.data())
+def test_no_unit_shows(data: st.DataObject) -> None:
+    _replayed(data)
+
+
+@pytest.mark.long
+@settings(max_examples=10_000, phases=QUICKLY)
+@given(st.data())
+def test_no_unit_shows_in_many_more(data: st.DataObject) -> None:
+    _replayed(data)
+
+
+PEOPLE = Declaration(
+    "t",
+    Unit("person"),
+    Caps(2, 2),
+    {"wage": Column.number(0, 60), "place": Column.text(keys=["a", "b", "", "a'b"])},
+)
+BY_PLACE = Query("t", (Aggregate(Function.SUM, ColumnRef("wage"), "pay"),), ("place",))
+BUSY = [
+    {"person": 1, "place": place, "wage": 60.0} for place in ("a", "b", "", "a'b") for _ in range(5)
+]
+QUIET = [{"person": 2, "place": "a", "wage": 1.0}]
+
+
+def _replay_busy(query: Query = BY_PLACE) -> None:
+    blank = dict.fromkeys(("age", "union", "day"))
+    one, other = ([{**blank, **row} for row in rows] for rows in (BUSY + QUIET, QUIET))
+    replay(asking(PEOPLE, query, PRICE), arrow(one), arrow(other))
+
+
+def test_a_unit_with_too_much_moves_no_more_than_the_caps() -> None:
+    _replay_busy()
+
+
+@pytest.mark.parametrize("step", ["_kept", "_scaled"])
+def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, step, lambda plan, totals: totals)
+    with pytest.raises(Difference, match="moved by"):
+        _replay_busy()
+
+
+def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Query("t", (Aggregate(Function.SUM, ColumnRef("wage"), "pay"),))
+    rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
+    act = asking(PEOPLE, query, PRICE)
+    replay(act, arrow([rich]), arrow([]))
+    for module in ("discreet.query.compiling", "discreet.query.bounding"):
+        monkeypatch.setattr(f"{module}.clamped", lambda value, lower, upper: value)
+    with pytest.raises(Difference, match="moved by"):
+        replay(act, arrow([rich]), arrow([]))
+
+
+def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = bounding.compute
+
+    def told(*arguments: Any) -> Mapping[str, Any]:
+        sums = honest(*arguments)
+        arguments[2].note(
+            "schema",
+            [
+                math.floor(math.log2(1 + abs(int(total))))
+                for total in np.atleast_1d(sums["sum(wage)"])
+            ],
+        )
+        return sums
+
+    monkeypatch.setattr(bounding, "compute", told)
+    with pytest.raises(Difference, match="events differ"):
+        _replay_busy()

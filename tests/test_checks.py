@@ -1,0 +1,103 @@
+"""Checks at the border: everything that is not good is refused by name."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import checks
+from discreet.errors import DiscreetError, InvalidArgument
+
+Check = Callable[..., object]
+
+NUMBERS: list[Check] = [
+    checks.positive,
+    checks.not_negative,
+    checks.probability,
+    checks.delta,
+    checks.finite,
+    checks.count,
+    checks.positive_count,
+]
+NEVER = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    np.float64("nan"),
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    Decimal("Infinity"),
+    True,
+    False,
+    np.True_,
+    "1",
+    "",
+    b"1",
+    None,
+    1j,
+    [1],
+    (1,),
+    {},
+    np.array([1]),
+    object,
+    10**2000,
+    Decimal("1e-999999999"),
+]
+
+
+@pytest.mark.parametrize("check", NUMBERS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("value", NEVER, ids=lambda value: repr(value)[:20])
+def test_what_is_no_finite_number_is_refused(check: Check, value: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"^width = "):
+        check(width=value)
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        (checks.positive, [5e-324, 1, 1e308], [0, 0.0, -0.0, -1, Fraction(-1, 3)]),
+        (checks.not_negative, [0, -0.0, 5e-324, 7], [-5e-324, -1]),
+        (checks.probability, [5e-324, 0.5, Fraction(10**20 - 1, 10**20)], [0, 1, 1.5, -0.1]),
+        (checks.delta, [0, 5e-324, Fraction(10**20 - 1, 10**20)], [1, 1.0, 2, -1e-9]),
+        (checks.finite, [-1e308, 0, 1e308], []),
+        (checks.count, [0, 1, 10**30, 3.0], [-1, 0.5, Fraction(1, 2)]),
+        (checks.positive_count, [1, 10**30, 3.0], [0, -1, 1.5]),
+    ],
+)
+def test_bounds(check: Check, good: list[float], bad: list[float]) -> None:
+    for value in good:
+        assert check(width=value) == Fraction(repr(value) if isinstance(value, float) else value)
+    for value in bad:
+        with pytest.raises(InvalidArgument, match=r"^width = .*: give a "):
+            check(width=value)
+
+
+@pytest.mark.parametrize(
+    "value", [2, 2.0, Decimal(2), Fraction(2), np.float64(2), np.int64(2), np.int8(2)]
+)
+def test_every_kind_of_number_is_taken(value: object) -> None:
+    assert checks.positive(scale=value) == 2
+    assert type(checks.positive(scale=value)) is Fraction
+    assert checks.count(scale=value) == 2
+    assert type(checks.count(scale=value)) is int
+
+
+def test_a_float_means_its_shortest_decimal() -> None:
+    assert checks.positive(epsilon=0.1) == Fraction(1, 10)
+    assert checks.positive(epsilon=np.float64(0.1)) == Fraction(1, 10)
+
+
+def test_texts() -> None:
+    assert checks.text(purpose=" a reason ") == " a reason "
+    for value in ["", "  ", "\n", None, 1, b"x", ["x"]]:
+        with pytest.raises(InvalidArgument, match=r"^purpose = "):
+            checks.text(purpose=value)
+
+
+def test_the_error_is_ours_and_a_value_error() -> None:
+    with pytest.raises(ValueError, match="epsilon = -1: give a finite number above 0") as caught:
+        checks.positive(epsilon=-1)
+    assert isinstance(caught.value, DiscreetError)

@@ -1,0 +1,207 @@
+"""What the pages show is so: examples run, commands answer, links lead somewhere.
+
+The ``python`` and ``console`` blocks of a page run in order, in one empty folder; its ``python``
+blocks share their names. In a ``console`` block each line after ``$ `` runs (lines after ``> ``
+continue it) and must end well, or as ``console exit=4`` says; the output shown is compared where
+the block says ``console exact``. Of a ``make`` command only the target is looked up. Other blocks
+(``sh``, ``text``, ``toml``) are for reading.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+ROOT = Path(__file__).parents[1]
+RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+READ = [*RUN, *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOT_RUN = "# not run by the tests:"  # in an example, with the reason behind it
+
+FENCE = re.compile(r"^([ ]*)```(\w+)([^\n]*)\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its language, what else its fence says, its text and first line."""
+
+    language: str
+    options: tuple[str, ...]
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of a console block, and the output shown below it."""
+
+    line: str
+    output: str
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", RUN, ids=relative)
+def test_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", READ, ids=relative)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert dead_links(page) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=relative)
+def test_examples_run(example: Path, tmp_path: Path) -> None:
+    if NOT_RUN in example.read_text(encoding="utf-8"):
+        pytest.skip("the example says so")
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", str(example)],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_every_command_and_option_has_its_place() -> None:
+    from discreet.cli import app
+
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    said = spoken(get_command(app))
+    assert [words for words in said if not re.search(rf"{re.escape(words)}(?![\w-])", page)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1\n```\n\n```python\nassert x == 1\n```",
+        "```python\nopen('a.txt', 'w').close()\n```\n\n```console\n$ ls a.txt\nanything\n```",
+        "```console exit=3\n$ exit 3\n```",
+        "```console exact\n$ echo one && \\\n> echo two\none\ntwo\n$ echo three\nthree\n```",
+        "```console\n$ make test\n```",
+        "1. first\n\n   ```python\n   x = 1\n   ```\n",
+        "```sh\nexit 1\n```",
+    ],
+)
+def test_a_good_page_passes(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nassert False\n```",
+        "  ```python\n  assert False\n  ```",
+        "```console\n$ exit 3\n```",
+        "```console exit=3\n$ exit 4\n```",
+        "```console exact\n$ echo one\ntwo\n```",
+        "```console\n$ make gold\n```",
+        "```console\nan output, and no command\n```",
+    ],
+)
+def test_a_bad_page_fails(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError):
+        run_page(written(tmp_path, text))
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    page = written(tmp_path, "[a](page.md#top) [b](https://a.org/x) [c](#top) [d](gone.md)")
+    assert dead_links(page) == ["gone.md"]
+
+
+def written(folder: Path, text: str) -> Path:
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def run_page(page: Path) -> None:
+    """Run the page's blocks in the current folder."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "python":
+            code = "\n" * block.line + block.text  # so that a traceback shows the page's line
+            exec(compile(code, str(page), "exec"), names)
+        elif block.language == "console":
+            run_console(block)
+
+
+def run_console(block: Block) -> None:
+    expected = next((int(o.removeprefix("exit=")) for o in block.options if o[:5] == "exit="), 0)
+    found = list(commands(block.text))
+    assert found, f"line {block.line}: a console block without a command"
+    for command in found:
+        if command.line.startswith("make "):
+            assert set(command.line.split()[1:]) <= TARGETS, command.line
+            continue
+        ran = subprocess.run(
+            command.line,
+            shell=True,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == expected, f"$ {command.line}\n{ran.stdout}"
+        if "exact" in block.options:
+            assert ran.stdout.rstrip() == command.output.rstrip()
+
+
+def environment() -> dict[str, str]:
+    """This environment's commands first, and plain output."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for found in FENCE.finditer(text):
+        _, language, options, body = found.groups()
+        line = text.count("\n", 0, found.start(4))
+        yield Block(language, tuple(options.split()), dedent(body), line)
+
+
+def commands(text: str) -> Iterator[Command]:
+    """Each command with what is shown below it, up to the next one."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        first, *rest = part.splitlines()
+        more = next((n for n, line in enumerate(rest) if not line.startswith("> ")), len(rest))
+        line = "\n".join([first, *(line.removeprefix("> ") for line in rest[:more])])
+        yield Command(line, "\n".join(rest[more:]))
+
+
+def dead_links(page: Path) -> list[str]:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [link for link in LINK.findall(prose) if not (page.parent / link).exists()]
+
+
+def spoken(command: object, name: str = "discreet") -> Iterator[str]:
+    """Everything that a user may type: the commands and their options."""
+    assert isinstance(command, TyperCommand | TyperGroup)
+    yield name
+    for parameter in command.params:
+        yield from (word for word in parameter.opts if word.startswith("--"))
+    if isinstance(command, TyperGroup):
+        for short, inner in command.commands.items():
+            yield from spoken(inner, f"{name} {short}")

@@ -1,0 +1,86 @@
+"""``import discreet`` is light: it loads no heavy guest, and little time beyond NumPy's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = [
+    "duckdb",
+    "ibis",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy.stats",
+    "sqlalchemy",
+    "sqlglot",
+    "torch",
+]
+
+LOADED = """
+import json, sys
+{code}
+print(json.dumps(sorted(sys.modules)))
+"""
+
+# CPU time, so that other work on the machine doesn't count
+SECONDS = """
+import time
+import numpy, scipy.special, scipy.fft
+start = time.process_time()
+import discreet
+print(time.process_time() - start)
+"""
+
+HELP = """
+import contextlib, io
+from discreet.cli import main
+sys.argv = ["discreet", "--help"]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+"""
+
+
+def test_import_loads_no_heavy_guest() -> None:
+    assert heavy_in(run(LOADED.format(code="import discreet"))) == []
+
+
+def test_help_loads_no_heavy_guest() -> None:
+    assert heavy_in(run(LOADED.format(code=HELP))) == []
+
+
+def test_a_heavy_guest_would_be_seen() -> None:
+    assert heavy_in(run(LOADED.format(code="import discreet, scipy.stats"))) == ["scipy.stats"]
+
+
+def test_import_takes_little_time(tmp_path: Path) -> None:
+    run(SECONDS, cache=tmp_path)  # compiles the bytecode
+    assert min(float(run(SECONDS, cache=tmp_path)) for _ in range(5)) <= 0.2
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_answers(option: str) -> None:
+    command = [str(Path(sys.executable).with_name("discreet")), option]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "discreet" in answer.stdout
+    assert answer.stderr == ""
+
+
+def heavy_in(modules: str) -> list[str]:
+    return sorted(set(HEAVY) & set(json.loads(modules)))
+
+
+def run(code: str, cache: Path | None = None) -> str:
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
+    if cache is not None:
+        environment["PYTHONPYCACHEPREFIX"] = str(cache)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout

@@ -1,0 +1,79 @@
+"""Imports go down, never sideways, and heavy guests stay in their rooms."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.layers import LAYERS, SOURCE, wrong_arrows
+
+
+def test_no_import_points_the_wrong_way() -> None:
+    assert list(wrong_arrows()) == []
+
+
+def test_every_part_is_read() -> None:
+    parts = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    known = {part for layer in LAYERS for part in layer}
+    assert parts - {"__init__", "__pycache__"} <= known
+    assert "accounting" in parts
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "complaint"),
+    [
+        ("accounting/terms.py", "from discreet.query import plan", "must not import query"),
+        ("accounting/terms.py", "import discreet.mechanisms.release", "must not import mechanisms"),
+        ("accounting/terms.py", "from discreet import query", "must not import query"),
+        ("accounting/terms.py", "from .. import query", "must not import query"),
+        ("accounting/terms.py", "from ..noise.bits import Bits", "must not import noise"),
+        ("noise/bits.py", "import numpy\n\ndef f():\n    import discreet.ledger", ":4: noise must"),
+        (
+            "unit.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from discreet import payment",
+            "must not import payment",
+        ),
+        ("query/run.py", "importlib.import_module('discreet.cli')", "must not import cli"),
+        ("local/one.py", "from discreet.synth import two", "must not import synth"),
+        ("cli.py", "from discreet import explore", "must not import explore"),
+        ("ledger/store.py", "from discreet.mechanisms import Bounded", "must not import mech"),
+        ("ledger/store.py", "from discreet.noise import bits", "must not import noise"),
+        ("query/plan.py", "import discreet", "imports the whole of discreet"),
+        ("query/plan.py", "from discreet import Unit", "'Unit', which has no place"),
+        ("accounting/loss.py", "import pandas.api", "pandas stays in query/"),
+        ("mechanisms/x.py", "def f():\n    from ibis import _", ":2: ibis stays in query/"),
+        ("query/x.py", "import sqlalchemy as sa", "sqlalchemy stays in ledger/"),
+        ("query/x.py", "from rich.table import Table", "rich stays in cli/"),
+        ("gadgets/x.py", "", "'gadgets' has no place"),
+    ],
+)
+def test_a_planted_arrow_is_found(tmp_path: Path, file: str, code: str, complaint: str) -> None:
+    plant(tmp_path, file, code)
+    [found] = wrong_arrows(tmp_path)
+    assert complaint in found
+    assert str(tmp_path / file) in found
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        (
+            "query/plan.py",
+            "import ibis\nfrom discreet.mechanisms import Bounded\nfrom . import run",
+        ),
+        (
+            "query/sql/parse.py",
+            "import sqlglot\nfrom ..plan import Plan\nfrom discreet import unit",
+        ),
+        ("ledger/__init__.py", "import sqlalchemy\nfrom discreet.accounting import Pure"),
+        ("cli.py", "import typer\nfrom discreet import _version, query"),
+        ("__init__.py", "from discreet import cli, accounting"),
+    ],
+)
+def test_a_good_arrow_passes(tmp_path: Path, file: str, code: str) -> None:
+    plant(tmp_path, file, code)
+    assert list(wrong_arrows(tmp_path)) == []
+
+
+def plant(root: Path, file: str, code: str) -> None:
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text(code)

@@ -1,0 +1,55 @@
+"""Who is protected."""
+
+import copy
+import pickle
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.unit import Change, Unit
+
+UNITS = [
+    Unit("person_id"),
+    Unit("person_id", Change.REPLACE),
+    Unit.ROW,
+    Unit.ROW.with_change(Change.REPLACE),
+    Unit("it's"),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_prints_as_it_is_written(unit: Unit) -> None:
+    assert eval(repr(unit), {"Unit": Unit, "Change": Change}) == unit
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_copies_are_equal(unit: Unit) -> None:
+    for twin in (copy.copy(unit), copy.deepcopy(unit), pickle.loads(pickle.dumps(unit))):
+        assert twin == unit
+        assert hash(twin) == hash(unit)
+
+
+def test_all_differ() -> None:
+    assert len(set(UNITS)) == len(UNITS)
+
+
+@pytest.mark.parametrize("column", ["", 5, b"id", ["id"], True], ids=repr)
+def test_a_column_is_a_name(column: str) -> None:
+    with pytest.raises(InvalidArgument, match="give the name of the id column"):
+        Unit(column)
+
+
+@pytest.mark.parametrize("change", ["replace", None, True], ids=repr)
+def test_a_change_is_a_change(change: Change) -> None:
+    with pytest.raises(InvalidArgument, match=r"Change\.ADD_REMOVE or Change\.REPLACE"):
+        Unit("person_id", change)
+
+
+def test_stays_as_it_is() -> None:
+    with pytest.raises(AttributeError):
+        Unit.ROW.column = "person_id"  # type: ignore[misc]  # that is the test
+
+
+def test_in_words() -> None:
+    assert str(Unit.ROW) == "each row, added or removed"
+    assert str(Unit("id", Change.REPLACE)) == "everyone's rows under one 'id', replaced"
