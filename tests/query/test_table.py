@@ -270,6 +270,29 @@ def test_what_is_paid_and_fails_stays_paid_and_locks(tmp_path: Path) -> None:
         question.release(epsilon=0.1)
 
 
+def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise RuntimeError("Query interrupted")  # as DuckDB says it
+
+    monkeypatch.setattr("ibis.expr.types.Table.to_pyarrow", interrupted)
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
+    table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+    with pytest.raises(KeyboardInterrupt):
+        table.agg(n=dp.count()).release(epsilon=0.5)
+    assert ledger.spent().charges == 1
+    assert not ledger.is_locked
+
+
+def test_a_refusal_makes_no_ledger(tmp_path: Path) -> None:
+    def opened() -> dp.Ledger:
+        return dp.Ledger.create(tmp_path / "l", unit=UNIT, limit=dp.Limit(epsilon=1))
+
+    table = Table(tmp_path / "none.csv", name="t", unit=UNIT, columns=COLUMNS, ledger=opened)
+    with pytest.raises(dp.DiscreetError, match="no such file"):
+        table.agg(n=dp.count()).release(epsilon=1)
+    assert not (tmp_path / "l").exists()
+
+
 def test_a_repeated_request_is_the_same_answer_and_free() -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)

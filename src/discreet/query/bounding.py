@@ -12,9 +12,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import duckdb
 import ibis
 import ibis.expr.types as ir
 import numpy as np
+import pyarrow as pa
 
 from discreet.mechanisms import Trace, Value
 from discreet.query.columns import Key
@@ -41,7 +43,7 @@ def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Val
     ):  # between Ibis and its guests; a filter may not make them errors
         warnings.simplefilter("ignore")
         expression = bounded_sums(plan, source.open())
-        answer = expression.to_pyarrow()
+        answer = _run(expression)
         if trace is not None:
             trace.note("engine", str(ibis.to_sql(expression, dialect="duckdb")))
             trace.note("schema", str(answer.schema))
@@ -52,6 +54,17 @@ def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Val
         for number, one in enumerate(plan.sums):
             totals[one.name][index] = int(row[_sum(number)] or 0)
     return totals
+
+
+def _run(expression: ir.Table) -> pa.Table:
+    """What the engine answers. DuckDB turns Ctrl-C into an error of its own; it is turned back,
+    since that is a person's wish and no failure that the data can cause."""
+    try:
+        return expression.to_pyarrow()
+    except (RuntimeError, duckdb.InterruptException) as failure:
+        if "Query interrupted" in str(failure):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:

@@ -12,7 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet.errors import InvalidArgument
 from discreet.exact import fraction
@@ -21,9 +21,11 @@ from discreet.payment import Limit
 from discreet.query.columns import Caps, Column, ColumnType, Key, fits
 from discreet.query.declaration import Declaration
 from discreet.query.entries import Entry, did_you_mean, dotted, load, parse
-from discreet.query.source import CsvFile, ParquetFile
-from discreet.query.table import Table
 from discreet.unit import Change, Unit
+
+if TYPE_CHECKING:
+    from discreet.query.source import CsvFile, ParquetFile
+    from discreet.query.table import Table
 
 T = TypeVar("T")
 
@@ -87,8 +89,10 @@ class TableFile:
     limit: Limit
 
     @property
-    def rows(self) -> ParquetFile | CsvFile:
+    def rows(self) -> "ParquetFile | CsvFile":
         """Where the rows are; nothing is read yet."""
+        from discreet.query.source import CsvFile, ParquetFile
+
         if self.format is Format.PARQUET:
             return ParquetFile(self.source)
         return CsvFile(self.source, self.delimiter)
@@ -97,12 +101,14 @@ class TableFile:
         """The ledger, made if there is none; refused if it differs from what is declared."""
         return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
 
-    def table(self) -> Table:
+    def table(self) -> "Table":
         """The table to ask; its ledger is opened when a question is first paid."""
+        from discreet.query.table import Table
+
         return Table.declared(self.rows, self.declaration, ledger=self.open_ledger)
 
 
-class Tables(Mapping[str, Table]):
+class Tables(Mapping[str, "Table"]):
     """The tables that a file declares, by name."""
 
     __slots__ = ("_declared", "_file")
@@ -112,7 +118,7 @@ class Tables(Mapping[str, Table]):
         self._declared = declared
         self._file = file
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> "Table":
         """The table of this name, or an error that names those there are."""
         return self.file(name).table()
 

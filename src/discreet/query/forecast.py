@@ -7,7 +7,7 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, shown
 from discreet.mechanisms import DiscreteLaplace
-from discreet.query.columns import Column
+from discreet.query.columns import Column, written
 from discreet.query.intervals import Ratio
 from discreet.query.plan import Grid, Plan, SumOf
 from discreet.query.price import Noise, Offer
@@ -166,9 +166,10 @@ def _facts(column: Column) -> str:
         facts.append(f"clamped to {shown(column.lower)} .. {shown(column.upper)}")
     if column.keys is not None:
         facts.append(f"{len(column.keys)} keys; rows with any other value are in no group")
-    facts.append(
-        "NULL stays NULL and is skipped" if column.null is None else f"NULL becomes {column.null}"
-    )
+    if column.null is None:
+        facts.append("NULL stays NULL and is skipped")
+    else:
+        facts.append(f"NULL becomes {written(column.null)}")
     return ", ".join(facts)
 
 

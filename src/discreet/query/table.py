@@ -185,7 +185,7 @@ class Question:
         weights: Mapping[str, Number] | None = None,
     ) -> Forecast:
         """The cost and expected errors of a release; spends nothing and reads no data."""
-        offered = self._offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
+        offered = self.offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
         return forecast.forecast(offered, confidence, group_size)
 
     def explain(
@@ -199,7 +199,7 @@ class Question:
     ) -> Explanation:
         """What a release would assume, cost and be wrong by, in words; reads no data."""
         named = Price(epsilon, delta, noise=noise, weights=weights)
-        offered = self._offer(named, confidence)
+        offered = self.offer(named, confidence)
         return forecast.explain(
             offered, named.epsilon, named.delta, forecast.forecast(offered, confidence, None)
         )
@@ -218,10 +218,12 @@ class Question:
         """The private answer, paid for before a row is read; a repeated ``request`` id gives the
         same answer again and costs nothing."""
         named = Price(epsilon, delta, noise=noise, weights=weights)
+        offered = _ready(self, named, confidence)
         door = Door.secure(self.table.ledger)
-        return release_question(door, self, named, confidence=confidence, by=by, request=request)
+        return _deliver(door, self, offered, confidence=confidence, by=by, request=request)
 
-    def _offer(self, named: Price, confidence: Number) -> price.Offer:
+    def offer(self, named: Price, confidence: Number) -> price.Offer:
+        """The mechanisms that this price buys for the question; reads no data."""
         checks.probability(confidence=confidence)
         return price.offer(plan.plan(self.query, self.table.declaration), named, confidence)
 
@@ -240,13 +242,29 @@ def release_question(
     request: str | None = None,
 ) -> Answer:
     """`Question.release`, through a door that is given."""
-    level = checks.probability(confidence=confidence)
-    planned = plan.plan(question.query, question.table.declaration)
-    offered = price.offer(planned, named, level)
-    source, facts = question.table.source, question.table.declaration
-    check_schema(
-        source, {name: column.type for name, column in facts.columns.items()}, facts.unit.column
-    )
+    offered = _ready(question, named, confidence)
+    return _deliver(door, question, offered, confidence=confidence, by=by, request=request)
+
+
+def _ready(question: Question, named: Price, confidence: Number) -> price.Offer:
+    """What is offered for the price, once everything that can be refused has had its chance."""
+    offered = question.offer(named, confidence)
+    facts = question.table.declaration
+    types = {name: column.type for name, column in facts.columns.items()}
+    check_schema(question.table.source, types, facts.unit.column)
+    return offered
+
+
+def _deliver(
+    door: Door,
+    question: Question,
+    offered: price.Offer,
+    *,
+    confidence: Number,
+    by: str,
+    request: str | None,
+) -> Answer:
+    planned, source = offered.plan, question.table.source
     bounded = planned.bounded(lambda: bounding.compute(planned, source, door.trace))
     released = release_through(door, bounded, offered.together, by=by, request=request)
-    return assemble(offered, released, level)
+    return assemble(offered, released, checks.probability(confidence=confidence))
