@@ -28,7 +28,7 @@ from discreet.cli.options import (
     some_text,
     weights,
 )
-from discreet.cli.output import say, show, table, write
+from discreet.cli.output import busy, say, show, table, write
 from discreet.exact import fraction
 
 if TYPE_CHECKING:
@@ -102,15 +102,16 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     log_beside(declared.ledger)
     request = request or secrets.token_hex(8)
     say(f"request {request}: asked again with --request {request}, the same answer is free")
-    answer = question.release(
-        epsilon=epsilon,
-        delta=delta,
-        confidence=confidence,
-        noise=kind,
-        weights=shares,
-        by=by or login(),
-        request=request,
-    )
+    with busy("paying, then asking"):
+        answer = question.release(
+            epsilon=epsilon,
+            delta=delta,
+            confidence=confidence,
+            noise=kind,
+            weights=shares,
+            by=by or login(),
+            request=request,
+        )
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
     paid = words.cost(answer.privacy_loss, fraction(delta))
     was_paid = answer.receipt.kept is not None

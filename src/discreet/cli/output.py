@@ -5,11 +5,13 @@ as it is.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -29,6 +31,21 @@ def show(data: RenderableType) -> None:
 def say(message: RenderableType, style: str | None = None) -> None:
     """Print a message on stderr; texts are left to the terminal to wrap, so that they copy well."""
     _console(sys.stderr).print(message, style=style, soft_wrap=isinstance(message, str))
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show on a terminal's stderr that something goes on, and for how long; elsewhere nothing.
+
+    There is no percentage: how far an engine has come would tell about the rows.
+    """
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    console = _console(sys.stderr)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
 
 
 def write(text: str) -> None:
