@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -155,6 +156,36 @@ class TestMixtures:
         assert (a + b).epsilon(delta) == (b + a).epsilon(delta)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class LeakyZcdp(Term):
+    """rho-zCDP but for a leak: a term of a kind that does not exist yet."""
+
+    rho: Fraction
+    delta: Fraction
+
+    def zcdp(self) -> Fraction:
+        return self.rho
+
+    def renyi(self, order: Fraction) -> arb:
+        return reference.exact(self.rho * order)
+
+    def leak(self) -> Fraction:
+        return self.delta
+
+
+@pytest.mark.parametrize("name", ["zCDP", "Renyi"])
+def test_every_curve_counts_the_leaks(name: str) -> None:
+    rho, leak = Fraction(1, 100), Fraction(1, 10**4)
+    leaky, tight = 3 * LeakyZcdp(rho, leak), 3 * Zcdp(rho)
+    place = list(theorems._EPSILONS).index(name)
+    epsilon, delta = theorems._EPSILONS[name], theorems._DELTAS[place]
+    for a in EPSILONS:
+        assert delta(leaky, a) == delta(tight, a) + 3 * leak
+    assert epsilon(leaky, Fraction(4, 10**4)) == epsilon(tight, Fraction(1, 10**4))
+    with pytest.raises(NoBound, match="above the deltas of the terms"):
+        epsilon(leaky, Fraction(3, 10**4))
+
+
 class TestNoise:
     @pytest.mark.parametrize("family", [Gaussian, DiscreteLaplace])
     def test_more_of_it_never_costs_more(
@@ -247,10 +278,11 @@ class TestKnownValues:
     def test_leaks_add_up_to_certainty(self) -> None:
         assert (3 * Approximate(1, 0.5)).delta(10) == 1.0
         assert (10**6 * Approximate(1, 0.5)).delta(0) == 1.0
+        assert theorems._basic_delta(10**6 * Approximate(1, 0.5), Fraction(1)) == 1
         assert (3 * Approximate(1, 0.5)).epsilon(0.99) == math.inf
 
     def test_a_gaussian_too_weak_to_matter(self) -> None:
-        assert (1 * Gaussian(1e6)).epsilon(0.5) == 0.0
+        assert set((1 * Gaussian(1e6)).explain(0.5).figures.values()) == {0.0}
         assert (1 * Gaussian(1e6)).delta(1) == 5e-324  # above 0, and not below the floats
 
 
