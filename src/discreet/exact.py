@@ -6,6 +6,7 @@ only at the edge, and there it is rounded to the side that is named.
 """
 
 import math
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,11 @@ _LARGEST = 10**1000
 _FURTHEST = 1 << 16
 
 _precision = threading.RLock()
+os.register_at_fork(  # else a child made while another thread computes would wait forever
+    before=_precision.acquire,
+    after_in_parent=_precision.release,
+    after_in_child=_precision.release,
+)
 
 
 def fraction(number: Number) -> Fraction:

@@ -218,6 +218,8 @@ def test_known_sensitivities() -> None:
     assert Sensitivity(linf=0) == Sensitivity(l1=0) == Sensitivity(l1=9, linf=9, length=0)
     assert Sensitivity(l1=4, linf=3) == Sensitivity(l1=4, linf=3, l2_squared=10)
     assert Sensitivity(linf=2, length=5).l2_squared == 20
+    assert Sensitivity(l2_squared=14, length=6).l1 == 8  # 1 + 1 + 1 + 1 + 2 + 2
+    assert Sensitivity(l2_squared=3, length=10).l1 == 3
     assert Sensitivity(l2_squared=10**40, length=1).l1 == 10**20
     with pytest.raises(InvalidArgument, match="with the vector's length"):
         Sensitivity(linf=1)

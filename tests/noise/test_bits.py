@@ -180,7 +180,6 @@ print(hung)
 """
 
 
-@pytest.mark.xfail(reason="exact._precision may be held by a thread that a fork leaves behind")
 def test_a_fork_draws_while_other_threads_of_its_parent_do() -> None:
     assert output_of(BUSY) == ["0"]
 
