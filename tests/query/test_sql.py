@@ -228,6 +228,7 @@ def test_mean_is_avg() -> None:
         ("COUNT(*), SUM(wage) count_2, COUNT(*)", "count count_2 count_3"),
         ('COUNT(*) AS People, SUM(wage) AS "Pay"', "people Pay"),
         ("COUNT(*) AS date", "date"),
+        ("COUNT(*), SUM(wage) AS count_low", "count_2 count_low"),
         ("SUM((wage))", "sum_wage"),
         ("(SUM(wage))", "sum_wage"),
     ],

@@ -187,8 +187,8 @@ def _check_argument(function: Function, argument: Scalar, declaration: Declarati
         return
     if not fact.type.is_numeric:
         raise QueryRefused(
-            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only numbers "
-            f"have a {function.value}"
+            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; SUM and AVG are "
+            "of numbers"
         )
     lower, upper = _bounds(argument, fact)
     if lower == upper:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from discreet.exact import shown
+from discreet.query.sql_words import RESERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,9 @@ def _columns(node: Scalar | Condition) -> list[str]:
 
 def quoted(name: str) -> str:
     """A name as SQL has it: bare where that is safe."""
-    bare = name.isascii() and name.isidentifier() and name == name.lower()
-    return name if bare else '"' + name.replace('"', '""') + '"'
+    is_plain = name.isascii() and name.isidentifier() and name == name.lower()
+    is_bare = is_plain and name.upper() not in RESERVED
+    return name if is_bare else '"' + name.replace('"', '""') + '"'
 
 
 def scalar_text(scalar: Scalar) -> str:
@@ -213,12 +214,22 @@ def condition_text(condition: Condition) -> str:
             return f"{scalar_text(value)} IS NULL"
         case Holds(column):
             return scalar_text(column)
-        case Both(one, other):
-            return f"({condition_text(one)} AND {condition_text(other)})"
-        case Either(one, other):
-            return f"({condition_text(one)} OR {condition_text(other)})"
+        case Both():
+            return f"({' AND '.join(_chain(condition))})"
+        case Either():
+            return f"({' OR '.join(_chain(condition))})"
         case Negation(inner):
             return f"NOT ({condition_text(inner)})"
+
+
+def _chain(condition: Both | Either) -> list[str]:
+    """The parts of a AND b AND c, which SQL reads from the left without parentheses."""
+    parts: list[str] = []
+    rest: Condition = condition
+    while isinstance(rest, Both | Either) and type(rest) is type(condition):
+        parts.append(condition_text(rest.right))
+        rest = rest.left
+    return [condition_text(rest), *reversed(parts)]
 
 
 def _aggregate(aggregate: Aggregate) -> str:
@@ -231,8 +242,19 @@ def _literal(value: Constant) -> str:
         case bool():
             return "TRUE" if value else "FALSE"
         case Fraction():
-            return shown(value)
+            return _number(value)
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime.date():
             return f"DATE '{value.isoformat()}'"
+
+
+def _number(value: Fraction) -> str:
+    """A decimal in full, however many digits it has; any other fraction as a division."""
+    places = next((n for n in range(31) if 10**n % value.denominator == 0), None)
+    if places is None:
+        return f"({value.numerator} / {value.denominator})"
+    if not places:
+        return str(value.numerator)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
+    return f"{'-' * (value < 0)}{digits[:-places]}.{digits[-places:]}"

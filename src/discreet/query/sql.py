@@ -35,6 +35,7 @@ from discreet.query.query import (
     Query,
     Relation,
     Scalar,
+    column_names,
 )
 from discreet.query.sql_tokens import tokens
 from discreet.query.sql_tree import FUNCTIONS, OPERATORS, RELATIONS, Tree, tree
@@ -164,11 +165,12 @@ def _aggregates(
     for item in items:
         _check_item(item, keys, reader)
     asked = [item for item in items if type(item.node) in FUNCTIONS]
-    taken = {*keys, *(reader.name(item.alias) for item in asked if item.alias)}
+    given = [reader.name(item.alias) for item in asked if item.alias]
+    taken = {*keys, *(column for name in given for column in column_names(name))}
     aggregates = []
     for item in asked:
         made = _aggregate(item, taken, reader)
-        taken.add(made.name)
+        taken.update(column_names(made.name))
         aggregates.append(made)
     return tuple(aggregates)
 
@@ -212,7 +214,7 @@ def _aggregate(item: _Item, taken: set[str], reader: _Reader) -> Aggregate:
 
 def _unused(name: str, taken: set[str]) -> str:
     numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
-    return next(candidate for candidate in numbered if candidate not in taken)
+    return next(free for free in numbered if taken.isdisjoint(column_names(free)))
 
 
 # --- values ---

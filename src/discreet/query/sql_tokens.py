@@ -202,7 +202,8 @@ def _spelled(text: str, lexemes: Sequence[_Lexeme]) -> Iterator[Token]:
 def _complaint(before: _Lexeme, one: _Lexeme, after: _Lexeme) -> str | None:
     """Why this one can't stand here, if it can't; the first reason that applies is given."""
     word, is_first = one.word, before is _NOTHING
-    is_called = after.word == "(" and one.kind in ("word", "name") and word not in _WORDS
+    is_name = one.kind in ("word", "name") and word not in _WORDS
+    is_called = is_name and after.word == "("
     is_prefixed = one.kind == "text" and before.kind == "word" and before.end == one.start
     reasons = (
         (one.kind == "unknown", _NUMBER if word in ".0123456789" else _NO_SIGN),
@@ -216,7 +217,7 @@ def _complaint(before: _Lexeme, one: _Lexeme, after: _Lexeme) -> str | None:
         (word == "NULL" and before.word not in ("IS", "NOT"), USE_IS_NULL),
         (word == ";" and after.word not in ("", ";"), ONE_QUESTION),
         (word in _OPENERS and after.word in _CLOSERS, _MISSING_AFTER),
-        (one.kind == "text" and before.word == "AS", _PLAIN_NAME),
+        (before.word == "AS" and not is_name, _PLAIN_NAME),
         (is_prefixed and before.word not in {*_WORDS, "DATE"}, _PLAIN_TEXT),
     )
     return next((why for applies, why in reasons if applies), None)

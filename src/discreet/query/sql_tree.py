@@ -147,12 +147,22 @@ def _unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _refused(node: exp.Expr, text: str, found: Sequence[Token], why: str) -> QueryRefused:
+    covered = _covered(node, found)
+    if covered:
+        first, last = _balanced(found, covered[0], covered[-1])
+        return refused(text, found[first].start, found[last].end + 1, why)
+    if node.parent is not None:
+        return _refused(node.parent, text, found, why)
+    return refused(text, found[0].start, found[-1].end + 1, why)
+
+
+def _covered(node: exp.Expr, found: Sequence[Token]) -> list[int]:
+    """The places of the node's tokens, as far as sqlglot notes them."""
+    if isinstance(node, exp.Boolean):  # it doesn't for these
+        kind = TokenType.TRUE if node.this else TokenType.FALSE
+        return [place for place, token in enumerate(found) if token.token_type is kind][:1]
     starts = {one.meta["start"] for one in node.walk() if "start" in one.meta}
-    covered = [place for place, token in enumerate(found) if token.start in starts]
-    if not covered:
-        return QueryRefused(f"`{node.sql(dialect=DuckDB)}`: {why}")
-    first, last = _balanced(found, covered[0], covered[-1])
-    return refused(text, found[first].start, found[last].end + 1, why)
+    return [place for place, token in enumerate(found) if token.start in starts]
 
 
 def _balanced(found: Sequence[Token], first: int, last: int) -> tuple[int, int]:

@@ -63,6 +63,7 @@ REFUSED_WORDS = _table(
     ("PIVOT PIVOT_LONGER PIVOT_WIDER UNPIVOT", _GROUPS),
     ("ASYMMETRIC SYMMETRIC", "write BETWEEN lower AND upper"),
     ("INTO RETURNING", READ_ONLY),
+    ("BY", f"BY stands after GROUP; {FORM}"),
 )
 
 # names before a parenthesis that deserve more than `NO_FUNCTION`
