@@ -26,12 +26,13 @@ from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
-    from discreet.query import Answer, Column, Table, col, count, mean, open, sum  # noqa: A004
+    from discreet.query import Answer, Column, Noise, Table, col, count, mean, open, sum  # noqa: A004
 
 _ROOMS = {
     "Ledger": "discreet.ledger",
     "Answer": "discreet.query",
     "Column": "discreet.query",
+    "Noise": "discreet.query",
     "Table": "discreet.query",
     "col": "discreet.query",
     "count": "discreet.query",
@@ -50,6 +51,7 @@ __all__ = [
     "Gaussian",
     "Ledger",
     "Limit",
+    "Noise",
     "Part",
     "PrivacyLoss",
     "Receipt",

@@ -179,7 +179,9 @@ def condition_of(given: object) -> Condition:
         return given.condition
     if isinstance(given, Expression) and isinstance(given.scalar, ColumnRef):
         return Holds(given.scalar)
-    raise InvalidArgument(f"{given!r} is no condition; compare a column, as in col('year') >= 1985")
+    raise InvalidArgument(
+        f"{_told(given)} is no condition; compare a column, as in col('year') >= 1985"
+    )
 
 
 def all_of(filters: Iterable[Filter | Expression]) -> Condition | None:
@@ -193,7 +195,7 @@ def _expression(given: Expression | str) -> Expression:
         return col(given)
     if isinstance(given, Expression):
         return given
-    raise InvalidArgument(f"{given!r}: give a column's name or an expression of dp.col(...)")
+    raise InvalidArgument(f"{_told(given)}: give a column's name or an expression of dp.col(...)")
 
 
 def _scalar(given: object) -> Scalar:
@@ -209,7 +211,7 @@ def _literal(given: object) -> Literal:
         return Literal(fraction(given))  # type: ignore[arg-type]  # is_number has just looked
     hint = "; NULL is asked for by .is_null()" if given is None else ""
     raise InvalidArgument(
-        f"{given!r} can't stand in a question: give a finite number, text, truth value "
+        f"{_told(given)} can't stand in a question: give a finite number, text, truth value "
         f"or date{hint}"
     )
 
@@ -220,3 +222,9 @@ def _arithmetic(operator: Operator, left: object, right: object) -> Expression:
 
 def _comparison(relation: Relation, left: object, right: object) -> Filter:
     return Filter(Comparison(relation, _scalar(left), _scalar(right)))
+
+
+def _told(given: object) -> str:
+    """What a text may say of something that a caller gave: it could be a column of rows."""
+    is_plain = isinstance(given, Expression | Asked | bool | int | float | str | None)
+    return repr(given) if is_plain else f"a {type(given).__name__}"

@@ -24,6 +24,7 @@ _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps: times 2^50 rows it still fits the engine's 128
 _GRID_BITS = 30
 _LEAST_GRID_BITS = 10
+_FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,10 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
         if fact.type is ColumnType.INTEGER and magnitude <= room
         else min(_GRID_BITS, room) - magnitude
     )
+    if abs(exponent) > _FURTHEST:
+        raise QueryRefused(
+            f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
+        )
     scale = Fraction(2) ** exponent
     lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
     lower, upper = min(int(lower), int(upper)), max(int(lower), int(upper))

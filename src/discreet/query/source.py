@@ -1,23 +1,25 @@
 """Where a table's rows come from, opened anew for each computation.
 
 Every source gives an Ibis table on DuckDB. A schema is read without rows and counts as public.
-A CSV file is read as text, column by column in the order of its header, so that no row decides
-about a type; rows that don't parse are skipped.
+A CSV file is read as text, so that no row decides about a type.
 """
 
-import csv
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query.columns import ColumnType
+from discreet.query.lines import header, read_lines
 
 _NAME = "source"
 
@@ -50,8 +52,8 @@ class ParquetFile:
             ) from cause
 
     def open(self) -> ir.Table:
-        """The file, read by the engine itself."""
-        return _engine().read_parquet(str(self.path), table_name=_NAME)
+        """The file, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
+        return _registered(ds.dataset(self.path, format="parquet"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,33 +65,11 @@ class CsvFile:
 
     def schema(self) -> Mapping[str, ColumnType | None]:
         """The header's names, all as text."""
-        return dict.fromkeys(self._header(), ColumnType.TEXT)
+        return dict.fromkeys(header(_existing(self.path), self.delimiter), ColumnType.TEXT)
 
     def open(self) -> ir.Table:
-        """The file, read by the engine as texts; rows of another length than the header's are
-        padded with NULL or skipped."""
-        return _engine().read_csv(
-            str(self.path),
-            table_name=_NAME,
-            auto_detect=False,
-            columns=dict.fromkeys(self._header(), "VARCHAR"),
-            delim=self.delimiter,
-            quote='"',
-            escape='"',
-            header=True,
-            ignore_errors=True,
-            null_padding=True,
-        )
-
-    def _header(self) -> list[str]:
-        try:
-            with _existing(self.path).open(newline="", encoding="utf-8-sig") as file:
-                names = next(csv.reader(file, delimiter=self.delimiter), [])
-        except (OSError, UnicodeDecodeError, csv.Error) as cause:
-            raise DeclarationError(f"{self.path}: its header can't be read ({cause})") from cause
-        if not names or len(set(names)) < len(names) or not all(names):
-            raise DeclarationError(f"{self.path}: its first line must name each column once")
-        return names
+        """The file's lines, each read by itself."""
+        return ArrowSource(read_lines(_existing(self.path), self.delimiter)).open()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,9 +84,7 @@ class ArrowSource:
 
     def open(self) -> ir.Table:
         """The table, read by the engine where it is."""
-        connection = _engine()
-        connection.con.register(_NAME, self.table)
-        return connection.table(_NAME)
+        return _registered(self.table)
 
     def __repr__(self) -> str:
         """Never a row."""
@@ -144,9 +122,9 @@ def source_of(given: Any) -> Source:  # Any: pandas and Polars are known by thei
         return _ibis_source(given)
     module = type(given).__module__.partition(".")[0]
     if module == "pandas" and hasattr(given, "columns"):
-        return ArrowSource(_to_arrow(lambda: pa.Table.from_pandas(given, preserve_index=False)))
+        return ArrowSource(_to_arrow({name: given[name] for name in given.columns}))
     if module == "polars" and hasattr(given, "to_arrow"):
-        return ArrowSource(_to_arrow(given.to_arrow))
+        return ArrowSource(given.to_arrow())
     raise InvalidArgument(
         f"source: a {type(given).__name__} can't be read; give a path, or a pandas, Polars, "
         "Arrow or Ibis table"
@@ -169,17 +147,29 @@ def file_source(path: Path, delimiter: str = ",") -> Source:
 def schema(source: Source) -> Mapping[str, ColumnType | None]:
     """A proposed declared type for each column, from the schema only (for CSV, from what its
     first rows look like: to be shown to the owner and confirmed by him, never used by itself)."""
-    if isinstance(source, CsvFile):
-        looks = _engine().read_csv(
-            str(_existing(source.path)), table_name=_NAME, delim=source.delimiter, header=True
-        )
-        return _types(looks.schema())
-    return source.schema()
+    if not isinstance(source, CsvFile):
+        return source.schema()
+    try:
+        with warnings.catch_warnings():  # between Ibis and DuckDB
+            warnings.simplefilter("ignore")
+            looks = _engine().read_csv(
+                str(_existing(source.path)), table_name=_NAME, delim=source.delimiter, header=True
+            )
+    except duckdb.Error:
+        return source.schema()
+    seen = _types(looks.schema())
+    return {name: seen.get(name, ColumnType.TEXT) for name in source.schema()}
 
 
 def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
     """Refuse a source that lacks a declared column or the unit's, or has one of another kind."""
     there = source.schema()
+    folded = [name.lower() for name in there]
+    if twice := [name for name in there if folded.count(name.lower()) > 1]:
+        raise DeclarationError(
+            f"the source's columns {', '.join(twice)} differ in case only, and engines would take "
+            "one for the other; rename them"
+        )
     for name in [*columns, *([] if unit is None else [unit])]:
         if name not in there:
             raise DeclarationError(f"the source has no column {name!r}; it has {', '.join(there)}")
@@ -189,6 +179,11 @@ def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | 
             raise DeclarationError(
                 f"column {name!r} is declared as {kind.value}, the source has {kinds}"
             )
+    if unit is not None and there[unit] is None:
+        raise DeclarationError(
+            f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
+            "or texts"
+        )
 
 
 _CONVERTIBLE: dict[ColumnType, tuple[ColumnType, ...]] = {
@@ -210,15 +205,22 @@ def _types(found: ibis.Schema) -> Mapping[str, ColumnType | None]:
 
 
 def _type(kind: Any) -> ColumnType | None:  # Any: Ibis ships no types
+    """Types that some value could make an engine fail on have no rule: decimals of more than 38
+    digits, half floats, and timestamps with a zone or in units that are converted first."""
     rules = (
+        (lambda: kind.is_float16() or (kind.is_decimal() and (kind.precision or 39) > 38), None),
         (kind.is_boolean, ColumnType.BOOLEAN),
         (kind.is_integer, ColumnType.INTEGER),
         (kind.is_numeric, ColumnType.NUMBER),
         (kind.is_string, ColumnType.TEXT),
         (kind.is_date, ColumnType.DATE),
-        (lambda: kind.is_timestamp() and kind.timezone is None, ColumnType.DATE),
+        (lambda: kind.is_timestamp() and _is_plain(kind), ColumnType.DATE),
     )
     return next((declarable for holds, declarable in rules if holds()), None)
+
+
+def _is_plain(timestamp: Any) -> bool:  # Any: Ibis ships no types
+    return timestamp.timezone is None and timestamp.scale in (6, 9)
 
 
 def _engine() -> Any:  # Any: Ibis ships no types
@@ -233,6 +235,12 @@ def _engine() -> Any:  # Any: Ibis ships no types
     return connection
 
 
+def _registered(rows: Any) -> ir.Table:  # Any: an Arrow table or dataset
+    connection = _engine()
+    connection.con.register(_NAME, rows)
+    return connection.table(_NAME)
+
+
 def _ibis_source(given: ir.Table) -> IbisSource:
     backends = [backend.name for backend in given._find_backends()[0]]  # noqa: SLF001  # Ibis has no public form
     if backends != ["duckdb"]:
@@ -243,13 +251,19 @@ def _ibis_source(given: ir.Table) -> IbisSource:
     return IbisSource(given)
 
 
-def _to_arrow(convert: Any) -> pa.Table:  # Any: a conversion of the frame's own
-    try:
-        return convert()
-    except (pa.ArrowException, TypeError, ValueError) as cause:
-        raise InvalidArgument(
-            f"source: the frame can't be read as an Arrow table ({cause})"
-        ) from cause
+def _to_arrow(columns: Mapping[Any, Any]) -> pa.Table:  # Any: names and columns of pandas
+    """The columns as an Arrow table; an error names a column, and never what is in it."""
+    arrays = {}
+    for name, column in columns.items():
+        try:
+            arrays[str(name)] = pa.array(column, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            arrays[str(name)] = None
+        if arrays[str(name)] is None:
+            raise InvalidArgument(
+                f"source: the column {name!r} can't be read; give it one type for all its values"
+            )
+    return pa.table(arrays)
 
 
 def _existing(path: Path) -> Path:

@@ -15,7 +15,7 @@ from discreet.query.answer import Answer, assemble
 from discreet.query.columns import Caps, Column
 from discreet.query.declaration import Declaration
 from discreet.query.forecast import Explanation, Forecast
-from discreet.query.frame import Asked, Expression, Filter, all_of
+from discreet.query.frame import Asked, Expression, Filter, all_of, condition_of
 from discreet.query.price import Noise, Price
 from discreet.query.query import Query
 from discreet.query.source import Source, check_schema, source_of
@@ -138,10 +138,14 @@ class Selection:
 
     def where(self, *conditions: Filter | Expression) -> "Selection":
         """Those rows for which all of these conditions are known to hold too."""
+        for condition in conditions:
+            condition_of(condition)  # refuse now what is none
         return Selection(self.table, self.filters + conditions, self.keys)
 
     def group_by(self, *keys: str) -> "Selection":
         """The rows by the declared keys of these columns too."""
+        if not all(isinstance(key, str) for key in keys):
+            raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
         return Selection(self.table, self.filters, self.keys + keys)
 
     def agg(self, **aggregates: Asked) -> "Question":
@@ -149,8 +153,8 @@ class Selection:
         wrong = [name for name, asked in aggregates.items() if not isinstance(asked, Asked)]
         if wrong:
             raise InvalidArgument(
-                f"{wrong[0]} = {aggregates[wrong[0]]!r}: give dp.count(...), dp.sum(...) or "
-                "dp.mean(...)"
+                f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
+                "dp.sum(...) or dp.mean(...)"
             )
         named = tuple(asked.named(name) for name, asked in aggregates.items())
         return Question(
