@@ -101,6 +101,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         return
     log_beside(declared.ledger)
     request = request or secrets.token_hex(8)
+    if not declared.ledger.exists():
+        say(f"makes a new ledger, {declared.ledger}: nothing was spent so far")
     say(f"request {request}: asked again with --request {request}, the same answer is free")
     with busy("paying, then asking"):
         answer = question.release(

@@ -104,8 +104,8 @@ def _bounds(name: str, kind: ColumnType, text: str) -> tuple[Decimal, Decimal]:
     if not kind.is_numeric:
         raise mistake(
             "--bound",
-            f"{name} is a {kind.value} column, and only numbers have bounds; the values that it "
-            f"may be grouped by are given as --key {name}=…",
+            f"{name} is a {kind.value} column, and only numbers have bounds; if it holds numbers, "
+            f"say so by --type {name}=number; values to group by are given as --key {name}=…",
         )
     lower, dots, upper = text.partition("..")
     try:
