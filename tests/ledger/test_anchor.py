@@ -1,5 +1,7 @@
 """An older copy of a ledger is refused by its anchor."""
 
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +83,26 @@ def test_an_anchor_never_goes_back(anchor: Path) -> None:
         mine.advance(Mark(number, "x" * 64))
         assert mine.read().number == 3
     assert files(anchor.parent) == [".anchor.lock", "anchor"]
+
+
+def test_writers_of_an_anchor_take_turns(anchor: Path) -> None:
+    mine = Anchor(anchor)
+    later = threading.Thread(target=mine.advance, args=(Mark(2, "x" * 64),))
+    with mine._alone():
+        later.start()
+        time.sleep(0.1)
+        assert not anchor.exists()
+    later.join()
+    assert mine.read().number == 2
+
+
+def test_an_anchor_is_durable_before_it_is_moved(
+    anchor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr("os.fsync", lambda _: synced.append(anchor.exists()))
+    Anchor(anchor).advance(Mark(1, "x" * 64))
+    assert synced == [False, True]  # the draft, then the folder
 
 
 def test_an_anchor_that_went_away_is_not_made_again(path: Path, anchor: Path) -> None:

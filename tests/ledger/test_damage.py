@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
         "DELETE FROM entries WHERE number = 5",
         "REPLACE INTO entries SELECT * FROM entries WHERE number = 5",
         "INSERT OR REPLACE INTO entries SELECT 5, kind, at, key, body, digest FROM entries",
-        "INSERT OR REPLACE INTO entries SELECT 6, kind, at, key, body, digest FROM entries",
+        "INSERT OR REPLACE INTO entries SELECT 6, kind, at, key, body, digest FROM entries LIMIT 1",
         "INSERT INTO entries SELECT 7, kind, at, 'entry 7', body, digest FROM entries LIMIT 1",
         "INSERT INTO entries SELECT -1, kind, at, 'entry', body, digest FROM entries LIMIT 1",
         "INSERT INTO entries SELECT NULL, kind, at, 'entry', body, digest FROM entries LIMIT 1",
@@ -73,6 +73,7 @@ def found(path: Path) -> None:
         "body = replace(body, '\"pure\":', '\"pure\":1')",
         "body = substr(body, 2)",
         "body = x'ff'",
+        "body = CAST(x'ff' AS TEXT)",
         "key = 'entry x' || key",
     ],
 )
@@ -95,6 +96,8 @@ def test_a_missing_row_is_found(path: Path, number: int) -> None:
             Ledger.open(path)
     else:
         found(path)
+        with pytest.raises(LedgerDamaged, match=f"entry {number} is missing"):
+            Ledger.open(path).history()
 
 
 def test_rows_that_changed_places_are_found(path: Path) -> None:
@@ -168,6 +171,7 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
     ("number", "names", "name", "value"),
     [
         (1, ("state", "spent"), "pure", 0),
+        (1, ("state", "spent"), "orders", [10**30]),
         (5, ("state", "spent"), "pure", 5 * 10**17),
         (2, ("state", "spent"), "pure", 6 * 10**17),
         (5, ("state", "spent"), "leak", 10**60),
@@ -215,6 +219,49 @@ def test_a_forged_chain_still_has_to_add_up(
 ) -> None:
     def change(bodies: Bodies) -> None:
         within(bodies, number, *names)[name] = value
+
+    forged(path, change)
+    with pytest.raises(LedgerDamaged):
+        Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("orders", [[], [0], [0] * 99])
+def test_sums_of_another_filter_charge_nothing(path: Path, orders: list[int]) -> None:
+    ledger = Ledger.open(path)
+
+    def change(bodies: Bodies) -> None:
+        within(bodies, 5, "state", "spent")["orders"] = orders
+
+    forged(path, change)
+    with pytest.raises(LedgerDamaged, match="don't belong to its filter"):
+        pay(ledger, Pure(0.1))
+
+
+def test_a_limit_that_was_raised_charges_nothing(path: Path) -> None:
+    """The head vouches for the limit, even where the first entry is right by itself."""
+    ledger = Ledger.open(path)
+    with unguarded(path) as connection:
+        query = "SELECT kind, at, body FROM entries WHERE number = 0"
+        kind, at, body = connection.execute(query).fetchone()
+        body = canonical(json.loads(body) | {"limit": {"epsilon": "3", "delta": "1/1000000"}})
+        connection.execute(
+            "UPDATE entries SET body = ?, digest = ? WHERE number = 0",
+            (body, sha256([0, kind, at, body, ROOT])),
+        )
+    with pytest.raises(LedgerDamaged, match="not the one it was charged under"):
+        pay(ledger, Pure(0.1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("charges", 1), ("is_locked", True), ("spent", None), ("opening", 1)]
+)
+def test_a_chain_begins_with_nothing_spent(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "new"
+    made(path)
+
+    def change(bodies: Bodies) -> None:
+        spent = {"leak": 0, "orders": [], "pure": 1}
+        within(bodies, 0, "state")[name] = spent if name == "spent" else value
 
     forged(path, change)
     with pytest.raises(LedgerDamaged):

@@ -138,6 +138,35 @@ def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) 
         read(row, ROOT)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"pure":1', '"pure":true'),
+        ('"pure":1', '"pure":-1'),
+        ('"pure":1', '"pure":1.0'),
+        ('"pure":1', '"pure":null'),
+        ('"orders":[2,3]', '"orders":[2,true]'),
+        ('"orders":[2,3]', '"orders":"23"'),
+        ('"leak":0', '"leak":false'),
+        ('"leak":0', '"leak":0,"leak":0'),
+        ('"charges":4', '"charges":-4'),
+        ('"opening":0', '"opening":false'),
+        ('"is_locked":false', '"is_locked":0'),
+        ('"charge":1', '"charge":true'),
+        ('"charge":1', '"charge":-1'),
+        ('"charge":1', '"charge": 1'),
+        ('"charge":1', '"charge":1,"more":1'),
+    ],
+)
+def test_other_values_are_damage_even_with_a_right_digest(old: str, new: str) -> None:
+    row = write(3, AT, Lock(1), STATE, previous=ROOT)
+    assert old in row.body
+    row = replace(row, body=row.body.replace(old, new))
+    row = replace(row, digest=sha256([row.number, row.kind, row.at, row.body, ROOT]))
+    with pytest.raises(LedgerDamaged, match=r"can't be read|isn't written as"):
+        read(row, ROOT)
+
+
 def test_times_are_stored_in_utc() -> None:
     east = datetime(2026, 11, 21, 3, tzinfo=timezone(timedelta(hours=2)))
     assert write(3, east, Lock(1), STATE, previous=ROOT).at == "2026-11-21T01:00:00.000000+00:00"

@@ -25,9 +25,9 @@ from discreet.errors import (
     WrongUnit,
 )
 from discreet.ledger import Kind, Ledger, store
-from discreet.payment import Limit, Payer, Receipt
+from discreet.payment import Limit, Payer, Receipt, Request
 from discreet.unit import Change, Unit
-from tests.ledger.kit import PERSON, charges, files, made, pay
+from tests.ledger.kit import PERSON, charges, files, made, opened, pay
 
 TENTH = Pure(0.1)
 
@@ -186,6 +186,7 @@ class Half(Pure):
     "loss",
     [
         PrivacyLoss.of(Half(0.5)),
+        PrivacyLoss.of(type("Pure", (Half,), {})(0.5)),
         PrivacyLoss.of(Free()),
         Half(0.5),
         0.1,
@@ -406,6 +407,21 @@ def test_every_commit_is_synced(path: Path) -> None:
     with ledger._store.writing() as rows:
         pragma = [f"PRAGMA {name}" for name in ("journal_mode", "synchronous")]
         assert [rows.connection.exec_driver_sql(p).scalar() for p in pragma] == ["wal", 2]
+
+
+def test_no_error_shows_what_was_to_be_stored(path: Path) -> None:
+    ledger = made(path)
+    receipt = pay(ledger, TENTH, Request("first", "body"))
+    with opened(path) as other:
+        other.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(FAIL, 'no'); END"
+        )
+    with pytest.raises(LedgerError, match="the database refused") as caught:
+        ledger.keep(receipt, "a secret answer")
+    mistake: BaseException | None = caught.value
+    while mistake is not None:
+        assert "secret" not in str(mistake)
+        mistake = mistake.__context__
 
 
 def test_it_says_nothing_unasked(

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -151,8 +151,7 @@ def read(row: Row, previous: str) -> Link:
         link = Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
     except _UNREADABLE as mistake:
         raise LedgerDamaged(f"entry {row.number} can't be read: {mistake}") from mistake
-    is_utc = link.at.utcoffset() == timedelta(0)
-    if not is_utc or write(row.number, link.at, fact, state, previous=previous) != row:
+    if write(row.number, link.at, fact, state, previous=previous) != row:
         raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
     return link
 

@@ -55,7 +55,8 @@ class Ledger:
     whole chain anew.
 
     A ledger may be used by any number of threads and processes, and across forks; it holds no
-    file open between calls. `create`, `open`, `open_or_create` and `in_memory` make one.
+    file open between calls. `create`, `open`, `open_or_create` and `in_memory` make one. Where
+    others use it or one was killed, newer entries may lie beside the file, in ``-wal``.
 
     >>> from discreet.accounting import Pure
     >>> ledger = Ledger.in_memory(unit=Unit("patient_id"), limit=Limit(epsilon=1))
@@ -178,7 +179,9 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """The receipt of this privacy loss, recorded durably; or an error, and nothing recorded.
 
         A loss that has no unit yet takes the ledger's. A ``request`` that was paid and answered
-        before gives its first receipt again, with the answer, and costs nothing.
+        before gives its first receipt again, with the answer, and costs nothing. Raises
+        `BudgetExceeded`, `LedgerLocked`, `WrongUnit`, `NoBound` or `RequestReused`; a
+        `LedgerError` if the file or its anchor fails (the charge then stands, or was never made).
         """
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
         with self._writing() as (rows, head):
