@@ -101,3 +101,10 @@ def test_the_error_is_ours_and_a_value_error() -> None:
     with pytest.raises(ValueError, match="epsilon = -1: give a finite number above 0") as caught:
         checks.positive(epsilon=-1)
     assert isinstance(caught.value, DiscreetError)
+
+
+def test_a_number_of_any_length_gets_a_clear_error() -> None:
+    with pytest.raises(InvalidArgument, match="thousands of digits"):
+        checks.positive(epsilon=10**5000)
+    with pytest.raises(InvalidArgument, match="…: give"):
+        checks.positive(epsilon="x" * 10**6)

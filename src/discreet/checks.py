@@ -9,6 +9,8 @@ from fractions import Fraction
 from discreet.errors import InvalidArgument
 from discreet.exact import fraction, is_number
 
+_LONGEST = 200
+
 
 def positive(**named: object) -> Fraction:
     """The exact value of one named number above 0."""
@@ -65,4 +67,13 @@ def _number(
         exact = fraction(value)  # type: ignore[arg-type]  # is_number has just looked
         if is_good(exact):
             return exact
-    raise InvalidArgument(f"{name} = {value!r}: give {allowed}")
+    raise InvalidArgument(f"{name} = {_told(value)}: give {allowed}")
+
+
+def _told(value: object) -> str:
+    """The value as it was given, unless that is longer than anyone reads."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no integer of more than some thousand digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
