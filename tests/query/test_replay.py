@@ -65,7 +65,7 @@ def test_no_unit_shows(data: st.DataObject) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=10_000, phases=QUICKLY)
+@settings(max_examples=1_000, phases=QUICKLY)
 @given(st.data())
 def test_no_unit_shows_in_many_more(data: st.DataObject) -> None:
     _replayed(data)
