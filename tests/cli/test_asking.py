@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -70,10 +71,12 @@ def test_a_request_is_answered_once(ask: Run) -> None:
 
 
 def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
-    ids = {ask(COUNT, "--epsilon", "0.1").err.split()[1] for _ in range(3)}
-    assert len(ids) == 3
-    (last, *_) = ids
-    assert ask(COUNT, "--epsilon", "0.1", "--request", last.removesuffix(":")).code == 0
+    said = [ask(COUNT, "--epsilon", "0.1").err for _ in range(3)]
+    assert ["makes a new ledger" in text for text in said] == [True, False, False]
+    ids = [re.findall(r"request (\w+):", text) for text in said]
+    assert len({request for (request,) in ids}) == 3
+    for (request,) in ids:
+        assert ask(COUNT, "--epsilon", "0.1", "--request", request).code == 0
     assert Ledger.open(LEDGER).spent().charges == 3
 
 
