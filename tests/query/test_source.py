@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
+from discreet.query.lines import read_lines
 from discreet.query.query import Aggregate, ColumnRef, Function, IsNull, Query
 from discreet.query.source import CsvFile, schema
 from tests.query.kit import without_noise
@@ -46,6 +47,8 @@ OTHERS = [b"%d,%d,a" % (person, person % 7) for person in range(1300)]
         b'9999,1,"a\nb"',
         b"9999,1,a\r",
         b"9999,\xff,a",
+        b'99\r99,1,"a\rb"',
+        b'99\r99,\r"1",a\r"',
         b"9999,1,a,b,c,d",
         b"9999",
         b'"',
@@ -79,6 +82,30 @@ def test_no_line_at_all_does(
     with_own = [own.replace("\n", " ").encode(), *others]
     act = partial(_act, query=SUMS, facts=facts)
     replay(act, _file(folder, with_own), _file(folder, others))
+
+
+def test_lines_are_read_or_left_out(tmp_path: Path) -> None:
+    lines = [
+        b'1,2,"say ""hi"", x"',
+        b'2,1,"a',
+        b'b"',
+        b'3,1,a"b',
+        b'4,1,"a"b',
+        b"5,1",
+        b"6,1,a,b",
+        b"",
+        b'7,"",',
+        b'8,"3","\xff"\r',
+        b'9\r,"3",\x00"',
+        b'9\r,"3",\x00',
+    ]
+    source = _file(tmp_path, lines)
+    assert read_lines(source.path, ",").to_pylist() == [
+        {"u": "1", "x": "2", "s": 'say "hi", x'},
+        {"u": "7", "x": None, "s": None},
+        {"u": "8", "x": "3", "s": "\ufffd"},
+        {"u": "9 ", "x": "3", "s": "\ufffd"},
+    ]
 
 
 def test_a_header_error_says_nothing_of_the_rows(tmp_path: Path) -> None:

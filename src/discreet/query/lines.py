@@ -2,12 +2,14 @@
 
 A record is a line. Values may stand in double quotes, with quotes inside doubled, but can't hold a
 line break: a parser that let them would, at one stray quote, swallow the lines of other people. A
-line that doesn't parse, or has more values than the header, is left out; missing and empty values
-are NULL; bytes that are no UTF-8 become replacement characters.
+line with a stray quote, or with more or fewer values than the header, is left out, and so are the
+ends of a value that was broken over lines; empty values are NULL; bytes that are no UTF-8 become
+replacement characters.
 """
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +42,8 @@ def read_lines(path: Path, delimiter: str) -> pa.Table:
     schema = pa.schema([(name, pa.large_string()) for name in names])
     with path.open("rb") as file:
         file.readline()
-        records = (record for line in file if (record := _record(line, delimiter, len(names))))
+        read = _reader(delimiter, len(names))
+        records = (record for line in file if (record := read(line)))
         chunks = iter(lambda: list(islice(records, _CHUNK)), [])
         batches = [_batch(chunk, schema) for chunk in chunks]
     return pa.Table.from_batches(batches, schema)
@@ -51,21 +54,20 @@ def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.array(c, pa.large_string()) for c in columns], schema=schema)
 
 
-def _record(line: bytes, delimiter: str, width: int) -> Record | None:
-    text = line.rstrip(b"\r\n").decode(errors="replace").replace("\0", "\ufffd")
-    if not text:
-        return None
-    if '"' in text:
-        try:
-            values = next(_reader(text, delimiter))
-        except (csv.Error, StopIteration):
+def _reader(delimiter: str, width: int) -> Callable[[bytes], Record | None]:
+    """What reads one line: its values, or None for a line that is left out."""
+    value = rf'(?:"(?:[^"]|"")*+"|[^"{re.escape(delimiter)}]*+)'
+    well_formed = re.compile(rf"{value}(?:{re.escape(delimiter)}{value})*+")
+
+    def read(line: bytes) -> Record | None:
+        text = line.rstrip(b"\r\n").decode(errors="replace")
+        text = text.replace("\0", "\ufffd").replace("\r", " ")  # what `csv` would fail on
+        if '"' not in text:
+            values = text.split(delimiter)
+        elif well_formed.fullmatch(text) and len(text) < csv.field_size_limit():
+            (values,) = csv.reader([text], delimiter=delimiter, strict=True)
+        else:
             return None
-    else:
-        values = text.split(delimiter)
-    if len(values) > width:
-        return None
-    return [value or None for value in values] + [None] * (width - len(values))
+        return [one or None for one in values] if text and len(values) == width else None
 
-
-def _reader(text: str, delimiter: str) -> Iterator[list[str]]:
-    return csv.reader([text], delimiter=delimiter, strict=True)
+    return read
