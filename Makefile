@@ -9,7 +9,7 @@ FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON = $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	"$$p" -c "$(FITS)" >/dev/null 2>&1 && echo "$$p" && break; done)
 
-BENCHES := $(filter-out %/peers/ %/__pycache__/,$(wildcard benchmarks/*/))
+COMPARISONS := noise group_by
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-long check format bench peers docs constraints clean
@@ -49,8 +49,8 @@ format: $(READY)  ## rewrite the code in the one format
 	@"$(BIN)/python" -m ruff format .
 
 bench: $(READY)  ## time discreet beside those of its peers that are made
-	@for folder in $(BENCHES); do \
-		echo "== $$folder"; "$(BIN)/python" -m benchmarks.rounds "$$folder" || exit 1; done
+	@for name in $(COMPARISONS); do \
+		echo "== $$name"; "$(BIN)/python" -m "benchmarks.$$name" || exit 1; done
 
 peers: $(READY)  ## one environment for each library that we compare with
 	@for list in benchmarks/peers/*.txt; do name=$$(basename "$$list" .txt); echo "== $$name"; \

@@ -1,66 +1,91 @@
-"""Times discreet beside its peers, in interleaved rounds: ``python -m benchmarks.rounds FOLDER``.
+"""Times contestants beside each other, in interleaved rounds.
 
-Each ``FOLDER/NAME.py`` is one contestant's worker, in a process and an environment of its own.
-They take turns, so that whatever else the machine does falls on all of them alike.
+Each contestant is a worker, ``benchmarks/workers/COMPARISON/NAME.py``, in a process and an
+environment of its own. At each case they take turns, so that whatever else the machine does falls
+on all of them alike.
 """
 
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
+from rich.console import Console
+from rich.progress import Progress
+
 ROOT = Path(__file__).parents[1]
-ROUNDS = 7
+
+Times = dict[str, dict[str, float]]  # seconds per item, by case and contestant
 
 
-class Contestant:
-    """A running worker."""
+def race(comparison: str, contestants: Sequence[str], cases: Sequence[str], rounds: int) -> Times:
+    """Each contestant's median CPU time per item of each case that it has.
+
+    A run of every case before the first round warms up and doesn't count. Contestants whose
+    environment isn't made are left out, and named.
+    """
+    with running(comparison, contestants) as workers, progress() as bar:
+        found: dict[str, dict[str, list[float]]] = {case: {} for case in cases}
+        for turn in bar.track(range(rounds + 1), description=comparison):
+            for case in cases:
+                for worker in workers:
+                    if case in worker.cases:
+                        seconds = worker.run(case)
+                        times = found[case].setdefault(worker.name, [])
+                        times.extend([seconds] if turn else [])
+    return {
+        case: {name: median(times) for name, times in by_name.items()}
+        for case, by_name in found.items()
+    }
+
+
+class Worker:
+    """A running contestant, which answers line by line."""
 
     def __init__(self, script: Path, python: Path) -> None:
-        """Start it; it answers line by line."""
         self.name = script.stem
         self._process = subprocess.Popen(
-            [python, "-P", script],
+            [python, "-P", script],  # without the script's folder, which has namesakes of libraries
             env={"PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
         )
+        self.cases = self._answer("?").split()
 
-    def ask(self, line: str) -> str:
-        """The worker's answer to one line."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(line, file=self._process.stdin, flush=True)
-        return self._process.stdout.readline().strip()
+    def run(self, case: str) -> float:
+        """The seconds per item of one run of the case."""
+        return float(self._answer(case))
 
     def stop(self) -> None:
         """End the worker, by the end of its input."""
         self._process.communicate()
 
+    def _answer(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(line, file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline().strip()
+        assert answer, f"{self.name} ended at {line}"
+        return answer
 
-def main(folder: Path) -> None:
-    """Print each case's median time for each contestant."""
+
+@contextmanager
+def running(comparison: str, contestants: Sequence[str]) -> Iterator[list[Worker]]:
+    """The workers of those contestants whose environment is made."""
     with ExitStack() as stack:
-        contestants = []
-        for script in sorted(folder.glob("*.py")):
-            if (python := environment(script.stem)).is_file():
-                contestants.append(Contestant(script, python))
-                stack.callback(contestants[-1].stop)
-            else:
-                print(f"{script.stem}: left out, since `make peers` has not been run")
-        cases = {contestant: contestant.ask("?").split() for contestant in contestants}
-        times: dict[str, dict[str, list[float]]] = {}
-        for _ in range(ROUNDS):
-            for contestant, names in cases.items():
-                for case in names:
-                    rounds = times.setdefault(case, {}).setdefault(contestant.name, [])
-                    rounds.append(float(contestant.ask(case)))
-    for case, by_name in times.items():
-        for name, rounds in by_name.items():
-            print(f"{case:32} {name:16} {median(rounds) * 1e6:12.3f} us")
+        workers = []
+        for name in contestants:
+            if not (python := environment(name)).is_file():
+                print(f"{name} is left out: `make peers` makes its environment.")
+                continue
+            script = ROOT / "benchmarks" / "workers" / comparison / f"{name}.py"
+            workers.append(Worker(script, python))
+            stack.callback(workers[-1].stop)
+        yield workers
 
 
 def environment(name: str) -> Path:
@@ -69,5 +94,7 @@ def environment(name: str) -> Path:
     return ROOT / ".peers" / name / "bin" / "python" if is_peer else Path(sys.executable)
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def progress() -> Progress:
+    """A progress bar on a terminal's stderr; elsewhere nothing."""
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)

@@ -4,12 +4,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+Case = tuple[int, Callable[[], object]]  # its number of items, and what to run
 
-def serve(cases: Mapping[str, tuple[int, Callable[[], object]]]) -> None:
-    """Answer with the seconds per item; a case is its number of items and what to run.
 
-    A first line ``?`` is answered with the names of the cases.
-    """
+def serve(cases: Mapping[str, Case]) -> None:
+    """Answer with the seconds of CPU time per item; a line ``?`` with the names of the cases."""
     for line in sys.stdin:
         if line.strip() == "?":
             print(*cases, flush=True)
