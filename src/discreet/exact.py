@@ -33,6 +33,8 @@ os.register_at_fork(  # else a child made while another thread computes would wa
 
 def fraction(number: Number) -> Fraction:
     """The exact value of a finite number, a float being its shortest decimal."""
+    if type(number) is Fraction:
+        return number
     if isinstance(number, float):
         return Fraction(float.__repr__(number))
     if isinstance(number, Integral):
@@ -65,8 +67,7 @@ def precision(bits: int) -> Iterator[None]:
 
 def ball(number: Fraction | int) -> arb:
     """The ball around an exact number, at the precision in force."""
-    exact = Fraction(number)
-    return arb(fmpq(exact.numerator, exact.denominator))
+    return arb(fmpq(number.numerator, number.denominator))
 
 
 def upper_fraction(number: arb) -> Fraction:

@@ -12,22 +12,38 @@ from hypothesis import strategies as st
 
 from discreet import accounting
 from discreet.accounting import PrivacyLoss
-from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
+from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument, Refused
 from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import Additive, Bounded, DiscreteLaplace, Gaussian, Part, Sensitivity
-from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw, draw
+from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from tests.mechanisms.kit import PERSON, Wrong, number
 
 Noisy = DiscreteLaplace | Gaussian
 KINDS: list[Callable[[Any], Noisy]] = [DiscreteLaplace, Gaussian]
 INT64 = np.iinfo(np.int64)
+LEAST, MOST = int(INT64.min), int(INT64.max)
 NOT_POSITIVE = [0, -1, 0.0, float("nan"), float("inf"), True, "1", None, Decimal("NaN"), np.True_]
 
 epsilons = st.one_of(
     st.floats(1e-4, 20), st.fractions(Fraction(1, 10**4), 20, max_denominator=10**6)
 )
 sensitivities = st.integers(0, 10**6)
+scales = st.sampled_from([1, 3, 2**31, 2**55, 2**61, 2**62, 2**63, 2**70])
+near_the_ends = st.builds(
+    lambda end, step: end + step, st.sampled_from([LEAST, 0, MOST]), st.integers(-9, 9)
+).filter(lambda value: LEAST <= value <= MOST)
+int64s = near_the_ends | st.integers(LEAST, MOST)
+
+
+def law_of(mechanism: Noisy) -> NoiseLaw:
+    if isinstance(mechanism, DiscreteLaplace):
+        return DiscreteLaplaceLaw(mechanism.scale)
+    return RoundedGaussianLaw(mechanism.stddev)
+
+
+def clipped(exact: int) -> int:
+    return min(max(exact, LEAST), MOST)
 
 
 def array(sensitivity: Sensitivity) -> Bounded[Any]:  # Any: an integer array
@@ -155,23 +171,15 @@ def test_what_touches_nobody_is_charged_as_if_it_touched_by_one() -> None:
 # Drawing
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "law"),
-    [
-        (DiscreteLaplace(2.5), DiscreteLaplaceLaw(Fraction(5, 2))),
-        (Gaussian(2.5), RoundedGaussianLaw(Fraction(5, 2))),
-    ],
-)
-def test_the_noise_is_that_of_its_law(
-    mechanism: Noisy, law: DiscreteLaplaceLaw | RoundedGaussianLaw
-) -> None:
-    one, other = SeededBits(5), SeededBits(5)
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(2.5), Gaussian(2.5)], ids=repr)
+def test_the_noise_is_that_of_its_law(mechanism: Noisy) -> None:
+    law, one, other = law_of(mechanism), SeededBits(5), SeededBits(5)
     for value in (0, -7, 10**30):
-        assert mechanism.sample(value, one) - value == draw(law, other)
-    noisy = mechanism.sample(np.arange(1000).reshape(10, 100), one)
-    expected = np.arange(1000) + [draw(law, other) for _ in range(1000)]
+        assert mechanism.sample(value, one) - value == law.draw(other)
+    values = np.arange(1000).reshape(10, 100)
+    noisy = mechanism.sample(values, one)
     assert noisy.dtype == np.int64
-    assert np.array_equal(noisy, expected.reshape(10, 100))
+    assert np.array_equal(noisy, values + law.draws(other, (10, 100)))
     assert mechanism.stddev_of_noise() == law.stddev()
     for confidence in (0.5, 0.95, 0.999):
         q = mechanism.error(confidence)
@@ -191,28 +199,68 @@ def test_the_value_decides_nothing_about_the_draws(kind: Callable[[Any], Noisy])
     for value in (np.zeros(50, dtype=np.int64), np.full(50, INT64.max), np.full(50, 2**80, object)):
         bits = RecordingBits(SeededBits(1))
         kind(10).sample(value, bits)
-        used.append(bits.words)
+        used.append(bits.seen)
     assert used[0] == used[1] == used[2]
+
+
+def words_by_noise(law: NoiseLaw, farthest: int) -> dict[int, int]:
+    """For each outcome up to so far from 0 a word that is enough to draw it."""
+    found: dict[int, int] = {}
+    bits = SeededBits(1)
+    while len(found) < 2 * farthest + 1:
+        word = bits.word()
+        outcome = law.draw(ScriptedBits([word]))
+        if abs(outcome) <= farthest:
+            found[outcome] = word
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sum_beyond_int64_stays_at_its_end(kind: Callable[[Any], Noisy]) -> None:
-    bits, again = SeededBits(2), SeededBits(2)
-    ends = np.array([INT64.min, INT64.max, INT64.max - 2, INT64.min + 2] * 50)
-    noisy = kind(3).sample(ends, bits)
-    noise = kind(3).sample(np.zeros(200, dtype=np.int64), again)
-    exact = [
-        min(max(int(v) + int(z), INT64.min), INT64.max) for v, z in zip(ends, noise, strict=True)
-    ]
+    """All noise up to 9 with all values up to 12 from where int64 ends, or from 0."""
+    words = words_by_noise(law_of(kind(3)), farthest=9)
+    near = [*range(LEAST, LEAST + 13), *range(-12, 13), *range(MOST - 12, MOST + 1)]
+    pairs = [(value, noise) for value in near for noise in words]
+    values = np.array([value for value, _ in pairs])
+    noisy = kind(3).sample(values, ScriptedBits(words[noise] for _, noise in pairs))
+    exact = [value + noise for value, noise in pairs]
     assert noisy.dtype == np.int64
-    assert noisy.tolist() == exact
-    assert {int(INT64.min), int(INT64.max)} < set(exact)
+    assert noisy.tolist() == [clipped(one) for one in exact]
+    assert min(exact) == LEAST - 9
+    assert max(exact) == MOST + 9
+    assert values.tolist() == [value for value, _ in pairs]  # as they were given
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(scales, st.lists(int64s, max_size=6), st.integers(0, 10**6))
+def test_noise_of_any_size_is_added_exactly_and_then_kept_in_int64(
+    kind: Callable[[Any], Noisy], scale: int, values: list[int], seed: int
+) -> None:
+    mechanism = kind(scale)
+    law = law_of(mechanism)
+    noise = law.draws(SeededBits(seed), len(values)).tolist()
+    noisy = mechanism.sample(np.array(values, np.int64), SeededBits(seed))
+    assert noisy.dtype == np.int64
+    assert noisy.tolist() == [clipped(v + z) for v, z in zip(values, noise, strict=True)]
+    exact = mechanism.sample(np.array(values, object), SeededBits(seed))
+    assert exact.dtype == object
+    assert exact.tolist() == [v + z for v, z in zip(values, noise, strict=True)]
+    for value in values:
+        alone = clipped(value + law.draw(SeededBits(seed)))
+        assert mechanism.sample(np.array([value]), SeededBits(seed)).tolist() == [alone]
+        assert clipped(mechanism.sample(value, SeededBits(seed))) == alone
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_beyond_int64_stays_at_its_end_too(kind: Callable[[Any], Noisy]) -> None:
-    noisy = kind(10**30).sample(np.zeros(20, dtype=np.int64), SeededBits(1))
-    assert set(noisy.tolist()) == {int(INT64.min), int(INT64.max)}
+    mechanism, values = kind(2**70), np.array([[LEAST, -1, 0], [1, 2**62, MOST]] * 20)
+    noise = law_of(mechanism).draws(SeededBits(1), values.shape)
+    assert noise.dtype == object
+    noisy = mechanism.sample(values, SeededBits(1))
+    assert (noisy.dtype, noisy.shape) == (np.dtype(np.int64), values.shape)
+    exact = [int(v) + z for v, z in zip(values.flat, noise.flat, strict=True)]
+    assert noisy.ravel().tolist() == [clipped(one) for one in exact]
+    assert set(noisy.ravel().tolist()) == {LEAST, MOST}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -228,10 +276,27 @@ def test_python_integers_are_exact_at_any_size(kind: Callable[[Any], Noisy]) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1, 2**70])
 @pytest.mark.parametrize("dtype", [np.int64, object])
-def test_an_empty_array_stays_one(kind: Callable[[Any], Noisy], dtype: Wrong) -> None:
-    noisy = kind(1).sample(np.zeros((0, 3), dtype=dtype), SeededBits(1))
-    assert (noisy.shape, noisy.dtype) == ((0, 3), np.dtype(dtype))
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (3, 0), (2, 3), (2, 1, 2)])
+def test_an_array_keeps_its_shape_and_kind(
+    kind: Callable[[Any], Noisy], scale: int, dtype: Wrong, shape: tuple[int, ...]
+) -> None:
+    noisy = kind(scale).sample(np.full(shape, 7, dtype), SeededBits(1))
+    assert isinstance(noisy, np.ndarray)
+    assert (noisy.shape, noisy.dtype) == (shape, np.dtype(dtype))
+    noise = law_of(kind(scale)).draws(SeededBits(1), shape).ravel().tolist()
+    exact = [7 + z for z in noise]
+    expected = exact if dtype is object else [clipped(one) for one in exact]
+    assert noisy.ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_may_lie_in_memory_in_any_order(kind: Callable[[Any], Noisy]) -> None:
+    values = np.arange(24).reshape(4, 6)
+    noisy = kind(5).sample(values, SeededBits(1))
+    for same in (np.asfortranarray(values), np.repeat(values, 2, axis=1)[:, ::2]):
+        assert np.array_equal(kind(5).sample(same, SeededBits(1)), noisy)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,12 +1,16 @@
 """Secure bits: uniform, never repeated, and beyond anybody's reach."""
 
 import copy
+import gc
+import importlib.util
 import inspect
 import os
 import pickle
 import subprocess
 import sys
 import threading
+import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -14,13 +18,31 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.noise import SecureBits
+from discreet.noise import SecureBits, Words
 
 Traced = Any  # the next trace function, or None
+Draw = Callable[[SecureBits, int], list[int]]
+
+ZEROS = 1 << 17  # words: as many as the cipher is given zeros for at once
 
 
-def words(bits: SecureBits, count: int = 50) -> list[int]:
+def one_by_one(bits: SecureBits, count: int = 50) -> list[int]:
     return [bits.word() for _ in range(count)]
+
+
+def at_once(bits: SecureBits, count: int = 50) -> list[int]:
+    words: list[int] = bits.words(count).tolist()
+    return words
+
+
+def by_turns(bits: SecureBits, count: int = 50) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        found += [*one_by_one(bits, 3), *at_once(bits, 2)]
+    return found[:count]
+
+
+DRAWS = [one_by_one, at_once, by_turns]
 
 
 def assert_all_new(*streams: list[int]) -> None:
@@ -30,41 +52,77 @@ def assert_all_new(*streams: list[int]) -> None:
     assert all(0 <= word < 1 << 64 for word in every)
 
 
-def test_no_source_repeats_another_or_itself() -> None:
-    assert_all_new(*(words(SecureBits(), 3000) for _ in range(5)))
+@pytest.mark.parametrize("draw", DRAWS)
+def test_no_source_repeats_another_or_itself(draw: Draw) -> None:
+    assert_all_new(*(draw(SecureBits(), 3000) for _ in range(5)))
+
+
+def test_no_array_repeats_another_or_a_single_word() -> None:
+    """Among 2^21 words chance alone repeats one with probability 2^-23."""
+    bits = SecureBits()
+    arrays: list[Words] = []
+    for size in (0, 1, 2, ZEROS - 1, ZEROS, ZEROS + 1, 3 * ZEROS + 5):
+        words = bits.words(size)
+        assert (words.dtype, words.shape) == (np.dtype(np.uint64), (size,))
+        arrays += [words, np.array(one_by_one(bits, 1500), dtype=np.uint64)]
+    every = np.sort(np.concatenate(arrays))
+    assert every[0] != every[1]
+    assert np.all(every[1:] != every[:-1])
+
+
+def test_an_array_is_the_callers() -> None:
+    words = SecureBits().words(10)
+    assert words.base is None
+    assert words.flags.writeable
 
 
 def test_copies_and_pickles_are_fresh() -> None:
     bits = SecureBits()
-    before = words(bits)
+    before = by_turns(bits)
     copies = [copy.copy(bits), copy.deepcopy(bits), pickle.loads(pickle.dumps(bits))]
     shared = copy.deepcopy([bits, bits])
-    assert_all_new(before, words(bits), *(words(other) for other in (*copies, shared[0])))
+    assert_all_new(before, by_turns(bits), *(by_turns(other) for other in (*copies, shared[0])))
     assert {type(other) for other in copies} == {SecureBits}
 
 
 def test_a_pickle_carries_nothing() -> None:
     used = SecureBits()
-    words(used)
+    by_turns(used)
     assert pickle.dumps(used) == pickle.dumps(SecureBits())
 
 
-def test_each_thread_has_its_own_stream() -> None:
-    bits, found, streams = SecureBits(), [words(SecureBits())], []
+@pytest.mark.parametrize("draw", DRAWS)
+def test_each_thread_has_its_own_stream(draw: Draw) -> None:
+    bits, found, streams = SecureBits(), [draw(SecureBits(), 50)], []
     start = threading.Barrier(8)
 
-    def draw() -> None:
+    def work() -> None:
         start.wait()
-        found.append(words(bits, 3000))
+        found.append(draw(bits, 3000))
         streams.append(bits._streams.current())
 
-    threads = [threading.Thread(target=draw) for _ in range(8)]
+    threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert_all_new(words(bits), *found)
+    assert_all_new(draw(bits, 50), *found)
     assert len({id(stream) for stream in [*streams, bits._streams.current()]}) == 9
+
+
+def test_a_stream_ends_with_its_thread() -> None:
+    bits, streams = SecureBits(), []
+
+    def work() -> None:
+        bits.word()
+        streams.append(weakref.ref(bits._streams.current()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    del thread
+    gc.collect()
+    assert [stream() for stream in streams] == [None]
 
 
 def test_the_words_are_a_ciphers_under_a_key_of_the_operating_systems(
@@ -77,11 +135,16 @@ def test_the_words_are_a_ciphers_under_a_key_of_the_operating_systems(
         return bytes(size)
 
     monkeypatch.setattr(os, "urandom", zeros)
-    found = words(SecureBits(), 2)
+    found = one_by_one(SecureBits(), 2)
     assert sorted(asked) == [16, 32]
     # AES-256 of a block of zeros under a key of zeros (NIST's AESAVS, appendix D.3)
     block = bytes.fromhex("dc95c078a2408989ad48a21492842087")
     assert b"".join(word.to_bytes(8, sys.byteorder) for word in found) == block
+    # the same stream, in pieces of any size
+    pieces, whole = SecureBits(), SecureBits().words(2 * ZEROS + 8)
+    assert whole[:2].tolist() == found
+    parts = [pieces.words(size) for size in (4, 0, ZEROS + 2, ZEROS + 2)]
+    assert np.array_equal(np.concatenate(parts), whole)
 
 
 def test_a_draw_in_the_middle_of_a_draw_takes_other_words() -> None:
@@ -95,30 +158,32 @@ def test_a_draw_in_the_middle_of_a_draw_takes_other_words() -> None:
         frame.f_trace_opcodes = True
         if event == "opcode":
             sys.settrace(None)
-            inner.append(bits.word())
+            inner.extend([bits.word(), *at_once(bits, 2)])
             sys.settrace(step)
         return step
 
     before = sys.gettrace()
     sys.settrace(step)
     try:
-        outer = words(bits, 20)
+        outer = by_turns(bits, 200)
     finally:
         sys.settrace(before)
-    assert len(inner) > 500
+    assert len(inner) > 5000
     assert_all_new(inner, outer)
 
 
-FORKS = """
-import os, sys
+TELL = """
+import multiprocessing, os, sys, threading
 from discreet.noise import SecureBits
 
 bits = SecureBits()
-{before}
 def tell():
-    sys.stdout.write("".join(f"{{bits.word()}}\\n" for _ in range(20)))
+    words = [*(bits.word() for _ in range(20)), *bits.words(20).tolist()]
+    sys.stdout.write("".join(f"{word}\\n" for word in words))
     sys.stdout.flush()
+"""
 
+FORKS = """
 tell()
 for _ in range(3):
     if child := os.fork():
@@ -141,14 +206,80 @@ BEFORE = {
 
 @pytest.mark.parametrize("case", BEFORE)
 def test_forks_never_repeat_a_stream(case: str) -> None:
-    found = output_of(FORKS.format(before=BEFORE[case]))
-    assert len(found) == 20 * (1 + 3 * 3 + 1)
+    found = output_of(TELL + BEFORE[case] + FORKS)
+    assert len(found) == 40 * (1 + 3 * 3 + 1)
+    assert_all_new([int(line) for line in found])
+
+
+WAYS = {
+    "a fork of multiprocessing's": """
+tell()
+for _ in range(3):
+    child = multiprocessing.get_context("fork").Process(target=tell)
+    child.start()
+    child.join()
+tell()
+""",
+    "a fork in a thread": """
+def work():
+    tell()
+    if child := os.fork():
+        os.waitpid(child, 0)
+        tell()
+    else:
+        tell()
+        os._exit(0)
+
+tell()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+tell()
+""",
+    "a fork while another thread has drawn": """
+drawn, forked = threading.Event(), threading.Event()
+def work():
+    tell()
+    drawn.set()
+    forked.wait()
+    tell()
+
+thread = threading.Thread(target=work)
+thread.start()
+drawn.wait()
+if child := os.fork():
+    os.waitpid(child, 0)
+    tell()
+else:
+    tell()
+    os._exit(0)
+forked.set()
+thread.join()
+tell()
+""",
+    "a spawn": """
+tell()
+for _ in range(2):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for word in pool.apply(bits.words, (40,)).tolist():
+            print(word)
+sys.stdout.flush()
+tell()
+tell()
+""",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_to_a_process_repeats_a_stream(way: str) -> None:
+    found = output_of(TELL + WAYS[way])
+    assert len(found) == 40 * 5
     assert_all_new([int(line) for line in found])
 
 
 def test_a_fork_that_python_does_not_see_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = SecureBits()
-    words(bits)
+    one_by_one(bits)
     stream = bits._streams.current()
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert bits._streams.current() is not stream
@@ -156,13 +287,13 @@ def test_a_fork_that_python_does_not_see_starts_another(monkeypatch: pytest.Monk
 
 BUSY = """
 import os, signal, threading
-from fractions import Fraction
-from discreet.noise import RoundedGaussianLaw, SecureBits, draw
+from discreet.noise import RoundedGaussianLaw, SecureBits
 
-bits, law, busy = SecureBits(), RoundedGaussianLaw(Fraction(10)), True
+bits, law, busy = SecureBits(), RoundedGaussianLaw(10), True
 def work():
     while busy:
-        draw(law, bits)
+        law.draw(bits)
+        law.draws(bits, 100)
 
 thread = threading.Thread(target=work)
 thread.start()
@@ -172,7 +303,8 @@ for _ in range(5):
         hung += os.waitpid(child, 0)[1] != 0
     else:
         signal.alarm(2)
-        draw(law, bits)
+        law.draw(bits)
+        law.draws(bits, 100)
         os._exit(0)
 busy = False
 thread.join()
@@ -184,23 +316,116 @@ def test_a_fork_draws_while_other_threads_of_its_parent_do() -> None:
     assert output_of(BUSY) == ["0"]
 
 
-SEEDS = """
-import random
-import numpy
-random.seed(0)
-numpy.random.seed(0)
+WIPED = """
+import atexit, os, threading
 from discreet.noise import SecureBits
-bits = SecureBits()
-random.seed(0)
-numpy.random.seed(0)
-for _ in range(20):
-    print(bits.word())
+
+bits, streams = SecureBits(), []
+drawn, ended = threading.Event(), threading.Event()
+def work():
+    bits.word()
+    streams.append(bits._streams.current())
+    drawn.set()
+    ended.wait()
+
+thread = threading.Thread(target=work)
+thread.start()
+drawn.wait()
+bits.word()
+streams.append(bits._streams.current())
+blocks = [stream._block for stream in streams]
+def left():
+    return sum(int(block.any()) for block in blocks)
+
+print(left(), flush=True)
+{then}
+print(left(), flush=True)
+print([word for stream in streams for word in stream._left][:2], flush=True)
+print(bits.word() in (0, *blocks[1].tolist()), bits.words(2).all(), flush=True)
 """
 
 
-def test_no_seed_reaches_the_bits() -> None:
-    runs = [output_of(SEEDS, PYTHONHASHSEED="0") for _ in range(3)]
+def wiped(then: str, last: str) -> list[str]:
+    return output_of(WIPED.format(then=then) + last)
+
+
+def test_a_forked_child_wipes_what_its_parent_had_not_drawn() -> None:
+    child = "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n    print(left())\n"
+    leave = "ended.set(); thread.join(); os._exit(0)"
+    found = wiped(child + "    " + leave, "os._exit(0)")
+    assert found == ["2", "0", "[]", "False", "True", "2"]  # the parent keeps its own
+
+
+def test_the_end_of_the_process_wipes_what_was_not_drawn() -> None:
+    found = wiped("atexit._run_exitfuncs()", "ended.set()")
+    assert found == ["2", "0", "[]", "False", "True"]
+
+
+SEEDS = """
+import random
+import numpy
+from discreet.noise import SecureBits
+{seed}
+bits = SecureBits()
+{seed}
+for word in (*(bits.word() for _ in range(20)), *bits.words(20).tolist()):
+    print(word)
+"""
+
+
+@pytest.mark.parametrize(
+    "seed",
+    ["random.seed(0)", "numpy.random.seed(0)", "import torch; torch.manual_seed(0)"],
+)
+def test_no_seed_reaches_the_bits(seed: str) -> None:
+    if "torch" in seed and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not there; pip install torch")
+    runs = [output_of(SEEDS.format(seed=seed), PYTHONHASHSEED="0") for _ in range(2)]
     assert_all_new(*([int(line) for line in run] for run in runs))
+
+
+WRITES = """
+import os, sys, threading
+from discreet import noise
+from discreet.noise import SecureBits
+
+noise.DiscreteGaussianLaw(10).draws(SecureBits(), 10)  # whatever is imported late
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+found, is_on = [], True
+
+def hook(event, args):
+    if is_on and event == "open":
+        path, mode, flags = args
+        if set(mode or "") & set("wax+") or (flags or 0) & WRITING:
+            found.append(path)
+    elif is_on and event.startswith(("os.", "shutil.", "socket.", "sqlite3.", "subprocess.")):
+        found.append(event)
+
+sys.addaudithook(hook)
+bits = SecureBits()
+def draw():
+    bits.word()
+    bits.words(300_000)
+    for law in (noise.DiscreteLaplaceLaw(3), noise.RoundedGaussianLaw(3), noise.BernoulliLaw(0.1)):
+        law.draw(bits)
+        law.draws(bits, 40_000)
+
+draw()
+thread = threading.Thread(target=draw)
+thread.start()
+thread.join()
+is_on = False
+print(len(found), *found)
+is_on = True
+open(os.devnull, "w").close()
+os.close(os.open(os.devnull, os.O_WRONLY))
+print(len(found))
+"""
+
+
+def test_drawing_writes_nothing() -> None:
+    found = output_of(WRITES, PYTHONDONTWRITEBYTECODE="1")
+    assert found == ["0", "2"]  # and the hook sees what it should
 
 
 def test_nothing_can_seed_or_set_a_source() -> None:
@@ -209,24 +434,25 @@ def test_nothing_can_seed_or_set_a_source() -> None:
         SecureBits(1)  # type: ignore[call-arg]
     bits = SecureBits()
     public = {name for name in dir(bits) if not name.startswith("_")}
-    assert public == {"width", "word"}
-    for name in ("width", "word", "seed", "key", "state"):
+    assert public == {"width", "word", "words"}
+    assert bits.width == 64
+    for name in ("width", "word", "words", "seed", "key", "state"):
         with pytest.raises(AttributeError):
             setattr(bits, name, 0)
 
 
 def test_no_source_shows_its_stream() -> None:
     bits = SecureBits()
-    drawn = words(bits)
+    drawn = by_turns(bits)
     shown = f"{bits!r} {bits} {pickle.dumps(bits)!r}"
     assert not any(str(word) in shown for word in drawn)
 
 
-def test_words_are_uniform() -> None:
+@pytest.mark.parametrize("draw", DRAWS)
+def test_words_are_uniform(draw: Draw) -> None:
     """Each bit, and its sum with the next word's and with its neighbour bit; alarm 10^-9."""
     count = 1 << 17
-    bits = SecureBits()
-    drawn = np.array([bits.word() for _ in range(count)], dtype=np.uint64)
+    drawn = np.array(draw(SecureBits(), count), dtype=np.uint64)
     rows = np.unpackbits(drawn.view(np.uint8)).reshape(count, 64)
     counted = [  # (ones of each bit, among how many)
         (rows.sum(axis=0, dtype=np.int64), count),

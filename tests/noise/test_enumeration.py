@@ -1,174 +1,186 @@
-"""The samplers' trees of choices at 8-bit words, summed exactly against the exact laws."""
+"""The noise's trees of choices at words of a few bits, summed exactly against the exact laws."""
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import product
 
 import pytest
-from flint import arb
 
-from discreet.exact import ball, precision
-from discreet.noise import Bits, DiscreteLaplaceLaw, RoundedGaussianLaw, draw
-from tests.noise.walk import Walk, chance_of, refutation, walk
+from discreet.audit import OutOfWords, ScriptedBits
+from discreet.noise import (
+    Bits,
+    DiscreteLaplaceLaw,
+    GeometricLaw,
+    RoundedGaussianLaw,
+    inversion,
+)
+from tests.noise.walk import (
+    Chance,
+    Record,
+    Script,
+    Tree,
+    assert_exact,
+    chance_of,
+    forget,
+    geometric,
+    guided,
+    independent,
+    many,
+    one,
+    quickened,
+    refutation,
+    walk,
+)
 
-draw_module = importlib.import_module("discreet.noise.draw")
+Noise = DiscreteLaplaceLaw | RoundedGaussianLaw | GeometricLaw
 
-WIDTH = 8
-Law = DiscreteLaplaceLaw | RoundedGaussianLaw
-Magnitude = Callable[[Law, int, int], int | None]
-LAWS = [DiscreteLaplaceLaw, RoundedGaussianLaw]
-ONE: list[Law] = [DiscreteLaplaceLaw(Fraction(1)), RoundedGaussianLaw(Fraction(1))]
+ONE: list[Noise] = [DiscreteLaplaceLaw(1), RoundedGaussianLaw(1), GeometricLaw(Fraction(1, 3))]
 
 
-def tree(law: Law, depth: int) -> Walk:
-    return walk(lambda bits: draw(law, bits), WIDTH, depth)
+@pytest.fixture(autouse=True)
+def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    quickened(monkeypatch)
+    yield
+    forget()
+
+
+def chance(law: Noise) -> Chance[int]:
+    return geometric(law.success) if isinstance(law, GeometricLaw) else chance_of(law)
+
+
+def assert_falls(found: Tree[int]) -> None:
+    """Each threshold leaves a cell of its own open, or two, however many digits are known."""
+    for before, after in zip(found.undecided, found.undecided[1:], strict=False):
+        assert 0 < after <= 3 * before / (1 << 8)
 
 
 @pytest.mark.parametrize(
     ("scale", "words", "sliver"),
-    [("1/3", 3, 1.1e-6), ("1", 3, 2.4e-6), ("2.5", 3, 6.1e-6), ("10", 2, 3.6e-3)],
+    [("1/3", 3, 1.1e-6), ("1", 3, 3.4e-6), ("2.5", 3, 6.1e-6), ("10", 2, 3.6e-3)],
 )
-@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("kind", [DiscreteLaplaceLaw, RoundedGaussianLaw])
 def test_each_outcome_has_its_probability(
-    kind: type[Law],
+    kind: type[DiscreteLaplaceLaw | RoundedGaussianLaw],
     scale: str,
     words: int,
     sliver: float,
-    record_property: Callable[[str, object], None],
+    record_property: Record,
 ) -> None:
     law = kind(Fraction(scale))
-    found = tree(law, words)
-    for level, undecided in enumerate(found.undecided, 1):
-        record_property(f"undecided after {level} words", float(undecided))
-    assert refutation(found, chance_of(law)) is None
-    assert found.undecided[-1] < sliver
-    for before, after in zip(found.undecided, found.undecided[1:], strict=False):
-        assert 0 < after <= 3 * before / (1 << WIDTH)
+    found = walk(one(law), 8, words)
+    assert_exact(found, chance(law), sliver, record_property)
+    assert_falls(found)
+
+
+@pytest.mark.parametrize(("success", "sliver"), [("1/3", 2.5e-6), ("1/2", 2.9e-6), ("0.9", 5e-7)])
+def test_so_it_is_for_the_geometric_law(
+    success: str, sliver: float, record_property: Record
+) -> None:
+    law = GeometricLaw(Fraction(success))
+    found = walk(one(law), 8, 3)
+    assert_exact(found, chance(law), sliver, record_property)
+    assert_falls(found)
+
+
+def test_certain_success_never_fails() -> None:
+    assert walk(one(GeometricLaw(1)), 8, 1).decided == {0: 1}
 
 
 @pytest.mark.parametrize("law", ONE, ids=repr)
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 13])
-def test_the_width_of_words_changes_nothing(law: Law, width: int) -> None:
-    found = walk(lambda bits: draw(law, bits), width, 13 // width)
-    assert refutation(found, chance_of(law)) is None
+def test_the_width_of_words_changes_nothing(law: Noise, width: int) -> None:
+    found = walk(one(law), width, 13 // width)
+    assert refutation(found, chance(law)) is None
     assert found.undecided[-1] < Fraction(1, 4)
 
 
-# Planted bugs, each refuted by the same function
+@pytest.mark.parametrize("law", ONE, ids=repr)
+def test_a_bulk_of_one_decides_as_a_draw_does(law: Noise) -> None:
+    single, bulk = walk(one(law), 8, 2), walk(many(law, 1), 8, 2)
+    assert {outcome: mass for (outcome,), mass in bulk.decided.items()} == single.decided
+    assert bulk.undecided == single.undecided
 
 
-def with_decision(
-    monkeypatch: pytest.MonkeyPatch, decide: Callable[[Magnitude], Magnitude]
+@pytest.mark.parametrize("law", ONE, ids=repr)
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_two_in_bulk_are_independent(
+    law: Noise, chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
-    monkeypatch.setattr(draw_module, "_magnitude", decide(draw_module._magnitude))
+    monkeypatch.setattr(inversion, "_CHUNK", chunk)
+    found = walk(many(law, 2), 4, 3)
+    assert_exact(found, independent(chance(law)), 0.31, record_property)
 
 
-def assert_refuted(law: Law, found: Walk) -> None:
-    reason = refutation(found, chance_of(law))
-    assert reason is not None
-    assert "is at least" in reason
+@pytest.mark.parametrize(
+    ("law", "width", "digits", "words", "sliver"),
+    [
+        (DiscreteLaplaceLaw(Fraction(1, 3)), 8, 4, 2, 1.5e-3),
+        (GeometricLaw(Fraction(9, 10)), 8, 4, 2, 1e-3),
+        (DiscreteLaplaceLaw(1), 8, 8, 2, 3.4e-4),
+        (RoundedGaussianLaw(1), 8, 8, 2, 4e-4),
+        (GeometricLaw(Fraction(1, 3)), 8, 8, 2, 5e-4),
+        (DiscreteLaplaceLaw(1), 5, 4, 3, 5e-3),
+        (RoundedGaussianLaw(1), 5, 4, 3, 5e-3),
+        (GeometricLaw(Fraction(1, 3)), 5, 4, 3, 5e-3),
+    ],
+    ids=repr,
+)
+def test_one_by_the_guide_has_its_probability(
+    law: Noise,
+    width: int,
+    digits: int,
+    words: int,
+    sliver: float,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    guided(monkeypatch, digits)
+    found = walk(many(law, 1), width, words)
+    assert_exact(found, independent(chance(law)), sliver, record_property)
 
 
-@pytest.mark.parametrize("law", ONE, ids=repr)
-def test_a_tail_shifted_by_one_is_refuted(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
-    def shifted(honest: Magnitude) -> Magnitude:
-        return lambda *cell: honest(*cell) and honest(*cell) + 1  # type: ignore[operator]  # not None
-
-    with_decision(monkeypatch, shifted)
-    assert_refuted(law, tree(law, 2))
-
-
-@pytest.mark.parametrize("law", ONE, ids=repr)
-def test_an_interval_not_widened_is_refuted(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_widened(honest: Magnitude) -> Magnitude:
-        def magnitude(law: Law, numerator: int, size: int) -> int | None:
-            with precision(size + 64):
-                end = law.inverse(ball(Fraction(2 * numerator + 1, 2 << size)))
-                whole = draw_module._whole(end)
-            return None if whole is None else max(0, int(whole) - 1)
-
-        return magnitude
-
-    with_decision(monkeypatch, not_widened)
-    assert_refuted(law, tree(law, 2))
-
-
-@pytest.mark.parametrize("law", ONE, ids=repr)
-def test_a_refinement_skipped_is_refuted(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
-    def skipped(honest: Magnitude) -> Magnitude:
-        def magnitude(law: Law, numerator: int, size: int) -> int | None:
-            found = honest(law, numerator, size)
-            return honest(law, max(numerator, 1) << 20, size + 20) if found is None else found
-
-        return magnitude
-
-    with_decision(monkeypatch, skipped)
-    assert_refuted(law, tree(law, 2))
-
-
-@pytest.mark.parametrize("law", ONE, ids=repr)
-def test_an_open_word_drawn_again_is_refuted(law: Law) -> None:
-    def again(bits: Bits) -> int:
-        while (magnitude := draw_module._magnitude(law, (word := bits.word()) >> 1, 7)) is None:
-            pass
-        return int(magnitude) * (-1 if word & 1 else 1)
-
-    assert_refuted(law, walk(again, WIDTH, 2))
-
-
-@pytest.mark.parametrize("law", ONE, ids=repr)
-def test_a_minus_zero_drawn_again_is_refuted(law: Law) -> None:
-    def again(bits: Bits) -> int:
-        while True:
-            word = bits.word()
-            numerator, size = word >> 1, bits.width - 1
-            while (found := draw_module._magnitude(law, numerator, size)) is None:
-                numerator, size = numerator << bits.width | bits.word(), size + bits.width
-            if found or not word & 1:
-                return int(found) * (-1 if word & 1 else 1)
-
-    assert_refuted(law, walk(again, WIDTH, 2))
+@pytest.mark.parametrize(
+    ("law", "width", "digits", "words", "sliver"),
+    [
+        (DiscreteLaplaceLaw(Fraction(1, 3)), 8, 4, 2, 0.02),  # two to a word
+        (DiscreteLaplaceLaw(1), 4, 2, 3, 0.24),
+        (RoundedGaussianLaw(1), 4, 2, 3, 0.34),
+        (GeometricLaw(Fraction(1, 3)), 4, 2, 4, 0.05),
+        (DiscreteLaplaceLaw(1), 3, 3, 4, 0.3),  # one to a word
+    ],
+    ids=repr,
+)
+def test_two_by_the_guide_are_independent(
+    law: Noise,
+    width: int,
+    digits: int,
+    words: int,
+    sliver: float,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    guided(monkeypatch, digits)
+    found = walk(many(law, 2), width, words)
+    assert_exact(found, independent(chance(law)), sliver, record_property)
 
 
 @pytest.mark.parametrize("law", ONE, ids=repr)
-def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(law: Law) -> None:
-    def shared(bits: Bits) -> int:
-        numerator, size = bits.word(), bits.width
-        sign = -1 if numerator >> (size - 1) else 1
-        while (found := draw_module._magnitude(law, numerator, size)) is None:
-            numerator, size = numerator << bits.width | bits.word(), size + bits.width
-        return sign * int(found)
-
-    assert_refuted(law, walk(shared, WIDTH, 2))
+def test_chunks_of_the_guide_are_independent(
+    law: Noise, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    guided(monkeypatch, 3)
+    monkeypatch.setattr(inversion, "_GUIDE_CHUNK", 1)
+    found = walk(many(law, 2), 3, 4)
+    assert_exact(found, independent(chance(law)), 0.2, record_property)
 
 
-class ZeroTwice(DiscreteLaplaceLaw):
-    """The geometric law with a sign: its zero comes with both signs."""
+@pytest.mark.parametrize("sampler", [one(ONE[0]), many(ONE[0], 2)], ids=["one", "many"])
+def test_a_script_is_played_as_the_public_one_is(sampler: Callable[[Bits], object]) -> None:
+    def outcome(bits: Bits) -> object:
+        try:
+            return sampler(bits)
+        except OutOfWords:
+            return "undecided"
 
-    def inverse(self, uniform: arb) -> arb:
-        return -ball(self.scale) * uniform.log()
-
-
-class HalfScale(DiscreteLaplaceLaw):
-    def inverse(self, uniform: arb) -> arb:
-        return super().inverse(uniform) / 2
-
-
-class NotRounded(RoundedGaussianLaw):
-    """Truncated towards 0 in place of rounded."""
-
-    def inverse(self, uniform: arb) -> arb:
-        return super().inverse(uniform) - ball(Fraction(1, 2))
-
-
-class ScaleALittleWrong(RoundedGaussianLaw):
-    def inverse(self, uniform: arb) -> arb:
-        return (super().inverse(uniform) - ball(Fraction(1, 2))) * ball(Fraction(1001, 1000)) + (
-            ball(Fraction(1, 2))
-        )
-
-
-@pytest.mark.parametrize("wrong", [ZeroTwice, HalfScale, NotRounded, ScaleALittleWrong])
-def test_a_wrong_law_is_refuted(wrong: type[Law]) -> None:
-    law = wrong(Fraction(1))
-    assert_refuted(law, tree(law, 2))
+    for words in product(range(8), repeat=2):
+        assert outcome(Script(words, 3)) == outcome(ScriptedBits(words, 3))

@@ -1,95 +1,389 @@
 """Many draws at 64 bits against the law: a false alarm has a probability below 10^-9.
 
-Each event (an outcome of at most t, a magnitude of at least k, ...) is counted, and its count's
-exact binomial tail is multiplied by the number of tails looked at. The same test has to reject a
-scale that is a little wrong; the draws for that are seeded, so that its answer never varies.
+Outcomes are sorted into cells. How many fall into a cell, or up to one, or how many neighbours
+fall into a pair of them, is binomial under the law; its exact tail is multiplied by the number of
+tails looked at. The same test has to reject a scale that is 1 % wrong; the draws for that come
+from seeded words, so that its answer never varies.
 """
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from flint import arb
 from scipy.stats import binom
 
-from discreet.audit import SeededBits
-from discreet.exact import precision
-from discreet.noise import Bits, DiscreteLaplaceLaw, Law, RoundedGaussianLaw, SecureBits, draw
-from tests.noise.test_laws import LAWS
+from discreet.exact import ball, precision
+from discreet.noise import (
+    BernoulliLaw,
+    BinomialLaw,
+    Bits,
+    CategoricalLaw,
+    DiscreteGaussianLaw,
+    DiscreteLaplaceLaw,
+    ExponentialBernoulliLaw,
+    GeometricLaw,
+    Law,
+    RoundedGaussianLaw,
+    SecureBits,
+    UniformLaw,
+    Words,
+    exponential_choice,
+    permutation,
+    permute_and_flip,
+    sample_without_replacement,
+)
 
 ALPHA = 1e-9
+MANY = 1_000_000
+
 Draws = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-def draws(law: Law, bits: Bits, count: int) -> Draws:
-    return np.array([draw(law, bits) for _ in range(count)], dtype=np.int64)
+class QuickBits:
+    """The same words for the same seed, quickly: NumPy's PCG64."""
+
+    width = 64
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.PCG64(seed)
+
+    def word(self) -> int:
+        return int(self._generator.random_raw())
+
+    def words(self, count: int) -> Words:
+        found: Words = self._generator.random_raw(count)
+        return found
 
 
-def chance_beyond(law: Law, magnitude: int) -> float:
-    with precision(128):
-        return float(law.tail(magnitude)) if magnitude > 0 else 1.0
+@dataclass(frozen=True)
+class Expected:
+    """Cells between edges, each of them from its edge on, and their chances."""
+
+    edges: Draws
+    chances: Floats
+
+    def cells(self, found: Draws) -> npt.NDArray[np.intp]:
+        return np.searchsorted(self.edges, found, side="right")
 
 
-def false_alarm(found: Draws, law: Law) -> float:
+def false_alarm(found: Draws, expected: Expected) -> float:
     """A bound on the probability that honest draws look as bad as these."""
-    step = max(1, round(law.stddev() / 5))
-    sizes, pairs = np.abs(found), found[: len(found) // 2 * 2].reshape(-1, 2)
-    events = []  # (how often, of how many, chance)
-    for k in range(1, 16 * step, step):
-        beyond = chance_beyond(law, k)
-        events.append((np.sum(sizes >= k), len(found), beyond))
-        events.append((np.sum(found >= k), len(found), beyond / 2))
-        events.append((np.sum(found <= -k), len(found), beyond / 2))
-        events.append((np.sum(np.all(pairs >= k, axis=1)), len(pairs), beyond**2 / 4))
-        events.append((np.sum(np.all(np.abs(pairs) >= k, axis=1)), len(pairs), beyond**2))
-    worst = min(
-        min(binom.cdf(often, of, chance), binom.sf(often - 1, of, chance))
-        for often, of, chance in events
-    )
-    return float(worst) * 2 * len(events)
+    cells, chances = expected.cells(found), expected.chances
+    size = len(chances)
+    assert abs(chances.sum() - 1) < 1e-12
+    counts = np.bincount(cells, minlength=size)
+    orders = slice(None), slice(None, None, -1)
+    tails = [
+        two_sided(counts, found.size, chances),
+        *(two_sided(counts[o].cumsum(), found.size, chances[o].cumsum()) for o in orders),
+    ]
+    for i in range(size // 2):  # cells i from both ends: magnitudes, if the law is symmetric
+        beyond = counts[: i + 1].sum() + counts[size - i - 1 :].sum()
+        chance = chances[: i + 1].sum() + chances[size - i - 1 :].sum()
+        tails.append(two_sided(np.array([beyond]), found.size, np.array([chance])))
+    for apart in (1, 4, 1 << 16):  # neighbours, whose words are or the next ones, and far ones
+        some = cells[: cells.size // (2 * apart) * 2 * apart].reshape(-1, 2, apart)
+        if some.size:
+            pairs = np.bincount((some[:, 0] * size + some[:, 1]).ravel(), minlength=size**2)
+            tails.append(two_sided(pairs, some.size // 2, np.outer(chances, chances).ravel()))
+    every = np.concatenate(tails)
+    return float(every.min()) * 2 * every.size
 
 
-@pytest.mark.parametrize("scale", ["1", "2.5", "1000"])
-@pytest.mark.parametrize("kind", LAWS)
-def test_draws_fit_their_law(kind: type[Law], scale: str) -> None:
-    law = kind(Fraction(scale))  # type: ignore[call-arg]  # a protocol's type
-    assert false_alarm(draws(law, SecureBits(), 20_000), law) >= ALPHA
+def two_sided(often: npt.NDArray[np.int64], of: int, chances: Floats) -> Floats:
+    """The smaller of both binomial tails."""
+    chances = np.minimum(chances, 1)
+    return np.minimum(binom.cdf(often, of, chances), binom.sf(often - 1, of, chances))
 
 
-@pytest.mark.parametrize(
-    ("law", "wrong", "count"),
-    [
-        (DiscreteLaplaceLaw(Fraction(10)), DiscreteLaplaceLaw(Fraction("10.5")), 100_000),
-        (DiscreteLaplaceLaw(Fraction(10)), DiscreteLaplaceLaw(Fraction("9.5")), 100_000),
-        (RoundedGaussianLaw(Fraction(10)), RoundedGaussianLaw(Fraction("10.5")), 60_000),
-        (RoundedGaussianLaw(Fraction(10)), RoundedGaussianLaw(Fraction("9.5")), 60_000),
-    ],
-)
-def test_a_scale_5_percent_wrong_is_rejected(law: Law, wrong: Law, count: int) -> None:
-    assert false_alarm(draws(wrong, SeededBits(1), count), law) < ALPHA
+# Laws with many outcomes, by their tails: what each says of itself at the ends of cells
 
 
-@pytest.mark.parametrize(("kind", "other"), [LAWS, LAWS[::-1]])
-def test_the_other_law_is_rejected(kind: type[Law], other: type[Law]) -> None:
-    law = kind(Fraction(10))  # type: ignore[call-arg]
-    alike = other(Fraction(str(round(law.stddev(), 3))))  # type: ignore[call-arg]
-    assert false_alarm(draws(alike, SeededBits(1), 20_000), law) < ALPHA
+def signed(law: Law, scale: Fraction) -> Expected:
+    """Cells of about a fourth of the scale, on both sides of 0."""
+    magnitudes = sorted({max(1, math.ceil(scale * Fraction(i, 4))) for i in range(1, 19)})
+    beyond = np.array([beyond_of(law, k) for k in magnitudes])
+    side = -np.diff(beyond, append=0) / 2
+    edges = [*(1 - k for k in reversed(magnitudes)), *magnitudes]
+    chances = [*side[::-1], 1 - beyond[0], *side]
+    return Expected(np.array(edges, dtype=np.int64), np.array(chances))
 
 
-def test_a_repeated_word_is_rejected() -> None:
-    law = RoundedGaussianLaw(Fraction(10))
-    once = draws(law, SeededBits(1), 10_000)
-    assert false_alarm(np.repeat(once, 2), law) < ALPHA
+def beyond_of(law: Law, magnitude: int) -> float:
+    """P(|X| >= k)."""
+    if isinstance(law, DiscreteLaplaceLaw | RoundedGaussianLaw):
+        with precision(128):
+            return float(law.tail(magnitude))
+    assert isinstance(law, DiscreteGaussianLaw)
+    if law.sigma > 1000:  # the rounded law's differs by less than 1 / sigma^2 of itself here
+        return beyond_of(RoundedGaussianLaw(law.sigma), magnitude)
+    x = np.arange(math.ceil(40 * law.sigma), 0, -1)
+    chances = np.exp(-(x**2) / (2 * float(law.sigma) ** 2))
+    return float(2 * chances[x >= magnitude].sum() / (1 + 2 * chances.sum()))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("law", "wrong"),
-    [
-        (DiscreteLaplaceLaw(Fraction(100)), DiscreteLaplaceLaw(Fraction(101))),
-        (RoundedGaussianLaw(Fraction(100)), RoundedGaussianLaw(Fraction(101))),
-    ],
-)
-def test_a_scale_1_percent_wrong_is_rejected(law: Law, wrong: Law) -> None:
-    assert false_alarm(draws(law, SecureBits(), 1_000_000), law) >= ALPHA
-    assert false_alarm(draws(wrong, SeededBits(1), 2_000_000), law) < ALPHA
+def geometric(law: GeometricLaw) -> Expected:
+    scale = 1 / law.success
+    edges = sorted({max(1, math.ceil(scale * Fraction(i, 4))) for i in range(1, 37)})
+    with precision(128):
+        tails = [float(ball(1 - law.success) ** k) for k in edges]
+    return Expected(np.array(edges), -np.diff([1, *tails, 0]))
+
+
+def finite(chances: list[float]) -> Expected:
+    """Outcomes 0, 1, ... one by one."""
+    return Expected(np.arange(1, len(chances)), np.array(chances))
+
+
+def binomial(law: BinomialLaw) -> Expected:
+    mean, share = law.n * float(law.probability), float(law.probability)
+    step = max(1, round(math.sqrt(mean * (1 - share)) / 4))
+    edges = np.arange(max(1, round(mean) - 16 * step), min(law.n, round(mean) + 16 * step), step)
+    below = binom.cdf(edges - 1, law.n, share)
+    return Expected(edges, np.diff([0, *below, 1]))
+
+
+def exponential(x: float) -> float:
+    with precision(128):
+        return float(arb(-x).exp())
+
+
+# Ways to draw
+
+
+def at_once(law: Law, bits: Bits, count: int) -> Draws:
+    found: Draws = law.draws(bits, count)
+    return found
+
+
+def in_arrays(law: Law, bits: Bits, count: int) -> Draws:
+    """So long that a table pays, and too short for a guide."""
+    return np.concatenate([law.draws(bits, 20_000) for _ in range(count // 20_000)])
+
+
+def in_short_arrays(law: Law, bits: Bits, count: int) -> Draws:
+    return np.concatenate([law.draws(bits, 31) for _ in range(count // 620)])
+
+
+def one_by_one(law: Law, bits: Bits, count: int) -> Draws:
+    return np.array([law.draw(bits) for _ in range(count // 50)], dtype=np.int64)
+
+
+Way = Callable[[Law, Bits, int], Draws]
+WAYS: list[Way] = [at_once, in_arrays, in_short_arrays, one_by_one]
+KINDS: list[Callable[[Fraction], Law]] = [
+    DiscreteLaplaceLaw,
+    RoundedGaussianLaw,
+    DiscreteGaussianLaw,
+]
+SCALES = [Fraction(s) for s in ("1", "2.5", "1000", "1e6")]
+FAR = Fraction(2**45)  # float64 decides nothing any more
+
+OTHERS: list[tuple[Law, Expected]] = [
+    (GeometricLaw(1), finite([1, 0])),
+    *(
+        (law, geometric(law))
+        for s in ("0.4", "0.001", "1e-6")
+        for law in [GeometricLaw(Fraction(s))]
+    ),
+    (BernoulliLaw(Fraction(1, 3)), finite([2 / 3, 1 / 3])),
+    (BernoulliLaw(Fraction(1, 10**5)), finite([1 - 1e-5, 1e-5])),
+    (ExponentialBernoulliLaw(Fraction("0.3")), finite([1 - exponential(0.3), exponential(0.3)])),
+    (ExponentialBernoulliLaw(7), finite([1 - exponential(7), exponential(7)])),
+    (CategoricalLaw([1, 0, Fraction(1, 2), 3]), finite([2 / 9, 0, 1 / 9, 6 / 9])),
+    (CategoricalLaw([1] * 1600), Expected(np.arange(50, 1600, 50), np.full(32, 1 / 32))),
+    (UniformLaw(1), finite([1, 0])),
+    (UniformLaw(6), finite([1 / 6] * 6)),
+    (UniformLaw(3 << 61), Expected(np.arange(1, 24) << 58, np.full(24, 1 / 24))),
+]
+BINOMIALS = [BinomialLaw(1, Fraction(1, 3)), BinomialLaw(10, 0.5), BinomialLaw(1000, 0.3)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_fits_its_law(kind: Callable[[Fraction], Law], scale: Fraction, way: Way) -> None:
+    law = kind(scale)
+    assert false_alarm(way(law, SecureBits(), MANY), signed(law, scale)) >= ALPHA
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_far_noise_fits_its_law(kind: Callable[[Fraction], Law]) -> None:
+    law, bits = kind(FAR), SecureBits()
+    found = np.concatenate([law.draws(bits, 10_000), one_by_one(law, bits, 100_000)])
+    assert false_alarm(found, signed(law, FAR)) >= ALPHA
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("law", "expected"), OTHERS, ids=lambda value: type(value).__name__)
+def test_other_laws_fit(law: Law, expected: Expected, way: Way) -> None:
+    assert false_alarm(way(law, SecureBits(), MANY), expected) >= ALPHA
+
+
+def test_a_choice_among_many_fits() -> None:
+    """With more outcomes than a guide could tell apart."""
+    law, expected = CategoricalLaw([1] * 40_000), np.full(32, 1 / 32)
+    found = law.draws(SecureBits(), 40_000)
+    assert false_alarm(found, Expected(np.arange(1250, 40_000, 1250), expected)) >= ALPHA
+
+
+@pytest.mark.parametrize("law", BINOMIALS, ids=repr)
+def test_binomial_draws_fit(law: BinomialLaw) -> None:
+    bits = SecureBits()
+    found = np.concatenate([law.draws(bits, 100_000), one_by_one(law, bits, 50_000)])
+    assert false_alarm(found, binomial(law)) >= ALPHA
+
+
+def test_binomial_draws_of_more_trials_than_are_counted_at_once_fit() -> None:
+    law = BinomialLaw((1 << 23) + 12_345, Fraction(1, 3))
+    assert false_alarm(law.draws(SecureBits(), 150), binomial(law)) >= ALPHA
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_digits_of_wide_noise_are_uniform(kind: Callable[[Fraction], Law]) -> None:
+    """The chances of the classes modulo 8 differ from 1/8 by less than 10^-9."""
+    found = kind(Fraction(10**6)).draws(SecureBits(), MANY)
+    assert false_alarm(found % 8, finite([1 / 8] * 8)) >= ALPHA
+
+
+# Choices and orders, call by call
+
+
+def exponential_chances(scores: list[int], rate: float) -> list[float]:
+    weights = [math.exp(rate * (score - max(scores))) for score in scores]
+    return [weight / sum(weights) for weight in weights]
+
+
+def permute_and_flip_chances(scores: list[int], rate: float) -> list[float]:
+    """By all orders: in each, the first whose coin says so, and the last one's coin is sure."""
+    accepted = [math.exp(rate * (score - max(scores))) for score in scores]
+
+    def chances(left: frozenset[int]) -> dict[int, float]:
+        found = {i: accepted[i] / len(left) for i in left}
+        for i in left:
+            if accepted[i] < 1:
+                for j, chance in chances(left - {i}).items():
+                    found[j] += (1 - accepted[i]) * chance / len(left)
+        return found
+
+    return [chances(frozenset(range(len(scores))))[i] for i in range(len(scores))]
+
+
+SCORES = [5, 3, 4, 5, -1]
+CALLS: dict[str, tuple[Callable[[Bits], int], list[float]]] = {
+    "exponential_choice": (
+        lambda bits: exponential_choice(SCORES, Fraction(1, 2), bits),
+        exponential_chances(SCORES, 0.5),
+    ),
+    "exponential_choice, array": (
+        lambda bits: exponential_choice(np.array(SCORES), Fraction(1, 2), bits),
+        exponential_chances(SCORES, 0.5),
+    ),
+    "permute_and_flip": (
+        lambda bits: permute_and_flip(SCORES, Fraction(1, 2), bits),
+        permute_and_flip_chances(SCORES, 0.5),
+    ),
+    "permute_and_flip, array": (
+        lambda bits: permute_and_flip(np.array(SCORES), Fraction(1, 2), bits),
+        permute_and_flip_chances(SCORES, 0.5),
+    ),
+    "permutation": (lambda bits: place(permutation(3, bits), 3, 3), [1 / 6] * 6),
+    "sample_without_replacement": (
+        lambda bits: place(sample_without_replacement(6, 2, bits), 6, 2),
+        [1 / 30] * 30,
+    ),
+    "sample_without_replacement, most": (
+        lambda bits: place(sample_without_replacement(4, 3, bits), 4, 3),
+        [1 / 24] * 24,
+    ),
+}
+
+
+def place(numbers: npt.NDArray[np.int64], count: int, size: int) -> int:
+    """Which of all lists of different numbers below the count this is."""
+    left, found = list(range(count)), 0
+    for number in numbers.tolist():
+        found = found * len(left) + left.index(number)
+        left.remove(number)
+    assert len(left) == count - size
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_choices_and_orders_fit(name: str) -> None:
+    call, chances = CALLS[name]
+    bits = SecureBits()
+    found = np.array([call(bits) for _ in range(10_000)])
+    assert false_alarm(found, finite(chances)) >= ALPHA
+
+
+def test_a_long_permutation_orders_all_triples_fairly() -> None:
+    """Of numbers that no other triple has, so that the orders are independent."""
+    where = np.argsort(permutation(3 * 200_000, SecureBits()))
+    first, second, third = where.reshape(-1, 3).T
+    order = 4 * (first < second) + 2 * (second < third) + (first < third)
+    assert set(order.tolist()) == {0, 2, 3, 4, 5, 7}
+    found = np.searchsorted([0, 2, 3, 4, 5, 7], order)
+    assert false_alarm(found, finite([1 / 6] * 6)) >= ALPHA
+
+
+# The test's own power
+
+
+WRONG: list[tuple[Law, Law, Expected]] = [
+    *(
+        (kind(scale * Fraction(factor)), kind(scale), signed(kind(scale), scale))
+        for kind in KINDS
+        for scale in (Fraction(10), Fraction(1000), Fraction(10**6))
+        for factor in ("0.99", "1.01")
+    ),
+    (GeometricLaw(0.0101), GeometricLaw(0.01), geometric(GeometricLaw(0.01))),
+    (BernoulliLaw(0.303), BernoulliLaw(0.3), finite([0.7, 0.3])),
+    (
+        ExponentialBernoulliLaw(0.505),
+        ExponentialBernoulliLaw(0.5),
+        finite([1 - exponential(0.5), exponential(0.5)]),
+    ),
+    (CategoricalLaw([1.01, 1]), CategoricalLaw([1, 1]), finite([0.5, 0.5])),
+    (UniformLaw(101), UniformLaw(100), Expected(np.arange(1, 101), np.array([0.01] * 100 + [0]))),
+    (BinomialLaw(100, 0.303), BinomialLaw(100, 0.3), binomial(BinomialLaw(100, 0.3))),
+]
+
+
+@pytest.mark.parametrize(("wrong", "law", "expected"), WRONG, ids=lambda v: repr(v)[:40])
+def test_a_scale_1_percent_wrong_is_rejected(wrong: Law, law: Law, expected: Expected) -> None:
+    count = 200_000 if isinstance(law, BinomialLaw) else 3 * MANY
+    assert false_alarm(at_once(law, QuickBits(1), count), expected) >= ALPHA
+    assert false_alarm(at_once(wrong, QuickBits(2), count), expected) < ALPHA
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_the_other_law_is_rejected(
+    kind: Callable[[Fraction], Law], other: Callable[[Fraction], Law]
+) -> None:
+    """Of a scale at which they are told apart: both Gaussians are nearly one from 1 on."""
+    scale = Fraction(1, 2)
+    found = at_once(other(scale), QuickBits(1), MANY)
+    assert (false_alarm(found, signed(kind(scale), Fraction(2))) >= ALPHA) == (kind is other)
+
+
+@pytest.mark.parametrize("apart", [1, 4, 1 << 16])
+def test_repeated_words_are_rejected(apart: int) -> None:
+    law, scale = RoundedGaussianLaw(10), Fraction(10)
+    once = at_once(law, QuickBits(1), 1 << 17).reshape(-1, apart)
+    twice = np.stack([once, once], axis=1).ravel()
+    assert false_alarm(twice, signed(law, scale)) < ALPHA
+
+
+def test_a_sign_that_follows_the_magnitude_is_rejected() -> None:
+    law, scale = RoundedGaussianLaw(10), Fraction(10)
+    found = at_once(law, QuickBits(1), MANY)
+    told = np.where(np.abs(found) % 20 < 10, np.abs(found), -np.abs(found))
+    assert false_alarm(told, signed(law, scale)) < ALPHA

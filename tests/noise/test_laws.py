@@ -1,5 +1,6 @@
 """The laws against a second way to their numbers."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidArgument
 from discreet.exact import ball, precision
-from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw, half_width
+from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw, half_width
 from tests.noise.walk import BITS, chance_of
 
 Law = DiscreteLaplaceLaw | RoundedGaussianLaw
@@ -126,3 +127,67 @@ def test_more_noise_is_more_error(
     low, high = (kind(scale) for scale in sorted((one, other)))
     assert low.stddev() <= high.stddev()
     assert half_width(low, Fraction(19, 20)) <= half_width(high, Fraction(19, 20))
+
+
+successes = st.one_of(
+    st.fractions(0, 1, max_denominator=10**12).filter(lambda s: s > 0),
+    st.sampled_from([Fraction(1), Fraction(1, 10**30), 1 - Fraction(1, 10**30)]),
+)
+
+
+@given(successes, st.integers(1, 60))
+def test_the_geometric_tail_is_that_of_failures(success: Fraction, k: int) -> None:
+    law = GeometricLaw(success)
+    chances = (success * (1 - success) ** x for x in range(k))
+    with precision(BITS):
+        assert law.tail(k).overlaps(1 - ball(sum(chances)))
+
+
+@given(successes.filter(lambda s: s < 1), st.integers(1, 100))
+def test_the_geometric_inverse_inverts_its_tail(success: Fraction, k: int) -> None:
+    law = GeometricLaw(success)
+    with precision(2048):
+        assert abs(law.inverse(law.tail(k)) - k) < 1e-9
+        assert law.inverse(law.tail(k) * ball(1 + success / 1000)) < k
+        assert law.inverse(law.tail(k) * ball(1 - success / 1000)) > k
+
+
+@given(laws, st.fractions(0, 1, max_denominator=10**9).filter(lambda u: 0 < u < 1))
+def test_the_stretch_is_the_inverse_in_float64(law: Law, uniform: Fraction) -> None:
+    stretch = law.stretch()
+    if uniform < Fraction(1, 1 << 24):
+        return
+    near = stretch.scale * stretch.quantile.one(*math.frexp(float(uniform))) + stretch.offset
+    with precision(256):
+        assert abs(law.inverse(ball(uniform)) - near) <= 2.0**-42 * stretch.scale + 2.0**-50
+
+
+@given(laws, laws)
+def test_equal_laws_are_equal_and_others_are_not(one: Law, other: Law) -> None:
+    same = type(one)(one.scale if isinstance(one, DiscreteLaplaceLaw) else one.sigma)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert (one == other) == (repr(one) == repr(other))
+
+
+Build = Callable[[], object]
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: DiscreteLaplaceLaw(0), "scale = 0: give"),
+        (lambda: DiscreteLaplaceLaw(float("nan")), "scale = nan: give"),
+        (lambda: DiscreteLaplaceLaw(True), "scale = True: give"),
+        (lambda: RoundedGaussianLaw(-1), "sigma = -1: give"),
+        (lambda: RoundedGaussianLaw(float("inf")), "sigma = inf: give"),
+        (lambda: RoundedGaussianLaw("1"), "sigma = '1': give"),  # type: ignore[arg-type]
+        (lambda: GeometricLaw(0), "success = 0: give"),
+        (lambda: GeometricLaw(float("nan")), "success = nan: give"),
+        (lambda: GeometricLaw(1.5), "success = 1.5: a probability is at most 1"),
+        (lambda: GeometricLaw(True), "success = True: give"),
+    ],
+)
+def test_bad_input_is_refused_by_name(build: Build, named: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{named}"):
+        build()

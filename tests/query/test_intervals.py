@@ -11,7 +11,7 @@ from scipy.stats import binom
 import discreet as dp
 from discreet.exact import float_down, precision
 from discreet.mechanisms import DiscreteLaplace, Gaussian
-from discreet.noise import DiscreteLaplaceLaw, Law, RoundedGaussianLaw
+from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from discreet.query import Noise, Question, Table
 from discreet.query.intervals import Ratio
 from discreet.query.plan import Grid
@@ -21,7 +21,7 @@ FALSE_ALARM = 1e-9
 GRID = Grid(0, 0, -50, 50)
 
 
-def _mass(law: Law, reach: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _mass(law: NoiseLaw, reach: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """P(x) for x from -reach to reach, rounded down."""
     with precision(128):
         tails = [law.tail(k) for k in range(1, reach + 2)]

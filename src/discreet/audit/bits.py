@@ -2,22 +2,23 @@
 
 A `Door` with any of these is insecure, and whatever comes through it says so.
 
->>> from fractions import Fraction
->>> from discreet.noise import DiscreteLaplaceLaw, draw
->>> law = DiscreteLaplaceLaw(Fraction(10))
+>>> from discreet.noise import DiscreteLaplaceLaw
+>>> law = DiscreteLaplaceLaw(10)
 >>> recorded = RecordingBits(SeededBits(1))
->>> draw(law, recorded) == draw(law, recorded.replay())
+>>> law.draw(recorded) == law.draw(recorded.replay())
 True
->>> draw(law, ZeroNoiseBits())
+>>> law.draw(ZeroNoiseBits())
 0
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from discreet import checks
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.noise import Bits
+from discreet.noise import Bits, Words
 
 _BLOCK = 1 << 13
 
@@ -38,6 +39,10 @@ class SeededBits:
         """The next word."""
         return next(self._words)
 
+    def words(self, count: int) -> Words:
+        """The next words."""
+        return one_by_one(self, count)
+
 
 class ScriptedBits:
     """The given words, one after the other; then `OutOfWords`."""
@@ -57,9 +62,13 @@ class ScriptedBits:
             raise OutOfWords(f"the script has {len(self._words)} words, and one more was drawn")
         return word
 
+    def words(self, count: int) -> Words:
+        """The next words; raises `OutOfWords` if there are fewer."""
+        return one_by_one(self, count)
+
 
 class ZeroNoiseBits:
-    """Words of ones only, for which the outcome of every law is 0."""
+    """Words of ones only, for which discrete Laplace and Gaussian noise is 0."""
 
     def __init__(self, width: int = 64) -> None:
         """Words of this many bits, 1 to 64."""
@@ -69,25 +78,38 @@ class ZeroNoiseBits:
         """All ones."""
         return (1 << self.width) - 1
 
+    def words(self, count: int) -> Words:
+        """All ones."""
+        return one_by_one(self, count)
+
 
 class RecordingBits:
-    """The words of another source, remembered in ``words`` as they are drawn."""
+    """The words of another source, remembered in ``seen`` as they are drawn."""
 
     def __init__(self, inner: Bits) -> None:
         """Draw from this source."""
         self.width = inner.width
-        self.words: list[int] = []
+        self.seen: list[int] = []
         self._inner = inner
 
     def word(self) -> int:
         """The inner source's next word."""
         word = self._inner.word()
-        self.words.append(word)
+        self.seen.append(word)
         return word
+
+    def words(self, count: int) -> Words:
+        """The inner source's next words."""
+        return one_by_one(self, count)
 
     def replay(self) -> ScriptedBits:
         """A source that gives the words drawn so far once more."""
-        return ScriptedBits(self.words, self.width)
+        return ScriptedBits(self.seen, self.width)
+
+
+def one_by_one(bits: Bits, count: int) -> Words:
+    """An array of the source's next words."""
+    return np.array([bits.word() for _ in range(count)], dtype=np.uint64)
 
 
 def _width(width: int) -> int:

@@ -77,7 +77,7 @@ def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: in
     _carry_out(act, Door(second, replayed, second), neighbour, second)
     _compare("the events", _public(first), _public(second))
     _compare("the ending", first.ending, second.ending)
-    _compare("the number of words drawn", len(recorded.words), len(replayed.words))
+    _compare("the number of words drawn", len(recorded.seen), len(replayed.seen))
     parts = [part for group in first.facts("bounded") for part in group]
     for one, other in zip(first.facts("computed"), second.facts("computed"), strict=True):
         for part in parts:

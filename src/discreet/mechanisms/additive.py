@@ -3,7 +3,7 @@
 import numpy as np
 
 from discreet.mechanisms.bounded import IntegerArray, V, Value
-from discreet.noise import Bits, Law, draw
+from discreet.noise import Bits, Law
 
 _INT64 = np.iinfo(np.int64)
 
@@ -19,10 +19,22 @@ def with_noise(value: V, law: Law, bits: Bits) -> V:
 
 def _noisy(value: Value, law: Law, bits: Bits) -> Value:
     if not isinstance(value, np.ndarray):
-        return value + draw(law, bits)
-    noisy: IntegerArray = np.empty(value.size, dtype=object)
-    noisy[:] = [int(number) + draw(law, bits) for number in value.flat]
-    noisy = noisy.reshape(value.shape)
-    if value.dtype == object:
-        return noisy
-    return np.clip(noisy, _INT64.min, _INT64.max).astype(np.int64)
+        return value + law.draw(bits)
+    noise = law.draws(bits, value.shape)
+    if object in (value.dtype, noise.dtype) or not _fits(value, noise):
+        exact = np.asarray(value.astype(object) + noise.astype(object), dtype=object)
+        return exact if value.dtype == object else _saturated(exact)
+    noise += value
+    return noise
+
+
+def _fits(value: IntegerArray, noise: IntegerArray) -> bool:
+    """Whether no sum can leave int64."""
+    if not value.size:
+        return True
+    least, most = int(value.min()) + int(noise.min()), int(value.max()) + int(noise.max())
+    return bool(_INT64.min <= least and most <= _INT64.max)
+
+
+def _saturated(exact: IntegerArray) -> IntegerArray:
+    return np.asarray(np.clip(exact, _INT64.min, _INT64.max), dtype=np.int64)

@@ -48,7 +48,7 @@ class DiscreteLaplace:
         return PrivacyLoss.of(term, unit=bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; takes 20 to 60 microseconds a number."""
+        """The integer or array with noise; many numbers take some nanoseconds each."""
         return with_noise(value, self._law, bits)
 
     def error(self, confidence: Number) -> int:

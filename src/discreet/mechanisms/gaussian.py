@@ -59,7 +59,7 @@ class Gaussian:
         return PrivacyLoss.of(accounting.Gaussian(multiplier), unit=bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; takes 30 to 60 microseconds a number."""
+        """The integer or array with noise; many numbers take some nanoseconds each."""
         return with_noise(value, self._law, bits)
 
     def error(self, confidence: Number) -> int:

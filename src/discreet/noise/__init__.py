@@ -1,19 +1,46 @@
-"""Exact random integers from secure bits.
+"""Exact random integers from secure bits, as fast as noise that is neither.
 
-A law states its tail in ball arithmetic; `draw` decides each outcome from as many random bits
-as that takes, so every outcome has exactly its stated probability. See docs/proofs/noise.md.
+A law decides each outcome from as many random bits as that takes, so that every outcome has
+exactly its stated probability. See docs/proofs/noise.md.
 """
 
-from discreet.noise.bits import Bits, SecureBits
-from discreet.noise.draw import draw, half_width
-from discreet.noise.laws import DiscreteLaplaceLaw, Law, RoundedGaussianLaw
+from discreet.noise.binomial import BinomialLaw
+from discreet.noise.bits import Bits, SecureBits, Words
+from discreet.noise.choices import (
+    BernoulliLaw,
+    CategoricalLaw,
+    ExponentialBernoulliLaw,
+    poisson_mask,
+)
+from discreet.noise.discrete_gaussian import DiscreteGaussianLaw
+from discreet.noise.grid import OnGrid
+from discreet.noise.half_width import half_width
+from discreet.noise.laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
+from discreet.noise.order import permutation, sample_without_replacement, shuffled
+from discreet.noise.selection import exponential_choice, permute_and_flip
+from discreet.noise.uniform import UniformLaw
 
 __all__ = [
+    "BernoulliLaw",
+    "BinomialLaw",
     "Bits",
+    "CategoricalLaw",
+    "DiscreteGaussianLaw",
     "DiscreteLaplaceLaw",
+    "ExponentialBernoulliLaw",
+    "GeometricLaw",
     "Law",
+    "NoiseLaw",
+    "OnGrid",
     "RoundedGaussianLaw",
     "SecureBits",
-    "draw",
+    "UniformLaw",
+    "Words",
+    "exponential_choice",
     "half_width",
+    "permutation",
+    "permute_and_flip",
+    "poisson_mask",
+    "sample_without_replacement",
+    "shuffled",
 ]

@@ -1,23 +1,45 @@
-"""The laws of the noise: what is the chance of an outcome of at least this magnitude.
+"""The laws of the noise: discrete Laplace and rounded Gaussian, and the geometric law.
 
-Each law is symmetric about 0. Its outcome's magnitude is at least k, for k of 1 and above, iff
-a uniform U in (0, 1) lies below ``tail(k)``; ``inverse`` turns that around.
+The first two are symmetric about 0. A magnitude is at least k, for k of 1 and above, iff a uniform
+U in (0, 1) lies below ``tail(k)``; ``inverse`` turns that around.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 from flint import arb
 
-from discreet.exact import ball, precision
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.exact import Number, ball, precision
+from discreet.noise import inversion, stretched
+from discreet.noise.bits import Bits, Words
+from discreet.noise.grid import OnGrid, steps_of
+from discreet.noise.inversion import Outcomes, Settled, Shape
+from discreet.noise.quantiles import EXPONENTIAL, HALF_NORMAL
+from discreet.noise.stretched import Stretch
 
 _BITS = 128
 
 
 class Law(Protocol):
-    """A symmetric law on the integers."""
+    """How outcomes are drawn: whole numbers, each with exactly its probability."""
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        ...
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes in an array of this shape: int64, or, should one of them lie
+        beyond that, Python integers."""
+        ...
+
+
+class NoiseLaw(Law, Protocol):
+    """A law that is symmetric about 0, and whose tail is known."""
 
     def tail(self, magnitude: int) -> arb:
         """The probability of an outcome at least this far from 0, for a magnitude above 0."""
@@ -32,11 +54,21 @@ class Law(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplaceLaw:
-    """P(x) = (1 - p) / (1 + p) p^|x| with p = exp(-1 / scale), for any rational scale above 0."""
+    """P(x) = (1 - p) / (1 + p) p^|x| with p = exp(-1 / scale), for any rational scale above 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> DiscreteLaplaceLaw(2.5).draws(SeededBits(4), (2, 4))
+    array([[ 0,  1, -1,  0],
+           [ 0,  3,  4,  4]])
+    """
 
     scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        """Keep the scale at its exact value."""
+        object.__setattr__(self, "scale", checks.positive(scale=scale))
 
     def tail(self, magnitude: int) -> arb:
         """2 p^k / (1 + p)."""
@@ -52,15 +84,53 @@ class DiscreteLaplaceLaw:
             rest = -ball(-1 / self.scale).expm1()
             return float(arb(2).sqrt() * self._power(Fraction(1, 2)) / rest)
 
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return _laplace(self.scale)
+
     def _power(self, exponent: Fraction | int) -> arb:
         return (-ball(exponent / self.scale)).exp()
 
+    def on_grid(self, k: int) -> "OnGrid[DiscreteLaplaceLaw]":
+        """This law for multiples of 2^-k, its scale being given in units of the answer."""
+        return OnGrid(DiscreteLaplaceLaw(steps_of(self.scale, k)), k)
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has few likely outcomes."""
+        return self.stretch().is_narrow
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return stretched.decide_signed(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return stretched.settle_signed(self, numerators, size)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class RoundedGaussianLaw:
-    """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0."""
+    """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> RoundedGaussianLaw(2.5).draws(SeededBits(4), 4)
+    array([ 0,  1, -1,  0])
+    """
 
     sigma: Fraction
+
+    def __init__(self, sigma: Number) -> None:
+        """Keep the standard deviation at its exact value."""
+        object.__setattr__(self, "sigma", checks.positive(sigma=sigma))
 
     def tail(self, magnitude: int) -> arb:
         """P(|Z| > k - 1/2)."""
@@ -78,5 +148,117 @@ class RoundedGaussianLaw:
                 return float(ball(self.sigma**2 + Fraction(1, 12)).sqrt())
             return math.sqrt(sum(float((2 * k - 1) * self.tail(k)) for k in range(1, 40)))
 
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return Stretch(HALF_NORMAL, _near(self.sigma), 0.5)
+
     def _root(self) -> arb:
         return ball(self.sigma) * arb(2).sqrt()
+
+    def on_grid(self, k: int) -> "OnGrid[RoundedGaussianLaw]":
+        """This law for multiples of 2^-k, its sigma being given in units of the answer."""
+        return OnGrid(RoundedGaussianLaw(steps_of(self.sigma, k)), k)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has few likely outcomes."""
+        return self.stretch().is_narrow
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return stretched.decide_signed(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return stretched.settle_signed(self, numerators, size)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GeometricLaw:
+    """P(x) = s (1 - s)^x for x = 0, 1, ...: the failures before the first success, each trial
+    succeeding with this probability, any rational one above 0 and up to 1.
+
+    >>> from discreet.audit import SeededBits
+    >>> GeometricLaw(0.25).draws(SeededBits(4), 4)
+    array([0, 4, 0, 2])
+    """
+
+    success: Fraction
+
+    def __init__(self, success: Number) -> None:
+        """Keep the probability of success at its exact value."""
+        exact = checks.positive(success=success)
+        if exact > 1:
+            raise InvalidArgument(f"success = {success}: a probability is at most 1")
+        object.__setattr__(self, "success", exact)
+
+    def tail(self, magnitude: int) -> arb:
+        """(1 - s)^k."""
+        return ball(1 - self.success) ** magnitude
+
+    def inverse(self, uniform: arb) -> arb:
+        """ln U / ln(1 - s)."""
+        return uniform.log() * _geometric_scale(self.success) if self.success < 1 else arb(0)
+
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return _geometric(self.success)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has few likely outcomes."""
+        return self.stretch().is_narrow
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return stretched.decide(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return stretched.settle(self, numerators, size)
+
+
+@lru_cache(maxsize=64)
+def _laplace(scale: Fraction) -> Stretch:
+    """x = -scale ln U + scale ln(2 / (1 + p))."""
+    with precision(_BITS):
+        exact = ball(scale)
+        offset = -exact * ((-1 / exact).expm1() / 2).log1p()
+    return Stretch(EXPONENTIAL, _near(scale), float(offset))
+
+
+@lru_cache(maxsize=64)
+def _geometric(success: Fraction) -> Stretch:
+    with precision(_BITS):
+        return Stretch(EXPONENTIAL, -float(_geometric_scale(success)))
+
+
+def _geometric_scale(success: Fraction) -> arb:
+    """1 / ln(1 - s), which is 0 where every trial succeeds."""
+    if success == 1:
+        return arb(0)
+    return 1 / (ball(1 - success).log() if 2 * success > 1 else ball(-success).log1p())
+
+
+def _near(number: Fraction) -> float:
+    """The nearest float; infinity beyond them all."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf

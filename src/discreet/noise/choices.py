@@ -1,0 +1,197 @@
+"""Laws with few outcomes: a coin of a given probability, or of exp(-x), and weighted choice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.exact import Number, ball
+from discreet.noise import inversion, steps
+from discreet.noise.bits import Bits, Words
+from discreet.noise.inversion import Outcomes, Settled, Shape
+from discreet.noise.steps import Edges
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BernoulliLaw:
+    """1 with this probability, any rational from 0 to 1, and else 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> BernoulliLaw(0.3).draws(SeededBits(4), 8)
+    array([1, 0, 1, 0, 0, 0, 0, 0])
+    """
+
+    probability: Fraction
+
+    def __init__(self, probability: Number) -> None:
+        """Keep the probability at its exact value."""
+        object.__setattr__(self, "probability", _share(probability=probability))
+
+    @property
+    def steps(self) -> int:
+        """One."""
+        return 1
+
+    def threshold(self, _: int) -> Fraction:
+        """1 - p."""
+        return 1 - self.probability
+
+    @property
+    def is_narrow(self) -> bool:
+        """It has two outcomes."""
+        return True
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return steps.decide(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return steps.settle(_edges(self), numerators, size)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ExponentialBernoulliLaw:
+    """1 with probability exp(-x), for any rational x of 0 or above, and else 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> ExponentialBernoulliLaw(0.3).draws(SeededBits(4), 8)
+    array([1, 1, 1, 1, 1, 0, 0, 0])
+    """
+
+    x: Fraction
+
+    def __init__(self, x: Number) -> None:
+        """Keep x at its exact value."""
+        object.__setattr__(self, "x", checks.not_negative(x=x))
+
+    @property
+    def steps(self) -> int:
+        """One."""
+        return 1
+
+    def threshold(self, _: int) -> Fraction | arb:
+        """1 - exp(-x)."""
+        return -ball(-self.x).expm1() if self.x else Fraction(0)
+
+    @property
+    def is_narrow(self) -> bool:
+        """It has two outcomes."""
+        return True
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return steps.decide(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return steps.settle(_edges(self), numerators, size)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CategoricalLaw:
+    """Each place i from 0 with probability weights[i] / sum(weights), the weights being any
+    rationals of 0 or above.
+
+    >>> from discreet.audit import SeededBits
+    >>> CategoricalLaw([1, 0, 0.5]).draws(SeededBits(4), 8)
+    array([2, 0, 2, 0, 0, 0, 0, 0])
+    """
+
+    weights: tuple[Fraction, ...]
+    _sums: tuple[int, ...] = field(repr=False, compare=False)
+    _made: list[Edges] = field(repr=False, compare=False)
+
+    def __init__(self, weights: Sequence[Number]) -> None:
+        """Keep the weights at their exact values."""
+        exact = tuple(checks.not_negative(**{f"weights[{i}]": w}) for i, w in enumerate(weights))
+        if not any(exact):
+            raise InvalidArgument("weights: give at least one that lies above 0")
+        common = lcm(*(weight.denominator for weight in exact))
+        object.__setattr__(self, "weights", exact)
+        sums = accumulate(weight.numerator * (common // weight.denominator) for weight in exact)
+        object.__setattr__(self, "_sums", tuple(sums))
+        object.__setattr__(self, "_made", [])
+
+    @property
+    def steps(self) -> int:
+        """One fewer than weights."""
+        return len(self.weights) - 1
+
+    def threshold(self, step: int) -> Fraction:
+        """The share of all weights up to this one."""
+        return Fraction(self._sums[step], self._sums[-1])
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether most cells of a guide have a single outcome."""
+        return len(self.weights) <= 1 << 14
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        return inversion.draw(self, bits)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes."""
+        return inversion.draws(self, bits, shape)
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return steps.decide(self, numerator, size)
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return steps.settle(self._edges(), numerators, size)
+
+    def _edges(self) -> Edges:
+        if not self._made:
+            self._made.append(steps.edges(self))
+        return self._made[0]
+
+
+def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
+    """Which of ``count`` records are in a Poisson sample: each by itself, with exactly this rate.
+
+    >>> from discreet.audit import SeededBits
+    >>> poisson_mask(0.5, 4, SeededBits(4))
+    array([ True, False,  True, False])
+    """
+    law = BernoulliLaw(_share(rate=rate))
+    return law.draws(bits, checks.count(count=count)).astype(np.bool_)
+
+
+def _share(**named: object) -> Fraction:
+    exact = checks.not_negative(**named)
+    if exact > 1:
+        ((name, value),) = named.items()
+        raise InvalidArgument(f"{name} = {value}: give a number from 0 to 1")
+    return exact
+
+
+@lru_cache(maxsize=64)
+def _edges(law: BernoulliLaw | ExponentialBernoulliLaw) -> Edges:
+    return steps.edges(law)

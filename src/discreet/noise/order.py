@@ -1,0 +1,67 @@
+"""Orders and samples in which all are equally likely: permutations, shuffles, no replacement."""
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.noise.bits import Bits
+from discreet.noise.inversion import Outcomes
+from discreet.noise.uniform import UniformLaw
+
+Places = npt.NDArray[np.int64]
+
+_MOST = 1 << 62
+
+
+def permutation(count: int, bits: Bits) -> Places:
+    """The numbers from 0 up to count - 1 in random order, each order having the same probability.
+
+    They are sorted by random numbers, each packed into a word with its own; where random numbers
+    are equal, more of them decide.
+
+    >>> from discreet.audit import SeededBits
+    >>> permutation(5, SeededBits(4))
+    array([1, 4, 3, 2, 0])
+    """
+    size = checks.count(count=count)
+    own = np.uint64(max(0, size - 1).bit_length())
+    spare = np.uint64(max(0, bits.width - 64 + int(own)))
+    keys = bits.words(size) >> spare
+    packed = np.sort(keys << own | np.arange(size, dtype=np.uint64))
+    order = (packed & (np.uint64(1) << own) - np.uint64(1)).view(np.int64)
+    packed >>= own
+    ties = np.flatnonzero(packed[1:] == packed[:-1])
+    for run in np.split(ties, np.flatnonzero(np.diff(ties) > 1) + 1):
+        if run.size:
+            tied = slice(run[0], run[-1] + 2)
+            order[tied] = order[tied][permutation(run.size + 1, bits)]
+    return order
+
+
+def shuffled(values: Outcomes, bits: Bits) -> Outcomes:
+    """The array's rows in random order, each order having the same probability."""
+    return values[permutation(len(values), bits)]
+
+
+def sample_without_replacement(count: int, size: int, bits: Bits) -> Places:
+    """``size`` different numbers from 0 up to count - 1 in random order, all such lists having
+    the same probability.
+
+    >>> from discreet.audit import SeededBits
+    >>> sample_without_replacement(1000, 5, SeededBits(4))
+    array([985, 958, 234,  28, 404])
+    """
+    among, wanted = checks.count(count=count), checks.count(size=size)
+    if among > _MOST:
+        raise InvalidArgument(f"count = {count}: at most 2^62")
+    if wanted > among:
+        raise InvalidArgument(f"size = {size}: at most count = {count} can be drawn")
+    if wanted > among // 2:
+        return permutation(among, bits)[:wanted]
+    law, found = UniformLaw(max(among, 1)), np.empty(0, np.int64)
+    while found.size < wanted:  # the first so many different ones of an endless list
+        more = law.draws(bits, wanted - found.size)
+        both = np.concatenate([found, more])
+        found = both[np.sort(np.unique(both, return_index=True)[1])]
+    return found

@@ -1,0 +1,136 @@
+"""The trees of permutations, shuffles and samples without replacement."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from discreet.noise import (
+    Bits,
+    UniformLaw,
+    order,
+    permutation,
+    sample_without_replacement,
+    shuffled,
+)
+from tests.noise.walk import (
+    Record,
+    assert_exact,
+    assert_refuted,
+    independent,
+    many,
+    numbers,
+    one,
+    ordered,
+    walk,
+    weighted,
+)
+
+
+def orders(count: int) -> Callable[[Bits], tuple[int, ...]]:
+    return lambda bits: numbers(permutation(count, bits))
+
+
+def samples(count: int, size: int) -> Callable[[Bits], tuple[int, ...]]:
+    return lambda bits: numbers(sample_without_replacement(count, size, bits))
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "words", "sliver"),
+    [
+        (0, 2, 1, 1e-9),
+        (1, 2, 1, 1e-9),
+        (2, 1, 16, 0.004),
+        (2, 2, 8, 0.004),
+        (2, 4, 4, 0.004),
+        (3, 2, 7, 0.075),
+        (3, 3, 5, 0.06),
+        (3, 4, 3, 0.18),
+        (4, 2, 6, 0.49),
+        (4, 3, 4, 0.6),
+    ],
+)
+def test_each_order_has_its_probability(
+    count: int, width: int, words: int, sliver: float, record_property: Record
+) -> None:
+    found = walk(orders(count), width, words)
+    assert_exact(found, ordered(count, count), sliver, record_property)
+
+
+def test_orders_are_alike_at_every_level() -> None:
+    masses = walk(orders(3), 2, 6).decided
+    assert len(masses) == 6
+    assert len(set(masses.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "width", "words", "sliver"),
+    [
+        (0, 0, 2, 1, 1e-9),
+        (3, 0, 2, 1, 1e-9),
+        (1, 1, 2, 1, 1e-9),
+        (2, 1, 3, 1, 1e-9),
+        (3, 1, 3, 4, 0.004),
+        (4, 2, 2, 6, 0.001),
+        (5, 2, 3, 4, 0.24),
+        (6, 3, 3, 4, 0.51),
+        (3, 2, 2, 5, 0.21),
+        (3, 3, 2, 5, 0.21),
+    ],
+)
+def test_each_sample_has_its_probability(
+    count: int, size: int, width: int, words: int, sliver: float, record_property: Record
+) -> None:
+    found = walk(samples(count, size), width, words)
+    assert_exact(found, ordered(count, size), sliver, record_property)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_rows_are_shuffled_whole(rows: int, record_property: Record) -> None:
+    values = np.arange(3 * rows).reshape(3, rows)
+
+    def sample(bits: Bits) -> tuple[int, ...]:
+        found = shuffled(values, bits)
+        assert (found // rows == found[:, :1] // rows).all()
+        return numbers(found[:, 0] // rows)
+
+    assert_exact(walk(sample, 3, 4), ordered(3, 3), 0.35, record_property)
+    assert (values == np.arange(3 * rows).reshape(3, rows)).all()
+
+
+# Planted bugs, each refuted by the same function
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_ties_left_in_place_are_refuted(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = orders(count)
+    monkeypatch.setattr(order, "permutation", lambda tied, bits: np.arange(tied))
+    assert_refuted(walk(honest, 3, count), ordered(count, count))
+
+
+def test_ties_in_pairs_only_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, pairs = orders(3), permutation
+
+    def first_two(tied: int, bits: Bits) -> order.Places:
+        return np.concatenate([pairs(2, bits), np.arange(2, tied)])
+
+    monkeypatch.setattr(order, "permutation", first_two)
+    assert_refuted(walk(honest, 1, 7), ordered(3, 3))
+
+
+@pytest.mark.parametrize(("m", "width"), [(3, 8), (6, 8), (255, 8), (1000, 5)])
+def test_a_uniform_number_without_rejection_is_refuted(
+    m: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UniformLaw, "_multiple", lambda law, size: 1 << size)
+    law, chance = UniformLaw(m), weighted(*[1] * m)
+    assert_refuted(walk(one(law), width, 2), chance)
+    assert_refuted(walk(many(law, 1), width, 2), independent(chance))
+
+
+def test_a_sample_that_favours_what_it_has_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def clipped(law: UniformLaw, size: int) -> int:
+        return 1 << size
+
+    monkeypatch.setattr(UniformLaw, "_multiple", clipped)
+    assert_refuted(walk(samples(5, 2), 3, 4), ordered(5, 2))

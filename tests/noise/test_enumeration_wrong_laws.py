@@ -1,0 +1,205 @@
+"""Planted bugs in laws that are stretched quantiles, and in signs; each is refuted."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+from discreet.exact import ball
+from discreet.noise import (
+    Bits,
+    DiscreteLaplaceLaw,
+    RoundedGaussianLaw,
+    Words,
+    inversion,
+    stretched,
+)
+from discreet.noise.inversion import Settled
+from discreet.noise.quantiles import FloatArray, Quantile
+from discreet.noise.stretched import Stretch, StretchedLaw
+from tests.noise.walk import (
+    Path,
+    assert_refuted,
+    chance_of,
+    forget,
+    independent,
+    many,
+    one,
+    quickened,
+    refutation,
+    walk,
+)
+
+Noise = DiscreteLaplaceLaw | RoundedGaussianLaw
+
+NOISE: list[Noise] = [DiscreteLaplaceLaw(1), RoundedGaussianLaw(1)]
+
+each_path = pytest.mark.parametrize("path", Path)
+noise = pytest.mark.parametrize("law", NOISE, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    quickened(monkeypatch)
+    yield
+    forget()
+
+
+# Intervals and approximations
+
+
+@each_path
+@noise
+def test_an_interval_not_widened_is_refuted(
+    law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_widened(stretch: Stretch, known: int) -> tuple[int, float]:
+        return 1 << 39, 0.0
+
+    monkeypatch.setattr(Stretch, "_resolution", not_widened)
+    path.refute(law, chance_of(law), monkeypatch)
+
+
+@each_path
+@noise
+@pytest.mark.parametrize("error", [-1e-2, 1e-2])
+def test_a_quantile_beyond_its_radius_is_refuted(
+    law: Noise, error: float, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many_honest, one_honest, resolution = Quantile.many, Quantile.one, Stretch._resolution
+
+    def many_off(quantile: Quantile, uniform: FloatArray) -> FloatArray:
+        return many_honest(quantile, uniform) + error
+
+    def one_off(quantile: Quantile, mantissa: float, exponent: int) -> float:
+        return one_honest(quantile, mantissa, exponent) + error
+
+    def sharp(stretch: Stretch, known: int) -> tuple[int, float]:
+        return resolution(stretch, 63 if known == 63 else 48)
+
+    monkeypatch.setattr(Quantile, "many", many_off)
+    monkeypatch.setattr(Quantile, "one", one_off)
+    monkeypatch.setattr(Stretch, "_resolution", sharp)
+    path.refute(law, chance_of(law), monkeypatch)
+
+
+def test_small_numerators_that_are_settled_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Stretch._resolution
+
+    def from_zero(stretch: Stretch, known: int) -> tuple[int, float]:
+        return 0, honest(stretch, known)[1]
+
+    monkeypatch.setattr(Stretch, "_resolution", from_zero)
+    law = DiscreteLaplaceLaw(Fraction(1, 3))
+    assert_refuted(walk(many(law, 1), 8, 2), independent(chance_of(law)))
+
+
+# Signs
+
+
+@each_path
+@noise
+def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
+    law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide_shared(law: StretchedLaw, numerator: int, size: int) -> int | None:
+        magnitude = stretched.decide(law, numerator, size)
+        return -magnitude if magnitude and numerator >> size - 1 else magnitude
+
+    def settle_shared(law: StretchedLaw, numerators: Words, size: int) -> Settled:
+        found, left = stretched.settle(law, numerators, size)
+        return np.where(numerators >> np.uint64(size - 1) == 1, -found, found), left
+
+    monkeypatch.setattr(stretched, "decide_signed", decide_shared)
+    monkeypatch.setattr(stretched, "settle_signed", settle_shared)
+    path.refute(law, chance_of(law), monkeypatch)
+
+
+@each_path
+@noise
+def test_a_sign_that_is_always_plus_is_refuted(
+    law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide, settle = stretched.decide_signed, stretched.settle_signed
+
+    def decide_plus(law: StretchedLaw, numerator: int, size: int) -> int | None:
+        found = decide(law, numerator, size)
+        return found and abs(found)
+
+    def settle_plus(law: StretchedLaw, numerators: Words, size: int) -> Settled:
+        found, left = settle(law, numerators, size)
+        return abs(found), left
+
+    monkeypatch.setattr(stretched, "decide_signed", decide_plus)
+    monkeypatch.setattr(stretched, "settle_signed", settle_plus)
+    path.refute(law, chance_of(law), monkeypatch)
+
+
+@noise
+def test_a_minus_zero_drawn_again_is_refuted(law: Noise) -> None:
+    def twice(bits: Bits) -> int:
+        while True:
+            word = bits.word()
+            found = inversion._finished(law, bits, word, bits.width)
+            if found or not word >> bits.width - 1:
+                return found
+
+    assert_refuted(walk(twice, 8, 2), chance_of(law))
+
+
+# Wrong laws, wrong in their balls and in their floats
+
+
+class ZeroTwice(DiscreteLaplaceLaw):
+    """The geometric law with a sign: its zero comes with both signs."""
+
+    def inverse(self, uniform: arb) -> arb:
+        return -ball(self.scale) * uniform.log()
+
+    def stretch(self) -> Stretch:
+        return replace(super().stretch(), offset=0.0)
+
+
+class HalfScale(DiscreteLaplaceLaw):
+    def inverse(self, uniform: arb) -> arb:
+        return super().inverse(uniform) / 2
+
+    def stretch(self) -> Stretch:
+        whole = super().stretch()
+        return replace(whole, scale=whole.scale / 2, offset=whole.offset / 2)
+
+
+class NotRounded(RoundedGaussianLaw):
+    """Truncated towards 0 in place of rounded."""
+
+    def inverse(self, uniform: arb) -> arb:
+        return super().inverse(uniform) - ball(Fraction(1, 2))
+
+    def stretch(self) -> Stretch:
+        return replace(super().stretch(), offset=0.0)
+
+
+class ScaleALittleWrong(RoundedGaussianLaw):
+    def inverse(self, uniform: arb) -> arb:
+        half = ball(Fraction(1, 2))
+        return (super().inverse(uniform) - half) * ball(Fraction(1001, 1000)) + half
+
+    def stretch(self) -> Stretch:
+        return replace(super().stretch(), scale=1.001 * float(self.sigma))
+
+
+@each_path
+@pytest.mark.parametrize("wrong", [ZeroTwice, HalfScale, NotRounded, ScaleALittleWrong])
+def test_a_wrong_law_is_refuted(
+    wrong: type[Noise], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law = wrong(1)
+    path.refute(law, chance_of(law), monkeypatch)
+
+
+@noise
+def test_without_a_bug_nothing_speaks_against(law: Noise) -> None:
+    assert refutation(walk(one(law), 8, 2), chance_of(law)) is None
