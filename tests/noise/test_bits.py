@@ -357,8 +357,14 @@ def test_a_forked_child_wipes_what_its_parent_had_not_drawn() -> None:
 
 
 def test_the_end_of_the_process_wipes_what_was_not_drawn() -> None:
-    found = wiped("atexit._run_exitfuncs()", "ended.set()")
-    assert found == ["2", "0", "[]", "False", "True"]
+    """A thread's own when it ends, those of the last thread at the end of the process."""
+    end = "ended.set(); thread.join(); streams.pop(0)\nprint(left())\natexit._run_exitfuncs()"
+    assert wiped(end, "") == ["2", "1", "0", "[]", "False", "True"]
+
+
+def test_a_thread_that_still_draws_is_left_alone() -> None:
+    found = wiped("atexit._run_exitfuncs()\nstreams.pop(0)", "ended.set()")
+    assert found == ["2", "1", "[]", "False", "True"]
 
 
 SEEDS = """

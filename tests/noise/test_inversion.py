@@ -77,7 +77,8 @@ class Reference:
         """The whole part of tail(k) * 2^fine."""
         if k not in self._known:
             with precision(self.fine + 256):
-                whole = (tail_of(self.law, k) * arb(2) ** self.fine).floor().unique_fmpz()
+                scaled = tail_of(self.law, k) * arb(2) ** self.fine
+                whole = 0 if scaled < 1 else scaled.floor().unique_fmpz()
             assert whole is not None, "the tail is a whole number of these"
             self._known[k] = int(whole)
         return self._known[k]

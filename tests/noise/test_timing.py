@@ -6,9 +6,8 @@ them with times that don't depend on them has exactly the law of Student's t wit
 freedom, whatever the times are like. The same correlation is large for samplers that count up to
 their outcome.
 
-Single draws are not free of it altogether: those parts of a table that are rarely used are not in
-the processor's cache. The median of the few largest outcomes in 1000 takes a tenth of a
-microsecond more; here that is a correlation of 0.02 to 0.1.
+Single draws are not free of it altogether: the parts of a table that are rarely used are not in
+the processor's cache. There the correlation is about 0.02, and 0.1 to 0.2 between the ranks.
 """
 
 import gc

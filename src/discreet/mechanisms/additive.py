@@ -21,19 +21,14 @@ def _noisy(value: Value, law: Law, bits: Bits) -> Value:
     if not isinstance(value, np.ndarray):
         return value + law.draw(bits)
     noise = law.draws(bits, value.shape)
-    if object in (value.dtype, noise.dtype) or not _fits(value, noise):
+    if object in (value.dtype, noise.dtype):
         exact = np.asarray(value.astype(object) + noise.astype(object), dtype=object)
         return exact if value.dtype == object else _saturated(exact)
-    noise += value
-    return noise
-
-
-def _fits(value: IntegerArray, noise: IntegerArray) -> bool:
-    """Whether no sum can leave int64."""
-    if not value.size:
-        return True
-    least, most = int(value.min()) + int(noise.min()), int(value.max()) + int(noise.max())
-    return bool(_INT64.min <= least and most <= _INT64.max)
+    noisy: IntegerArray = np.asarray(value + noise)
+    is_over = ((noise ^ noisy) & (value ^ noisy)) < 0  # both have another sign than their sum
+    if np.any(is_over):
+        noisy = np.where(is_over, np.where(noise < 0, _INT64.min, _INT64.max), noisy)
+    return noisy
 
 
 def _saturated(exact: IntegerArray) -> IntegerArray:

@@ -73,15 +73,17 @@ class _Stream:
     """One cipher stream. Taking a word is one step of the interpreter, and every block is a new
     one, so that a signal's handler that draws in between never sees the same word."""
 
-    __slots__ = ("__weakref__", "_block", "_encryptor", "_left", "process")
+    __slots__ = ("__weakref__", "_block", "_encryptor", "_left", "process", "thread")
 
     def __init__(self) -> None:
-        self.process = _Process.identity()
-        cipher = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(os.urandom(16)))
-        self._encryptor = cipher.encryptor()
         self._block: Words = np.empty(0, np.uint64)
         self._left: Iterator[int] = iter(())
-        _Process.streams.add(self)
+        self.thread = threading.get_ident()
+        self.process = _Process.identity()
+        with _Process.making:
+            cipher = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(os.urandom(16)))
+            self._encryptor = cipher.encryptor()
+            _Process.streams.add(self)
 
     def word(self) -> int:
         while (word := next(self._left, None)) is None:
@@ -103,12 +105,17 @@ class _Stream:
         self._left = iter(())
         self._block.fill(0)
 
+    def __del__(self) -> None:
+        self.wipe()
+
 
 class _Process:
     """Which process this is, and its streams. Its id alone doesn't tell: ids come back, and in a
-    new namespace a child may have its parent's. Each fork therefore counts one more."""
+    new namespace a child may have its parent's. Each fork therefore counts one more. No fork
+    happens while a stream is made, since the cipher's library has locks of its own."""
 
     forks = 0
+    making = threading.RLock()
     streams: ClassVar["weakref.WeakSet[_Stream]"] = weakref.WeakSet()
 
     @classmethod
@@ -116,18 +123,27 @@ class _Process:
         return os.getpid(), cls.forks
 
     @classmethod
-    def wipe(cls) -> None:
-        for stream in tuple(cls.streams):
-            stream.wipe()
+    def exits(cls) -> None:
+        """Wipe this thread's words: another that still runs may be drawing its own."""
+        with cls.making:
+            for stream in tuple(cls.streams):
+                if stream.thread == threading.get_ident():
+                    stream.wipe()
 
     @classmethod
     def forked(cls) -> None:
+        cls.making.release()
         cls.forks += 1
-        cls.wipe()
+        for stream in tuple(cls.streams):
+            stream.wipe()
 
 
-os.register_at_fork(after_in_child=_Process.forked)
-atexit.register(_Process.wipe)
+os.register_at_fork(
+    before=_Process.making.acquire,
+    after_in_parent=_Process.making.release,
+    after_in_child=_Process.forked,
+)
+atexit.register(_Process.exits)
 
 
 class _Streams(threading.local):
