@@ -217,8 +217,9 @@ def test_the_loose_bound_bounds_the_refusal(sigma: Fraction, far: int) -> None:
         assert refusing < ball(bound)
         half = ball(y) / 2
         assert not refusing > 1 - half / half.sinh()
-    near = float(k) * float(k) * discrete_gaussian._loose(sigma) * 65536
-    assert Fraction(near) >= bound * 65536
+    certain, loose = discrete_gaussian._loose(sigma, 16)
+    assert Fraction(float(k) * float(k) * loose) >= bound * 65536
+    assert (k <= certain) == (bound * 65536 <= 1) or k >= 2**63
 
 
 @pytest.mark.parametrize(
@@ -226,13 +227,13 @@ def test_the_loose_bound_bounds_the_refusal(sigma: Fraction, far: int) -> None:
 )
 def test_the_loose_float_is_above_the_bound_or_makes_no_difference(exponent: int) -> None:
     sigma = Fraction(10) ** exponent
-    found, exact = discrete_gaussian._loose(sigma), 1 / (24 * sigma**4)
+    (_, found), exact = discrete_gaussian._loose(sigma, 16), 65536 / (24 * sigma**4)
     assert math.isfinite(found)
     assert found > 0
-    assert Fraction(found) >= exact or found * 65536 > 65536 * 10**190
+    assert Fraction(found) >= exact or found > 10**195
     if Fraction(1, 10**190) < exact < 10**190:
         assert Fraction(found) <= exact * (1 + Fraction(1, 1 << 39))
-    largest = float(1 << 63) ** 2 * found * 65536
+    largest = float(1 << 63) ** 2 * found
     assert math.isfinite(largest)
 
 

@@ -298,7 +298,12 @@ def test_a_refusal_ignored_is_refuted(in_bulk: bool, monkeypatch: pytest.MonkeyP
 
 def test_a_loose_bound_that_is_too_small_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = discrete_gaussian._loose
-    monkeypatch.setattr(discrete_gaussian, "_loose", lambda sigma: honest(sigma) / 2)
+
+    def halved(sigma: Fraction, size: int) -> tuple[int, float]:
+        far, loose = honest(sigma, size)
+        return far, loose / 2
+
+    monkeypatch.setattr(discrete_gaussian, "_loose", halved)
     assert_refuted(walk(refusals(Fraction(1), (2,)), 8, 2), refusals_law(Fraction(1), (2,)))
 
 

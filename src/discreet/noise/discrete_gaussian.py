@@ -21,7 +21,8 @@ _SPARE_BITS = 64
 _DIGIT = 16
 _HUGE = 10**200
 _LARGEST_TABLE = 64  # the sigma up to which draws are made from a table,
-_TABLE_PAYS = 32  # if there are as many of them
+_TABLE_PAYS = 64  # if there are as many of them, times sigma^2
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -58,27 +59,28 @@ class DiscreteGaussianLaw:
     def draws(self, bits: Bits, shape: Shape) -> Outcomes:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
         count = math.prod(shape) if isinstance(shape, tuple) else shape
-        if self.sigma <= _LARGEST_TABLE and count >= _TABLE_PAYS:
+        if self.sigma <= _LARGEST_TABLE and count >= _TABLE_PAYS * float(self.sigma) ** 2:
             return inversion.draws(_Table(self.sigma), bits, shape)
         found = RoundedGaussianLaw(self.sigma).draws(bits, count)
-        for place in self._refused(found, bits):
-            again = self.draw(bits)
-            if abs(again) >= 1 << 63:
-                found = found.astype(object)
-            found[place] = again
+        for start in range(0, count, _CHUNK):
+            for place in self._refused(found[start : start + _CHUNK], bits):
+                again = self.draw(bits)
+                if abs(again) >= 1 << 63:
+                    found = found.astype(object)
+                found[start + place] = again
         return found.reshape(shape)
 
     def _refused(self, found: Outcomes, bits: Bits) -> list[int]:
         """The places of those that are not kept. A digit each decides nearly all of them."""
         size = min(_DIGIT, bits.width)
         digits = inversion.digits(bits, found.size, size)
-        if found.dtype == object:
-            unsure = np.arange(found.size)
-        else:
-            near = found.astype(np.float64)
+        far, loose = _loose(self.sigma, size)
+        unsure = np.flatnonzero((digits == 0) | (found > far) | (found < -far))
+        if found.dtype != object:
+            near = found[unsure].astype(np.float64)
             near *= near
-            near *= _loose(self.sigma) * (1 << size)
-            unsure = np.flatnonzero(digits < near)
+            near *= loose
+            unsure = unsure[digits[unsure] < near]
         return [
             i
             for i in unsure.tolist()
@@ -91,8 +93,8 @@ class DiscreteGaussianLaw:
         That is at most 1 - (y / 2) / sinh(y / 2) <= y^2 / 24 for y = found / sigma^2: most V are
         above that. Else more digits of V are drawn until it lies above or below.
         """
-        y = Fraction(found) / self.sigma**2
-        if found == 0 or 24 * numerator >= y**2 * (1 << size):
+        over, under = self.sigma.as_integer_ratio()
+        if 24 * numerator * over**4 >= found**2 * under**4 << size:
             return True
         refusing = _Refusing(self.sigma, abs(found))
         while (reached := steps.decide(refusing, numerator, size)) is None:
@@ -114,10 +116,10 @@ class _Refusing:
         [k - 1/2, k + 1/2]; its three differences cost some bits each time sigma doubles."""
         lost = 4 * max(0, math.floor(self.sigma).bit_length())
         with precision(ctx.prec + lost):
-            root, half = ball(self.sigma) * arb(2).sqrt(), Fraction(1, 2)
-            middle = 2 * (ball(half) / root).erf()
-            here = (ball(self.k - half) / root).erfc() - (ball(self.k + half) / root).erfc()
-            return 1 - (ball(-(Fraction(self.k) ** 2) / (2 * self.sigma**2))).exp() * middle / here
+            twice = ball(self.sigma) * arb(8).sqrt()  # sigma sqrt(2), in halves
+            here = ((2 * self.k - 1) / twice).erfc() - ((2 * self.k + 1) / twice).erfc()
+            z = 2 * self.k / twice
+            return 1 - 2 * (-z * z).exp() * (1 / twice).erf() / here
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +194,13 @@ def _edges(sigma: Fraction) -> steps.Edges:
     return steps.Edges(first=-above, last=-below)  # 2^64 less so many words
 
 
-def _loose(sigma: Fraction) -> float:
-    """A float that is at least 1 / (24 sigma^4), or so large that it makes no difference."""
-    exact = 1 / (24 * sigma**4)
-    if exact > _HUGE:
-        return float(_HUGE)
-    return max(float(exact) * (1 + 2.0**-40), 1 / float(_HUGE))
+@lru_cache(maxsize=64)
+def _loose(sigma: Fraction, size: int) -> tuple[int, float]:
+    """How far from 0 the loose bound on refusing is at most 2^-size, and a float that is at least
+    2^size / (24 sigma^4), or so large that it makes no difference."""
+    over, under = sigma.as_integer_ratio()
+    most, least = 24 * over**4, under**4 << size
+    far = min(math.isqrt(most // least), (1 << 63) - 1)
+    if least > _HUGE * most:
+        return far, float(_HUGE)
+    return far, max(least / most * (1 + 2.0**-40), 1 / float(_HUGE))
