@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction, is_number
+from discreet.exact import fraction, is_number, shown
 
 _LONGEST = 200
 
@@ -73,7 +73,7 @@ def _number(
 def _told(value: object) -> str:
     """The value as it was given, unless that is longer than anyone reads."""
     try:
-        text = repr(value)
+        text = shown(value) if isinstance(value, Fraction) else repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

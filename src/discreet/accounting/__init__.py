@@ -4,13 +4,17 @@ No data and no files here. The terms have the names of the mechanisms they stand
 level of `discreet`, those names are the mechanisms.
 """
 
+from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
+from discreet.accounting.expression import Expression, parse
 from discreet.accounting.filter import Filter, Spent
 from discreet.accounting.loss import PrivacyLoss, Term
 from discreet.accounting.terms import Approximate, DiscreteLaplace, Gaussian, Pure, Zcdp
 
 __all__ = [
     "Approximate",
+    "Calibration",
     "DiscreteLaplace",
+    "Expression",
     "Filter",
     "Gaussian",
     "PrivacyLoss",
@@ -18,4 +22,7 @@ __all__ = [
     "Spent",
     "Term",
     "Zcdp",
+    "calibrate",
+    "calibrate_count",
+    "parse",
 ]

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from discreet._version import __version__
-from discreet.cli import asking, budgeting, declaring
+from discreet.cli import asking, budgeting, declaring, pricing
 from discreet.cli.ending import log_beside, run, survive
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ for command in (
     declaring.tables,
     asking.explain,
     asking.ask,
+    pricing.price,
     budgeting.budget,
     budgeting.unlock,
 ):

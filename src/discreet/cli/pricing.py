@@ -1,0 +1,174 @@
+"""``discreet price``: what accesses would cost, and how many or how noisy a target allows."""
+
+import json
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.accounting import (
+    Calibration,
+    Expression,
+    PrivacyLoss,
+    calibrate,
+    calibrate_count,
+)
+from discreet.cli import words
+from discreet.cli.options import AsJson, above_zero, from_zero
+from discreet.cli.output import say, show, write
+from discreet.errors import NoBound
+from discreet.exact import decimal_up, fraction, shown
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_NO_DELTA = Decimal(0)
+_DIGITS = 6
+
+
+def price(
+    expression: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPRESSION",
+            help="What happens, such as '1000 * Gaussian(1.1) + Pure(0.1)'.",
+            show_default=False,
+        ),
+    ],
+    *,
+    delta: Annotated[
+        Decimal,
+        typer.Option(
+            "--delta", metavar="NUMBER", parser=from_zero, help="Tell epsilon at this delta."
+        ),
+    ] = _NO_DELTA,
+    epsilon: Annotated[
+        Decimal | None,
+        typer.Option(
+            "--epsilon",
+            metavar="NUMBER",
+            parser=above_zero,
+            help="Tell delta at this epsilon; with --find, the most that may be spent.",
+        ),
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(
+            "--find",
+            metavar="NAME",
+            help="Find the number for this name of the expression with which it just fits.",
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With --find: only whole numbers, as counts always are.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what accesses, written as terms, would cost; reads no table and no ledger.
+
+    Examples:
+
+    discreet price "1000 * Gaussian(1.1)" --delta 1e-5
+
+    discreet price "1000 * Gaussian(sigma)" --find sigma --epsilon 3 --delta 1e-5
+
+    discreet price "steps * Gaussian(8)" --find steps --epsilon 3 --delta 1e-5
+    """
+    read = Expression.of(expression)
+    _check_names(read, find, whole=whole)
+    if find is None:
+        _show_price(read.loss(), delta, epsilon, as_json=as_json)
+    elif epsilon is None:
+        raise typer.BadParameter(
+            "--find needs the most that may be spent", param_hint="'--epsilon'"
+        )
+    else:
+        is_count = whole or find in read.counts
+        found = _found(read, find, epsilon, delta, is_count=is_count)
+        _show_found(found, find, epsilon, as_json=as_json)
+
+
+def _check_names(read: Expression, find: str | None, *, whole: bool) -> None:
+    """Each name of the expression is to be found, and it is one."""
+    if whole and find is None:
+        raise typer.BadParameter("it is for --find only", param_hint="'--whole'")
+    names = sorted(read.names)
+    if find is not None and find not in names:
+        there = f"it has {', '.join(names)}" if names else "write the name in a number's place"
+        raise typer.BadParameter(f"the expression has no {find}; {there}", param_hint="'--find'")
+    if others := [name for name in names if name != find]:
+        told = f"{', '.join(others)}: give a number in its place"
+        raise typer.BadParameter(
+            told if find else f"{told}, or let it be found by --find {others[0]}",
+            param_hint="'EXPRESSION'",
+        )
+
+
+def _found(
+    read: Expression, name: str, epsilon: Decimal, delta: Decimal, *, is_count: bool
+) -> "Calibration[Fraction] | Calibration[int]":
+    if is_count:
+        return calibrate_count(
+            lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
+        )
+    return calibrate(
+        lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
+    )
+
+
+def _show_price(
+    loss: PrivacyLoss, delta: Decimal, epsilon: Decimal | None, *, as_json: bool
+) -> None:
+    explanation = loss.explain(delta)
+    reached = None if epsilon is None else loss.delta(epsilon)
+    if as_json:
+        told: dict[str, object] = {
+            "epsilon": _finite(explanation.epsilon),
+            "delta": float(delta),
+            "theorems": {name: _finite(figure) for name, figure in explanation.figures.items()},
+            "privacy_loss": json.loads(loss.to_json()),
+        }
+        if epsilon is not None:
+            told["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
+        write(json.dumps(told, indent=2) + "\n")
+    elif reached is None or delta or math.isfinite(explanation.epsilon):
+        show(str(explanation))
+    if reached is not None and epsilon is not None:
+        if not as_json:
+            show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")
+    elif math.isinf(explanation.epsilon):
+        raise NoBound(
+            f"nothing bounds its epsilon at delta = {delta:g}: name a larger one, such as "
+            "--delta 1e-6"
+        )
+
+
+def _show_found(
+    found: "Calibration[Fraction] | Calibration[int]", name: str, epsilon: Decimal, *, as_json: bool
+) -> None:
+    value = shown(fraction(found.value))
+    if as_json:
+        told = {
+            "name": name,
+            "value": json.loads(value),
+            "epsilon": found.epsilon,
+            "delta": float(found.delta),
+            "is_least": found.is_least,
+            "privacy_loss": json.loads(found.loss.to_json()),
+        }
+        write(json.dumps(told, indent=2) + "\n")
+    else:
+        show(f"{name} = {value}")
+    cost = words.spent(fraction(found.epsilon), found.delta)
+    which = "least" if found.is_least else "most"
+    say(f"the {which} that fits: it costs {cost}, of at most ε = {epsilon:g}")
+
+
+def _rounded_up(delta: float) -> str:
+    return shown(decimal_up(fraction(delta), _DIGITS)) if delta else "0"
+
+
+def _finite(number: float) -> float | None:
+    """The number, or null: JSON knows nothing infinite."""
+    return number if math.isfinite(number) else None

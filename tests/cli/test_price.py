@@ -1,0 +1,126 @@
+"""``discreet price`` tells what accesses cost, and what a target allows; it reads nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet.accounting import Gaussian, PrivacyLoss, Pure, parse
+from tests.cli.kit import Run
+
+STEPS = ("price", "steps * Gaussian(8)", "--find", "steps", "--epsilon", "3", "--delta", "1e-5")
+
+
+def test_a_price_is_told_by_each_theorem(run: Run) -> None:
+    ended = run("price", "1000 * Gaussian(40) + Pure(0.1)", "--delta", "1e-5")
+    assert ended.code == 0
+    assert ended.err == ""
+    assert ended.out == str((1000 * Gaussian(40) + Pure(0.1)).explain(1e-5)) + "\n"
+    assert "<- best" in ended.out
+
+
+def test_without_delta_the_price_is_pure(run: Run) -> None:
+    assert "0.3 " in run("price", "3 * Pure(0.1)").out.splitlines()[1]
+
+
+def test_what_a_loss_prints_can_be_priced(run: Run) -> None:
+    loss = 3 * Pure(0.1) + Gaussian(4)
+    told = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
+    assert PrivacyLoss.from_json(json.dumps(told["privacy_loss"])) == loss
+    assert told["epsilon"] == loss.epsilon(1e-6) == min(told["theorems"].values())
+    assert told["delta"] == 1e-6
+
+
+def test_delta_at_an_epsilon(run: Run) -> None:
+    ended = run("price", "3 * Gaussian(4)", "--epsilon", "2.5")
+    assert ended.code == 0
+    name, told = ended.out.split(": ")
+    assert name == "delta at epsilon = 2.5"
+    delta = (3 * Gaussian(4)).delta(2.5)
+    assert delta <= float(told) <= delta * 1.00001
+    told_json = json.loads(run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--json").out)
+    assert told_json["at_epsilon"] == {"epsilon": 2.5, "delta": delta}
+    assert told_json["epsilon"] is None
+    both = run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--delta", "1e-6").out
+    assert both.startswith("epsilon at delta = 1e-06\n")
+    assert both.endswith(ended.out)
+    assert run("price", "Pure(1)", "--epsilon", "1").out.endswith("delta at epsilon = 1: 0\n")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_no_bound_at_this_delta_is_a_refusal(run: Run, form: tuple[str, ...]) -> None:
+    ended = run("price", "3 * Gaussian(4)", *form)
+    assert ended.code == 3
+    assert "nothing bounds its epsilon at delta = 0: name a larger one" in ended.err
+    assert "Infinity" not in ended.out
+
+
+def test_the_least_noise_is_found(run: Run) -> None:
+    expression = "1000 * Gaussian(sigma)"
+    ended = run("price", expression, "--find", "sigma", "--epsilon", "3", "--delta", "1e-5")
+    assert ended.code == 0
+    name, equals, sigma = ended.out.split()
+    assert (name, equals) == ("sigma", "=")
+    assert 2.997 <= parse(expression.replace("sigma", sigma)).epsilon(1e-5) <= 3
+    assert "the least that fits: it costs ε = 2.99" in ended.err
+    assert "δ = 1e-05, of at most ε = 3" in ended.err
+
+
+def test_the_most_steps_are_found(run: Run) -> None:
+    ended = run(*STEPS)
+    assert ended.out == "steps = 33\n"
+    assert "the most that fits" in ended.err
+    told = json.loads(run(*STEPS, "--json").out)
+    loss = 33 * Gaussian(8)
+    assert told.pop("privacy_loss") == json.loads(loss.to_json())
+    assert told == {
+        "name": "steps",
+        "value": 33,
+        "epsilon": loss.epsilon(1e-5),
+        "delta": 1e-5,
+        "is_least": False,
+    }
+
+
+def test_a_parameter_may_have_to_be_whole(run: Run) -> None:
+    asked = ("price", "DiscreteLaplace(10, d)", "--find", "d", "--epsilon", "0.75")
+    ended = run(*asked)
+    assert ended.code == 2
+    assert "give a whole number" in ended.err
+    assert run(*asked, "--whole").out == "d = 7\n"
+
+
+def test_nothing_fits(run: Run) -> None:
+    ended = run("price", "n * Pure(4)", "--find", "n", "--epsilon", "3")
+    assert ended.code == 3
+    assert "n: no value fits; even 1 costs epsilon = 4" in ended.told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("Gausian(4)",), "no term 'Gausian' (did you mean Gaussian?)"),
+        (("Gaussian(4",), "this parenthesis is never closed Gaussian(4 ^"),
+        (("",), "the expression is empty"),
+        (("n * Gaussian(s)",), "n, s: give a number in its place, or let it be found by --find n"),
+        (("n * Gaussian(s)", "--find", "n", "--epsilon", "1"), "s: give a number in its place"),
+        (("n * Pure(1)", "--find", "m", "--epsilon", "1"), "has no m; it has n"),
+        (("2 * Pure(1)", "--find", "n", "--epsilon", "1"), "write the name in a number's place"),
+        (("n * Pure(1)", "--find", "n"), "--find needs the most that may be spent"),
+        (("2 * Pure(1)", "--whole"), "it is for --find only"),
+        (("2 * Pure(1)", "--delta", "1"), "give a number from 0 up to"),
+        (("2 * Pure(1)", "--epsilon", "0"), "give a finite number above 0"),
+    ],
+)
+def test_a_mistake_is_told(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    ended = run("price", *arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert told in ended.told
+
+
+def test_no_file_is_read_or_made(run: Run) -> None:
+    before = sorted(Path().iterdir())
+    run(*STEPS)
+    run("price", "what is this")
+    assert sorted(Path().iterdir()) == before
