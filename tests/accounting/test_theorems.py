@@ -215,6 +215,30 @@ class TestKnownValues:
         assert (3 * DiscreteLaplace(10, 2)).epsilon() == 0.6
         assert (1 * Pure(1)).epsilon(0) == 1.0
 
+    @pytest.mark.parametrize(("times", "basic"), [(100, 10.0), (1000, 100.0)])
+    def test_advanced_composition(self, times: int, basic: float) -> None:
+        """sqrt(2 k ln(1/delta')) eps + k eps (e^eps - 1) (Dwork and Roth 2014, Theorem 3.20)."""
+        spread = math.sqrt(2 * times * math.log(1e5)) * 0.1
+        expected = spread + times * 0.1 * math.expm1(0.1)
+        pure = (times * Pure(0.1)).explain(1e-5).figures
+        assert pure["advanced composition"] == pytest.approx(expected, rel=1e-12)
+        assert expected < basic == pytest.approx(pure["basic composition"], rel=1e-5)
+        leaky = (times * Approximate(0.1, 1e-9)).explain(1e-5 + times * 1e-9).figures
+        assert leaky["advanced composition"] == pytest.approx(expected, rel=1e-12)
+
+    def test_advanced_composition_of_unequal_ones(self) -> None:
+        loss = 50 * Pure(0.1) + 20 * Pure(0.3)
+        drift = 5 * math.expm1(0.1) + 6 * math.expm1(0.3)
+        expected = drift + math.sqrt(2 * math.log(1e6) * (0.5 + 1.8))
+        assert loss.explain(1e-6).figures["advanced composition"] == pytest.approx(expected)
+        back = theorems._advanced_delta(loss, fraction(expected))
+        assert float(back) == pytest.approx(1e-6, rel=1e-9)
+        assert theorems._advanced_delta(loss, fraction(drift)) > Fraction(999, 1000)
+
+    def test_advanced_composition_is_silent_where_it_is_of_no_use(self) -> None:
+        assert "above 100" in (1 * Pure(101)).explain(0.1).silent["advanced composition"]
+        assert "a delta above" in (1 * Pure(1)).explain(0).silent["advanced composition"]
+
     def test_a_pure_mechanism_at_a_delta(self) -> None:
         """(e^1 - e^eps) / (1 + e^1) = delta."""
         lowered = math.log(math.e - 0.1 * (1 + math.e))
@@ -405,6 +429,7 @@ class TestExplanation:
         assert str((3 * Pure(0.1)).explain(1e-6)) == (
             "epsilon at delta = 1e-06\n"
             "  basic composition       0.29999825918\n"
+            "  advanced composition    0.942007553054\n"
             "  zCDP                    0.771734224818\n"
             "  Renyi                   0.299993088453          <- best\n"
             "  Gaussian                accounting.Pure(epsilon=0.1) is no Gaussian mechanism"
@@ -412,7 +437,12 @@ class TestExplanation:
 
     def test_says_what_is_silent_and_why(self) -> None:
         said = (Gaussian(4) + Approximate(0.1, 1e-7)).explain(1e-6)
-        assert set(said.silent) == {"basic composition", "zCDP", "Gaussian"}
+        assert set(said.silent) == {
+            "basic composition",
+            "advanced composition",
+            "zCDP",
+            "Gaussian",
+        }
         assert set(said.figures) == {"Renyi"}
         assert (
             said.epsilon
@@ -426,7 +456,7 @@ class TestExplanation:
         assert said.epsilon == math.inf
         assert said.figures == {}
         assert "<- best" not in str(said)
-        assert len(str(said).splitlines()) == 5
+        assert len(str(said).splitlines()) == 6
 
     @given(some_loss(), deltas)
     @settings(max_examples=30)
@@ -437,7 +467,13 @@ class TestExplanation:
         assert all(said.epsilon <= figure for figure in said.figures.values())
 
     def test_the_order_of_theorems_is_fixed(self) -> None:
-        assert list(theorems._EPSILONS) == ["basic composition", "zCDP", "Renyi", "Gaussian"]
+        assert list(theorems._EPSILONS) == [
+            "basic composition",
+            "advanced composition",
+            "zCDP",
+            "Renyi",
+            "Gaussian",
+        ]
 
 
 def test_the_conversion_constant() -> None:

@@ -4,12 +4,13 @@ A question for which a term has no role raises `NoBound`; nothing is ever guesse
 holds in both directions, from a table to its neighbour and back.
 """
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 from flint import arb
 
-from discreet.accounting.loss import PrivacyLoss
+from discreet.accounting.loss import PrivacyLoss, Term
 from discreet.errors import NoBound
 
 
@@ -50,6 +51,15 @@ class KnowsGaussian(Protocol):
 
 
 @runtime_checkable
+class KnowsGroups(Protocol):
+    """What the same access costs several units together."""
+
+    def for_group(self, size: int) -> Term:
+        """The term for neighbours that are this many steps apart."""
+        ...
+
+
+@runtime_checkable
 class Leaks(Protocol):
     """The probability with which the term's Renyi bound need not hold (delta-approximate
     Renyi, after Bun and Steinke 2016, Definition 8.1); 0 for terms without this role."""
@@ -61,14 +71,17 @@ class Leaks(Protocol):
 
 def approximate(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
     """Epsilon and delta by basic composition (Dwork and Roth 2014, Theorem 3.16)."""
-    epsilon = delta = Fraction(0)
+    counted = list(parts(loss))
+    epsilon = sum((count * one for count, one, _ in counted), Fraction(0))
+    return epsilon, sum((count * one for count, _, one in counted), Fraction(0))
+
+
+def parts(loss: PrivacyLoss) -> Iterator[tuple[int, Fraction, Fraction]]:
+    """How often each term happened, its epsilon and its delta."""
     for term, count in loss.terms:
         if not isinstance(term, KnowsApproximate):
             raise NoBound(f"{term!r} has no fixed epsilon and delta")
-        term_epsilon, term_delta = term.approximate()
-        epsilon += count * term_epsilon
-        delta += count * term_delta
-    return epsilon, delta
+        yield count, *term.approximate()
 
 
 def renyi(loss: PrivacyLoss, order: Fraction) -> arb:
@@ -105,3 +118,13 @@ def gaussian(loss: PrivacyLoss) -> Fraction:
 def leak(loss: PrivacyLoss) -> Fraction:
     """The probability with which the sum's Renyi bound need not hold (union bound)."""
     return sum((n * t.leak() for t, n in loss.terms if isinstance(t, Leaks)), Fraction(0))
+
+
+def for_group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
+    """The sum for neighbours that are this many steps apart."""
+    terms = []
+    for term, count in loss.terms:
+        if not isinstance(term, KnowsGroups):
+            raise NoBound(f"nothing is known of what {term!r} costs a group")
+        terms.append((term.for_group(size), count))
+    return PrivacyLoss(tuple(terms), loss.unit)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import checks
 from discreet.errors import InvalidArgument, WrongUnit
-from discreet.exact import Number, shown
+from discreet.exact import Number, float_up, precision, shown
 from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
@@ -129,6 +129,42 @@ class PrivacyLoss:
         from discreet.accounting.theorems import best_delta
 
         return best_delta(self, checks.not_negative(epsilon=epsilon))
+
+    def renyi(self, order: Number) -> float:
+        """A bound, rounded up, on the Renyi divergence of this order, which lies above 1; it need
+        not hold with the probability that is the sum of the terms' own deltas. Raises `NoBound`
+        for a sum of which none is known.
+        """
+        from discreet.accounting import knowledge
+
+        exact = checks.positive(order=order)
+        if exact <= 1:
+            raise InvalidArgument(f"order = {order}: give a number above 1")
+        with precision(256):
+            return float_up(knowledge.renyi(self, exact))
+
+    def zcdp(self) -> float:
+        """The smallest rho, rounded up, for which rho-zCDP is proven here (Bun and Steinke 2016);
+        as with `renyi`, apart from the terms' own deltas. Raises `NoBound` if there is none."""
+        from discreet.accounting import knowledge
+
+        return float_up(knowledge.zcdp(self))
+
+    def advantage(self) -> float:
+        """The most, rounded up, by which a test of whether one unit was there can be right more
+        often if it was than wrong if it wasn't: the delta at epsilon 0."""
+        return self.delta(0)
+
+    def for_group(self, size: int) -> "PrivacyLoss":
+        """What the same accesses cost ``size`` units together, such as a family.
+
+        >>> from discreet.accounting import Gaussian, Pure
+        >>> (Pure(0.1) + Gaussian(6)).for_group(3)
+        accounting.Pure(epsilon=0.3) + accounting.Gaussian(multiplier=2)
+        """
+        from discreet.accounting import knowledge
+
+        return knowledge.for_group(self, checks.positive_count(size=size))
 
     def explain(self, delta: Number = 0) -> "Explanation":
         """What each theorem gives as epsilon at this delta, and which one is the best."""

@@ -20,6 +20,7 @@ from discreet.exact import ball, float_up, fraction, precision, upper_fraction
 
 _BITS = 256
 _HIGHEST_LOG_ORDER = 60.0
+_LARGEST_EPSILON = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,39 @@ def _basic_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
     with precision(_BITS):  # (e^whole - e^epsilon) / (1 + e^whole), as numbers below 1
         rest = (1 - (ball(epsilon) - ball(whole)).exp()) / (1 + (-ball(whole)).exp())
         return spent + (1 - spent) * upper_fraction(rest)
+
+
+# Advanced composition
+
+
+def _advanced_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    drift, squares, spent = _martingale(loss)
+    if spent >= delta:
+        raise NoBound("it needs a delta above the deltas of the terms themselves")
+    with precision(_BITS):
+        return upper_fraction(drift + (-2 * squares * ball(delta - spent).log()).sqrt())
+
+
+def _advanced_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    drift, squares, spent = _martingale(loss)
+    with precision(_BITS):
+        room = ball(epsilon) - drift
+        if not (room > 0 and squares > 0):
+            return Fraction(1)
+        return spent + upper_fraction((-room * room / (2 * squares)).exp())
+
+
+def _martingale(loss: PrivacyLoss) -> tuple[arb, arb, Fraction]:
+    """The sums of eps (e^eps - 1), of eps^2 and of delta: the first bounds the mean of the whole
+    loss, and from the second its distance from the mean follows by Azuma's inequality (Dwork and
+    Roth 2014, Theorem 3.20, here for epsilons that may differ)."""
+    parts = list(knowledge.parts(loss))
+    if any(epsilon > _LARGEST_EPSILON for _, epsilon, _ in parts):
+        raise NoBound(f"it says nothing of use where a term's epsilon is above {_LARGEST_EPSILON}")
+    with precision(_BITS):
+        drift = sum((n * ball(eps) * ball(eps).expm1() for n, eps, _ in parts), arb(0))
+        squares = sum((n * ball(eps**2) for n, eps, _ in parts), arb(0))
+    return drift, squares, sum((n * delta for n, _, delta in parts), Fraction(0))
 
 
 # Renyi curves: zCDP's straight line, and each term's own
@@ -241,8 +275,9 @@ def _smallest_float(is_enough: Callable[[float], bool], start: float) -> float:
 
 _EPSILONS: dict[str, Callable[[PrivacyLoss, Fraction], Fraction]] = {
     "basic composition": _basic_epsilon,
+    "advanced composition": _advanced_epsilon,
     "zCDP": _zcdp_epsilon,
     "Renyi": _renyi_epsilon,
     "Gaussian": _gaussian_epsilon,
 }
-_DELTAS = (_basic_delta, _zcdp_delta, _renyi_delta, _gaussian_delta_of)
+_DELTAS = (_basic_delta, _advanced_delta, _zcdp_delta, _renyi_delta, _gaussian_delta_of)

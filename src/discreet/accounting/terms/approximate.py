@@ -8,7 +8,10 @@ from flint import arb
 from discreet import checks
 from discreet.accounting.loss import Term
 from discreet.accounting.terms.pure import randomized_response_renyi
-from discreet.exact import Number
+from discreet.errors import NoBound
+from discreet.exact import Number, ball, decimal_up, precision, upper_fraction
+
+_BITS = 256
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -41,3 +44,16 @@ class Approximate(Term):
     def leak(self) -> Fraction:
         """delta."""
         return self.delta
+
+    def for_group(self, size: int) -> "Approximate":
+        """size * epsilon, and delta times the sum of e^(i epsilon) for i below the size (as in
+        Dwork and Roth 2014, Theorem 2.2, a step at a time), rounded up to 12 digits."""
+        with precision(_BITS):
+            grown = ball(size * self.epsilon).expm1()
+            steps = grown / ball(self.epsilon).expm1() if self.epsilon else arb(size)
+            total = ball(self.delta) * steps
+        if size == 1 or not self.delta:
+            return Approximate(size * self.epsilon, self.delta)
+        if not total < 1 or (delta := decimal_up(upper_fraction(total), digits=12)) >= 1:
+            raise NoBound(f"{self!r} leaves no guarantee for a group of {size}")
+        return Approximate(size * self.epsilon, delta)

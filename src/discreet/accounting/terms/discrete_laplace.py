@@ -52,3 +52,7 @@ class DiscreteLaplace(Term):
     def zcdp(self) -> Fraction:
         """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return (self.sensitivity / self.scale) ** 2 / 2
+
+    def for_group(self, size: int) -> "DiscreteLaplace":
+        """The sensitivity is at most ``size`` times as large."""
+        return DiscreteLaplace(self.scale, size * self.sensitivity)

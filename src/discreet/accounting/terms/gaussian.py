@@ -38,3 +38,7 @@ class Gaussian(Term):
     def zcdp(self) -> Fraction:
         """1 / (2 multiplier^2) (Bun and Steinke 2016, Proposition 1.6)."""
         return 1 / (2 * self.multiplier**2)
+
+    def for_group(self, size: int) -> "Gaussian":
+        """The sensitivity is at most ``size`` times as large."""
+        return Gaussian(self.multiplier / size)

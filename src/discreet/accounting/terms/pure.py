@@ -39,6 +39,10 @@ class Pure(Term):
         """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return self.epsilon**2 / 2
 
+    def for_group(self, size: int) -> "Pure":
+        """size * epsilon (Dwork and Roth 2014, Theorem 2.2)."""
+        return Pure(size * self.epsilon)
+
 
 def randomized_response_renyi(epsilon: Fraction, order: Fraction) -> arb:
     """The Renyi divergence of one bit told truly with odds exp(epsilon) to 1.

@@ -32,3 +32,7 @@ class Zcdp(Term):
     def zcdp(self) -> Fraction:
         """rho."""
         return self.rho
+
+    def for_group(self, size: int) -> "Zcdp":
+        """size^2 * rho (Bun and Steinke 2016, Proposition 1.9)."""
+        return Zcdp(size**2 * self.rho)
