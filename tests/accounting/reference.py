@@ -18,13 +18,14 @@ from discreet.accounting import (
     Gaussian,
     PrivacyLoss,
     Pure,
+    RandomizedResponse,
     Term,
     Zcdp,
 )
 from discreet.exact import precision
 
 BITS = 400
-HAS_REFERENCE = {"Approximate", "DiscreteLaplace", "Gaussian", "Pure", "Zcdp"}
+HAS_REFERENCE = {"Approximate", "DiscreteLaplace", "Gaussian", "Pure", "RandomizedResponse", "Zcdp"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def law_of_term(term: Term) -> Law:
             return Law(nothing, arb(0), 2 * rho)
         case Pure(epsilon=epsilon):
             return Law(randomized_response(epsilon), arb(0))
+        case RandomizedResponse(epsilon=epsilon, categories=categories):
+            return Law(k_ary_response(epsilon, int(categories)), arb(0))
         case Approximate(epsilon=epsilon, delta=leak):
             rest = 1 - exact(leak)
             told = {ratio: rest * p for ratio, p in randomized_response(epsilon).items()}
@@ -84,6 +87,17 @@ def randomized_response(epsilon: Fraction) -> dict[Fraction, arb]:
     found: dict[Fraction, arb] = defaultdict(lambda: arb(0))
     found[epsilon] += odds / (1 + odds)
     found[-epsilon] += 1 / (1 + odds)
+    return dict(found)
+
+
+def k_ary_response(epsilon: Fraction, categories: int) -> dict[Fraction, arb]:
+    """Outcome by outcome: the chance of each if the value is the first category."""
+    odds = [exact(epsilon).exp()] + [arb(1)] * (categories - 1)
+    total = exact(epsilon).exp() + (categories - 1)
+    found: dict[Fraction, arb] = defaultdict(lambda: arb(0))
+    for category, weight in enumerate(odds):  # the neighbour's value is the second category
+        loss = {0: epsilon, 1: -epsilon}.get(category, Fraction(0))
+        found[loss] += weight / total
     return dict(found)
 
 

@@ -1,5 +1,6 @@
 """What is stated of each term, against what its worst mechanism really does."""
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,12 +15,15 @@ from discreet.accounting import (
     Gaussian,
     PrivacyLoss,
     Pure,
+    RandomizedResponse,
     Term,
     Zcdp,
     knowledge,
     terms,
 )
+from discreet.errors import InvalidArgument, WrongUnit
 from discreet.exact import ball, lower_fraction, precision, upper_fraction
+from discreet.unit import Change, Unit
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, KINDS, instances
 
@@ -264,3 +268,46 @@ class TestZcdp:
         for order in ORDERS:
             assert renyi(Zcdp(0.1), order).overlaps(reference.exact(order / 10))
         assert Zcdp(0.1).zcdp() == Fraction(1, 10)
+
+
+class TestRandomizedResponse:
+    @pytest.mark.parametrize("categories", [2, 3, 10, 1000])
+    @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 3), Fraction(4)])
+    def test_renyi_is_that_of_the_outcomes(self, epsilon: Fraction, categories: int) -> None:
+        term = RandomizedResponse(epsilon, categories)
+        with precision(reference.BITS):
+            law = reference.law_of_term(term)
+            assert abs(sum(law.finite.values(), arb(0)) - 1) < arb(2) ** -300
+            for order in ORDERS:
+                real = reference.renyi(law.finite, order)
+                assert abs(term.renyi(order) - real) < arb(2) ** -200
+
+    def test_two_categories_are_the_worst_pure_mechanism(self) -> None:
+        for order in ORDERS:
+            with precision(reference.BITS):
+                two, any_one = RandomizedResponse(0.7).renyi(order), Pure(0.7).renyi(order)
+                assert abs(two - any_one) < arb(2) ** -300
+                assert RandomizedResponse(0.7, 3).renyi(order) < any_one
+
+    def test_a_hundred_tenths(self) -> None:
+        """Counted a hundred times: the exact epsilon at 1e-5 is 4.307 (by summation of the
+        binomial tails), which no bound is below, and one of 0.1 would be false."""
+        found = (100 * RandomizedResponse(0.1)).epsilon(1e-5)
+        assert 4.307 <= found <= 4.7
+        with precision(reference.BITS):
+            exact = reference.delta(100 * RandomizedResponse(0.1), Fraction("4.307"))
+            assert arb("0.99e-5") < exact < arb("1.01e-5")
+
+    def test_units_that_come_or_go_are_refused(self) -> None:
+        person = Unit("person")
+        with pytest.raises(WrongUnit, match=r"declare the unit with Change\.REPLACE"):
+            (1 * RandomizedResponse(1)).for_unit(person)
+        with pytest.raises(WrongUnit):
+            PrivacyLoss.of(Pure(1), unit=person) + RandomizedResponse(1)
+        exchanged = person.with_change(Change.REPLACE)
+        assert (1 * RandomizedResponse(1)).for_unit(exchanged).unit == exchanged
+
+    @pytest.mark.parametrize("categories", [1, 0, -3, 2.5, True, math.nan, "3"])
+    def test_bad_categories_are_refused_by_name(self, categories: int) -> None:
+        with pytest.raises(InvalidArgument, match=r"^categories = "):
+            RandomizedResponse(1, categories)

@@ -8,7 +8,14 @@ from discreet.accounting.calibration import Calibration, calibrate, calibrate_co
 from discreet.accounting.expression import Expression, parse
 from discreet.accounting.filter import Filter, Spent
 from discreet.accounting.loss import PrivacyLoss, Term
-from discreet.accounting.terms import Approximate, DiscreteLaplace, Gaussian, Pure, Zcdp
+from discreet.accounting.terms import (
+    Approximate,
+    DiscreteLaplace,
+    Gaussian,
+    Pure,
+    RandomizedResponse,
+    Zcdp,
+)
 
 __all__ = [
     "Approximate",
@@ -19,6 +26,7 @@ __all__ = [
     "Gaussian",
     "PrivacyLoss",
     "Pure",
+    "RandomizedResponse",
     "Spent",
     "Term",
     "Zcdp",

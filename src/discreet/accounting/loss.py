@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import checks
 from discreet.errors import InvalidArgument, WrongUnit
@@ -28,6 +28,7 @@ class Term:
     """
 
     __slots__ = ()
+    needs_exchange: ClassVar[bool] = False  # whether it speaks of exchanged rows alone
 
     def __add__(self, other: "Term | PrivacyLoss") -> "PrivacyLoss":
         """The privacy loss of both together."""
@@ -82,6 +83,13 @@ class PrivacyLoss:
         object.__setattr__(self, "terms", ordered)
         if not (self.unit is None or isinstance(self.unit, Unit)):
             raise InvalidArgument(f"unit = {self.unit!r}: give a Unit")
+        if self.unit is not None and self.unit.change is not Change.REPLACE:
+            for term, _ in ordered:
+                if term.needs_exchange:
+                    raise WrongUnit(
+                        f"{term!r} protects units whose value is exchanged for another, not ones "
+                        "that come or go: declare the unit with Change.REPLACE"
+                    )
 
     @staticmethod
     def of(*terms: Term, unit: Unit | None = None) -> "PrivacyLoss":
