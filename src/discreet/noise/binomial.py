@@ -1,6 +1,5 @@
 """How many of n independent trials succeed."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +10,7 @@ from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.noise.bits import Bits
-from discreet.noise.inversion import Outcomes, Shape
+from discreet.noise.inversion import Outcomes, Shape, size_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -51,7 +50,7 @@ class BinomialLaw:
 
     def draws(self, bits: Bits, shape: Shape) -> Outcomes:
         """Independent outcomes, int64."""
-        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        size = size_of(shape)
         successes = np.zeros(size, np.int64)
         left = np.full(size, self.n, np.int64)  # trials whose digits so far are the probability's
         if self.probability == 1:

@@ -14,14 +14,13 @@ from flint import arb
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball
-from discreet.noise import inversion, steps
-from discreet.noise.bits import Bits, Words
-from discreet.noise.inversion import Outcomes, Settled, Shape
-from discreet.noise.steps import Edges
+from discreet.noise import steps
+from discreet.noise.bits import Bits
+from discreet.noise.steps import Edges, Stepped
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class BernoulliLaw:
+class BernoulliLaw(Stepped):
     """1 with this probability, any rational from 0 to 1, and else 0.
 
     >>> from discreet.audit import SeededBits
@@ -44,30 +43,13 @@ class BernoulliLaw:
         """1 - p."""
         return 1 - self.probability
 
-    @property
-    def is_narrow(self) -> bool:
-        """It has two outcomes."""
-        return True
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return steps.decide(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return steps.settle(_edges(self), numerators, size)
+    def edges(self) -> Edges:
+        """The threshold to 64 bits."""
+        return _edges(self)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ExponentialBernoulliLaw:
+class ExponentialBernoulliLaw(Stepped):
     """1 with probability exp(-x), for any rational x of 0 or above, and else 0.
 
     >>> from discreet.audit import SeededBits
@@ -90,30 +72,13 @@ class ExponentialBernoulliLaw:
         """1 - exp(-x)."""
         return -ball(-self.x).expm1() if self.x else Fraction(0)
 
-    @property
-    def is_narrow(self) -> bool:
-        """It has two outcomes."""
-        return True
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return steps.decide(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return steps.settle(_edges(self), numerators, size)
+    def edges(self) -> Edges:
+        """The threshold to 64 bits."""
+        return _edges(self)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class CategoricalLaw:
+class CategoricalLaw(Stepped):
     """Each place i from 0 with probability weights[i] / sum(weights), the weights being any
     rationals of 0 or above.
 
@@ -146,28 +111,8 @@ class CategoricalLaw:
         """The share of all weights up to this one."""
         return Fraction(self._sums[step], self._sums[-1])
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether most cells of a guide have a single outcome."""
-        return len(self.weights) <= 1 << 14
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return steps.decide(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return steps.settle(self._edges(), numerators, size)
-
-    def _edges(self) -> Edges:
+    def edges(self) -> Edges:
+        """The thresholds to 64 bits, made once."""
         if not self._made:
             self._made.append(steps.edges(self))
         return self._made[0]

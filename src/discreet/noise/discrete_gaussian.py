@@ -58,7 +58,7 @@ class DiscreteGaussianLaw:
 
     def draws(self, bits: Bits, shape: Shape) -> Outcomes:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
-        count = math.prod(shape) if isinstance(shape, tuple) else shape
+        count = inversion.size_of(shape)
         if self.sigma <= _LARGEST_TABLE and count >= _TABLE_PAYS * float(self.sigma) ** 2:
             return inversion.draws(_Table(self.sigma), bits, shape)
         found = RoundedGaussianLaw(self.sigma).draws(bits, count)

@@ -52,6 +52,20 @@ class Inverse(Hashable, Protocol):
         ...
 
 
+class Inverted:
+    """Draws, for every law that is an `Inverse`."""
+
+    __slots__ = ()
+
+    def draw(self: Inverse, bits: Bits) -> int:
+        """One outcome."""
+        return draw(self, bits)
+
+    def draws(self: Inverse, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
+        return draws(self, bits, shape)
+
+
 def draw(law: Inverse, bits: Bits) -> int:
     """One outcome of the law."""
     return _finished(law, bits, bits.word(), bits.width)
@@ -59,7 +73,7 @@ def draw(law: Inverse, bits: Bits) -> int:
 
 def draws(law: Inverse, bits: Bits, shape: Shape) -> Outcomes:
     """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
-    flat = np.empty(math.prod(shape) if isinstance(shape, tuple) else shape, np.int64)
+    flat = np.empty(size_of(shape), np.int64)
     beyond: dict[int, int] = {}
     guide = None
     if law.is_narrow and flat.size >= _GUIDE_PAYS:
@@ -70,6 +84,16 @@ def draws(law: Inverse, bits: Bits, shape: Shape) -> Outcomes:
         late = _plain(law, bits, part) if guide is None else _guided(law, bits, part, guide)
         beyond |= {start + place: outcome for place, outcome in late.items()}
     return _with_those_beyond(flat, beyond).reshape(shape)
+
+
+def size_of(shape: Shape) -> int:
+    """The number of outcomes in such an array."""
+    return math.prod(shape) if isinstance(shape, tuple) else shape
+
+
+def aligned(numerators: Words, size: int) -> Words:
+    """The same digits, so many of them, at the front of a word."""
+    return numerators << np.uint64(64 - size) if size < 64 else numerators
 
 
 def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> Outcomes:

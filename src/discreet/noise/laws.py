@@ -15,12 +15,11 @@ from flint import arb
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball, precision
-from discreet.noise import inversion, stretched
-from discreet.noise.bits import Bits, Words
+from discreet.noise.bits import Bits
 from discreet.noise.grid import OnGrid, steps_of
-from discreet.noise.inversion import Outcomes, Settled, Shape
+from discreet.noise.inversion import Outcomes, Shape
 from discreet.noise.quantiles import EXPONENTIAL, HALF_NORMAL
-from discreet.noise.stretched import Stretch
+from discreet.noise.stretched import Magnitudes, Signed, Stretch
 
 _BITS = 128
 
@@ -55,7 +54,7 @@ class NoiseLaw(Law, Protocol):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplaceLaw:
+class DiscreteLaplaceLaw(Signed):
     """P(x) = (1 - p) / (1 + p) p^|x| with p = exp(-1 / scale), for any rational scale above 0.
 
     >>> from discreet.audit import SeededBits
@@ -95,30 +94,9 @@ class DiscreteLaplaceLaw:
         """This law for multiples of 2^-k, its scale being given in units of the answer."""
         return OnGrid(DiscreteLaplaceLaw(steps_of(self.scale, k)), k)
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether it has few likely outcomes."""
-        return self.stretch().is_narrow
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return stretched.decide_signed(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return stretched.settle_signed(self, numerators, size)
-
 
 @dataclass(frozen=True, slots=True, init=False)
-class RoundedGaussianLaw:
+class RoundedGaussianLaw(Signed):
     """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0.
 
     >>> from discreet.audit import SeededBits
@@ -159,30 +137,9 @@ class RoundedGaussianLaw:
         """This law for multiples of 2^-k, its sigma being given in units of the answer."""
         return OnGrid(RoundedGaussianLaw(steps_of(self.sigma, k)), k)
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether it has few likely outcomes."""
-        return self.stretch().is_narrow
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return stretched.decide_signed(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return stretched.settle_signed(self, numerators, size)
-
 
 @dataclass(frozen=True, slots=True, init=False)
-class GeometricLaw:
+class GeometricLaw(Magnitudes):
     """P(x) = s (1 - s)^x for x = 0, 1, ...: the failures before the first success, each trial
     succeeding with this probability, any rational one above 0 and up to 1.
 
@@ -211,27 +168,6 @@ class GeometricLaw:
     def stretch(self) -> Stretch:
         """The inverse in float64."""
         return _geometric(self.success)
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether it has few likely outcomes."""
-        return self.stretch().is_narrow
-
-    def draw(self, bits: Bits) -> int:
-        """One outcome."""
-        return inversion.draw(self, bits)
-
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
-        """Independent outcomes."""
-        return inversion.draws(self, bits, shape)
-
-    def decide(self, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
-        return stretched.decide(self, numerator, size)
-
-    def settle(self, numerators: Words, size: int) -> Settled:
-        """The same for many."""
-        return stretched.settle(self, numerators, size)
 
 
 @lru_cache(maxsize=64)

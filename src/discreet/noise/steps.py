@@ -13,11 +13,12 @@ from flint import arb
 
 from discreet.exact import ball, lower_fraction, precision, upper_fraction
 from discreet.noise.bits import Words
-from discreet.noise.inversion import Settled
+from discreet.noise.inversion import Inverted, Settled, aligned
 
 _SPARE_BITS = 64
 _BITS = 160
 _LARGEST = (1 << 64) - 1
+_FEW = 1 << 14
 
 
 class StepLaw(Protocol):
@@ -42,6 +43,33 @@ class Edges:
     last: Words
 
 
+class EdgedLaw(StepLaw, Protocol):
+    """One that has its thresholds to 64 bits at hand."""
+
+    def edges(self) -> Edges:
+        """They."""
+        ...
+
+
+class Stepped(Inverted):
+    """How an `EdgedLaw` is an `Inverse`."""
+
+    __slots__ = ()
+
+    @property
+    def is_narrow(self: StepLaw) -> bool:
+        """Whether it has few outcomes."""
+        return self.steps <= _FEW
+
+    def decide(self: StepLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide(self, numerator, size)
+
+    def settle(self: EdgedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle(self.edges(), numerators, size)
+
+
 def decide(law: StepLaw, numerator: int, size: int) -> int | None:
     """The number of thresholds reached by all U in [numerator, numerator + 1) / 2^size, if it is
     the same for them all."""
@@ -61,7 +89,7 @@ def decide(law: StepLaw, numerator: int, size: int) -> int | None:
 
 def settle(edges: Edges, numerators: Words, size: int) -> Settled:
     """The same for many, as far as 64 bits tell."""
-    low = numerators << np.uint64(64 - size) if size < 64 else numerators
+    low = aligned(numerators, size)
     reached = np.searchsorted(edges.first, low, side="right")
     is_open = np.zeros(low.size, dtype=bool)
     if edges.last.size:

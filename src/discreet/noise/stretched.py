@@ -15,7 +15,7 @@ from flint import arb
 
 from discreet.exact import ball, precision
 from discreet.noise.bits import Words
-from discreet.noise.inversion import Settled
+from discreet.noise.inversion import Inverted, Settled, aligned
 from discreet.noise.quantiles import OCTAVES, RADIUS, Quantile
 
 _SPARE_BITS = 64
@@ -90,6 +90,39 @@ class StretchedLaw(Protocol):
         ...
 
 
+class Magnitudes(Inverted):
+    """How a `StretchedLaw` is an `Inverse`, its outcomes being magnitudes."""
+
+    __slots__ = ()
+
+    @property
+    def is_narrow(self: StretchedLaw) -> bool:
+        """Whether it has few likely outcomes."""
+        return self.stretch().is_narrow
+
+    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide(self, numerator, size)
+
+    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle(self, numerators, size)
+
+
+class Signed(Magnitudes):
+    """The same, its outcomes being magnitudes with a sign."""
+
+    __slots__ = ()
+
+    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide_signed(self, numerator, size)
+
+    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle_signed(self, numerators, size)
+
+
 def decide(law: StretchedLaw, numerator: int, size: int) -> int | None:
     """The magnitude, if it is the same for all U in [numerator, numerator + 1] / 2^size."""
     known = min(size, _WORD)
@@ -105,13 +138,13 @@ def decide_signed(law: StretchedLaw, numerator: int, size: int) -> int | None:
 
 def settle(law: StretchedLaw, numerators: Words, size: int) -> Settled:
     """`decide` for many, by float64 alone."""
-    leading = numerators << np.uint64(64 - size) if size < 64 else numerators
-    return law.stretch().settle((leading >> np.uint64(1)).view(np.int64), min(size, _WORD))
+    leading = aligned(numerators, size) >> np.uint64(1)
+    return law.stretch().settle(leading.view(np.int64), min(size, _WORD))
 
 
 def settle_signed(law: StretchedLaw, numerators: Words, size: int) -> Settled:
     """`decide_signed` for many, by float64 alone."""
-    leading = numerators << np.uint64(64 - size) if size < 64 else numerators
+    leading = aligned(numerators, size)
     found, left = law.stretch().settle((leading & ~_SIGN).view(np.int64), size - 1)
     sign = leading.view(np.int64) >> 63  # 0 or -1
     found ^= sign

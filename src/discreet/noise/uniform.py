@@ -1,13 +1,12 @@
 """Whole numbers below a bound, all equally likely."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet import checks
 from discreet.noise.bits import Bits, Words
-from discreet.noise.inversion import Outcomes, Shape
+from discreet.noise.inversion import Outcomes, Shape, size_of
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -41,7 +40,7 @@ class UniformLaw:
 
     def draws(self, bits: Bits, shape: Shape) -> Outcomes:
         """Independent outcomes: int64, or Python integers if m lies beyond it."""
-        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        size = size_of(shape)
         count = self._words(bits)
         if count * bits.width > 64 or self.m > 1 << 63:
             exact: Outcomes = np.empty(size, dtype=object)
