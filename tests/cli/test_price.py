@@ -87,7 +87,6 @@ def test_a_parameter_may_have_to_be_whole(run: Run) -> None:
     ended = run(*asked)
     assert ended.code == 2
     assert "give a whole number" in ended.err
-    assert run(*asked, "--whole").out == "d = 7\n"
 
 
 def test_nothing_fits(run: Run) -> None:
@@ -107,7 +106,6 @@ def test_nothing_fits(run: Run) -> None:
         (("n * Pure(1)", "--find", "m", "--epsilon", "1"), "has no m; it has n"),
         (("2 * Pure(1)", "--find", "n", "--epsilon", "1"), "write the name in a number's place"),
         (("n * Pure(1)", "--find", "n"), "--find needs the most that may be spent"),
-        (("2 * Pure(1)", "--whole"), "it is for --find only"),
         (("2 * Pure(1)", "--delta", "1"), "give a number from 0 up to"),
         (("2 * Pure(1)", "--epsilon", "0"), "give a finite number above 0"),
     ],

@@ -60,9 +60,6 @@ def price(
             help="Find the number for this name of the expression with which it just fits.",
         ),
     ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="With --find: only whole numbers, as counts always are.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell what accesses, written as terms, would cost; reads no table and no ledger.
@@ -76,7 +73,7 @@ def price(
     discreet price "steps * Gaussian(8)" --find steps --epsilon 3 --delta 1e-5
     """
     read = Expression.of(expression)
-    _check_names(read, find, whole=whole)
+    _check_names(read, find)
     if find is None:
         _show_price(read.loss(), delta, epsilon, as_json=as_json)
     elif epsilon is None:
@@ -84,15 +81,12 @@ def price(
             "--find needs the most that may be spent", param_hint="'--epsilon'"
         )
     else:
-        is_count = whole or find in read.counts
-        found = _found(read, find, epsilon, delta, is_count=is_count)
+        found = _found(read, find, epsilon, delta)
         _show_found(found, find, epsilon, as_json=as_json)
 
 
-def _check_names(read: Expression, find: str | None, *, whole: bool) -> None:
+def _check_names(read: Expression, find: str | None) -> None:
     """Each name of the expression is to be found, and it is one."""
-    if whole and find is None:
-        raise typer.BadParameter("it is for --find only", param_hint="'--whole'")
     names = sorted(read.names)
     if find is not None and find not in names:
         there = f"it has {', '.join(names)}" if names else "write the name in a number's place"
@@ -106,9 +100,9 @@ def _check_names(read: Expression, find: str | None, *, whole: bool) -> None:
 
 
 def _found(
-    read: Expression, name: str, epsilon: Decimal, delta: Decimal, *, is_count: bool
+    read: Expression, name: str, epsilon: Decimal, delta: Decimal
 ) -> "Calibration[Fraction] | Calibration[int]":
-    if is_count:
+    if name in read.counts:
         return calibrate_count(
             lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
         )
