@@ -90,8 +90,9 @@ def running(comparison: str, contestants: Sequence[str]) -> Iterator[list[Worker
 
 def environment(name: str) -> Path:
     """The Python that runs this contestant."""
-    is_peer = (ROOT / "benchmarks" / "peers" / f"{name}.txt").is_file()
-    return ROOT / ".peers" / name / "bin" / "python" if is_peer else Path(sys.executable)
+    package = name.replace("_", "-")
+    is_peer = (ROOT / "benchmarks" / "peers" / f"{package}.txt").is_file()
+    return ROOT / ".peers" / package / "bin" / "python" if is_peer else Path(sys.executable)
 
 
 def progress() -> Progress:

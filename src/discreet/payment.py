@@ -3,10 +3,11 @@
 The layers above know a payer by its three verbs only; what a privacy loss is, it is told.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from discreet import checks
 from discreet.errors import InvalidArgument
@@ -20,9 +21,13 @@ class Limit:
     """The most that may ever be spent on one dataset: everything charged together, by
     whomever, however adaptively, stays (epsilon, delta)-differentially private.
 
+    Limits of other kinds are `RhoLimit`, `MuLimit` and `RenyiLimit`.
+
     >>> Limit(epsilon=2, delta=1e-6)
     Limit(epsilon=2, delta=1e-06)
     """
+
+    symbol: ClassVar[str] = "ε"
 
     epsilon: Fraction
     delta: Fraction
@@ -32,9 +37,128 @@ class Limit:
         object.__setattr__(self, "epsilon", checks.positive(epsilon=epsilon))
         object.__setattr__(self, "delta", checks.delta(delta=delta))
 
+    @property
+    def most(self) -> Fraction:
+        """What its measure, epsilon, may reach."""
+        return self.epsilon
+
+    def __str__(self) -> str:
+        """The limit in words."""
+        return f"ε = {shown(self.epsilon)}" + (f", δ = {shown(self.delta)}" if self.delta else "")
+
     def __repr__(self) -> str:
         """The limit as it is written in code."""
         return f"Limit(epsilon={shown(self.epsilon)}, delta={shown(self.delta)})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RhoLimit:
+    """A limit as rho of zero-concentrated differential privacy (Bun and Steinke 2016, Definition
+    1.1): everything charged together, however adaptively, stays rho-zCDP. There is no delta, so
+    what leaks with some probability, such as private keys, can't be charged under it.
+
+    >>> RhoLimit(0.5)
+    RhoLimit(rho=0.5)
+    """
+
+    symbol: ClassVar[str] = "ρ"
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        """Keep rho at its exact value."""
+        object.__setattr__(self, "rho", checks.positive(rho=rho))
+
+    @property
+    def most(self) -> Fraction:
+        """What its measure, rho, may reach."""
+        return self.rho
+
+    def __str__(self) -> str:
+        """The limit in words."""
+        return f"ρ = {shown(self.rho)}"
+
+    def __repr__(self) -> str:
+        """The limit as it is written in code."""
+        return f"RhoLimit(rho={shown(self.rho)})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class MuLimit:
+    """A limit as mu of Gaussian differential privacy (Dong, Roth and Su 2022, Definition 2.6):
+    everything charged together, however adaptively, is no easier to tell apart than two normal
+    laws of variance 1 whose means are mu apart. There is no delta here either.
+
+    >>> MuLimit(1)
+    MuLimit(mu=1)
+    """
+
+    symbol: ClassVar[str] = "μ"
+
+    mu: Fraction
+
+    def __init__(self, mu: Number) -> None:
+        """Keep mu at its exact value."""
+        object.__setattr__(self, "mu", checks.positive(mu=mu))
+
+    @property
+    def most(self) -> Fraction:
+        """What its measure, mu, may reach."""
+        return self.mu
+
+    def __str__(self) -> str:
+        """The limit in words."""
+        return f"μ = {shown(self.mu)}"
+
+    def __repr__(self) -> str:
+        """The limit as it is written in code."""
+        return f"MuLimit(mu={shown(self.mu)})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RenyiLimit:
+    """A limit as a Renyi curve (Mironov 2017, Definition 4): at each of its orders, everything
+    charged together, however adaptively, stays within the bound for that order.
+
+    ``bounds`` holds (order, bound), by order. There is no delta.
+
+    >>> RenyiLimit({8: 1, 2: 0.25})
+    RenyiLimit({2: 0.25, 8: 1})
+    """
+
+    symbol: ClassVar[str] = "share"
+
+    bounds: tuple[tuple[Fraction, Fraction], ...]
+
+    def __init__(self, bounds: Mapping[Number, Number]) -> None:
+        """Keep orders, which lie above 1, and their bounds at their exact values."""
+        if not (isinstance(bounds, Mapping) and bounds):
+            raise InvalidArgument(
+                f"bounds = {bounds!r}: give a bound for each order, like {{2: 0.5}}"
+            )
+        exact = {checks.positive(order=a): checks.positive(bound=b) for a, b in bounds.items()}
+        if min(exact) <= 1 or len(exact) < len(bounds):
+            raise InvalidArgument(
+                f"bounds = {bounds!r}: orders lie above 1, and each is there once"
+            )
+        object.__setattr__(self, "bounds", tuple(sorted(exact.items())))
+
+    @property
+    def most(self) -> Fraction:
+        """What its measure, the largest share of a bound at its order, may reach: 1."""
+        return Fraction(1)
+
+    def __str__(self) -> str:
+        """The limit in words."""
+        return ", ".join(f"{shown(bound)} at order {shown(order)}" for order, bound in self.bounds)
+
+    def __repr__(self) -> str:
+        """The limit as it is written in code."""
+        curve = ", ".join(f"{shown(order)}: {shown(bound)}" for order, bound in self.bounds)
+        return f"RenyiLimit({{{curve}}})"
+
+
+AnyLimit = Limit | RhoLimit | MuLimit | RenyiLimit
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,40 +2,72 @@
 
 import inspect
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 
 from hypothesis import strategies as st
 
-from discreet.accounting import PrivacyLoss, Term, terms
-from discreet.errors import InvalidArgument
+from discreet.accounting import Approximate, Gaussian, PrivacyLoss, Pure, Term, terms
+from discreet.errors import InvalidArgument, WrongUnit
+from discreet.unit import Change
 
-_VALUES = (Fraction(1, 10**7), Fraction(1, 8), Fraction(3, 2), Fraction(40))
+_NUMBERS = (Fraction(1, 10**7), Fraction(1, 8), Fraction(3, 2), Fraction(40))
+_WHOLE = (1, 2, 40)
+_LOSSES = (1 * Gaussian(2), 2 * Pure(0.5) + Approximate(0.1, 1e-3), Pure(0.5) + Gaussian(3))
+_MOST = 2  # instances of a kind
 
 KINDS: list[type[Term]] = [getattr(terms, name) for name in terms.__all__]
 
 
 def instances(kind: type[Term]) -> list[Term]:
-    """The kind at every mixture of a few values that it accepts."""
-    required = [
-        name
+    """The kind at many mixtures of a few values that it accepts: of every required parameter, and
+    of those that are true or false."""
+    parameters = {
+        name: parameter
         for name, parameter in inspect.signature(kind).parameters.items()
-        if parameter.default is inspect.Parameter.empty
+        if parameter.default is inspect.Parameter.empty or parameter.annotation is bool
+    }
+    values = [values_of(parameter) for parameter in parameters.values()]
+    found = [
+        made(kind, dict(zip(parameters, mixture, strict=True))) for mixture in product(*values)
     ]
-    found = []
-    for values in product(_VALUES, repeat=len(required)):
-        try:
-            found.append(kind(**dict(zip(required, values, strict=True))))
-        except InvalidArgument:
-            continue
-    return found
+    accepted = [term for term in found if term is not None]
+    stride = -(-len(accepted) // _MOST) or 1
+    while stride > 1 and any(len(each) % stride == 0 for each in values):
+        stride += 1  # so that all values are met
+    return list(islice(accepted, 0, None, stride))
+
+
+def values_of(parameter: inspect.Parameter) -> tuple[object, ...]:
+    """Values of the kind that the parameter's annotation names."""
+    if parameter.annotation is bool:
+        return (False, True)
+    if parameter.annotation is int:
+        return _WHOLE
+    return _LOSSES if "PrivacyLoss" in str(parameter.annotation) else _NUMBERS
+
+
+def made(kind: type[Term], values: dict[str, object]) -> Term | None:
+    try:
+        return kind(**values)
+    except (InvalidArgument, WrongUnit):
+        return None
 
 
 ALL_TERMS = [term for kind in KINDS for term in instances(kind)]
 
-some_term: st.SearchStrategy[Term] = st.sampled_from(ALL_TERMS)
+_change = st.shared(st.sampled_from(Change), key="how neighbours differ")  # one for a whole test
+
+
+def _speaking_of(change: Change) -> st.SearchStrategy[Term]:
+    return st.sampled_from([term for term in ALL_TERMS if term.change in (None, change)])
+
+
+some_term: st.SearchStrategy[Term] = _change.flatmap(_speaking_of)
 
 
 @st.composite
 def some_loss(draw: st.DrawFn, most_terms: int = 4, most_times: int = 6) -> PrivacyLoss:
+    """Terms that all speak of one relation between neighbours, or of any; all losses and terms
+    that one test draws may meet."""
     counted = st.tuples(some_term, st.integers(1, most_times))
     return PrivacyLoss(tuple(draw(st.lists(counted, max_size=most_terms))))

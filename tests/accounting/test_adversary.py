@@ -28,9 +28,13 @@ from discreet.accounting import (
     Spent,
     Term,
     Zcdp,
+    knowledge,
 )
-from discreet.exact import float_up, fraction, precision
-from discreet.payment import Limit
+from discreet.accounting.domination import largest_square, square_of_pure
+from discreet.accounting.filter import Squares
+from discreet.accounting.tracks import SquaresOfMu
+from discreet.exact import float_up, fraction, precision, root_down
+from discreet.payment import Limit, MuLimit, RenyiLimit, RhoLimit
 from tests.accounting import reference
 
 S = TypeVar("S", bound=Hashable)
@@ -54,6 +58,27 @@ def worst(
 ) -> float:
     """The largest delta that any adaptive strategy of this many charges reaches."""
     grown = math.exp(epsilon)
+    return largest(rule, menu, lambda p, q: max(p - grown * q, 0.0), depth, back=back)
+
+
+def worst_divergence(
+    rule: Rule, menu: list[Term], order: float, depth: int = DEPTH, back: bool = False
+) -> float:
+    """The largest Renyi divergence of this order that any such strategy reaches."""
+    powers = largest(rule, menu, lambda p, q: q * (p / q) ** order, depth, back=back)
+    return math.log(powers) / (order - 1)
+
+
+def largest(
+    rule: Rule,
+    menu: list[Term],
+    gain: Callable[[float, float], float],
+    depth: int = DEPTH,
+    back: bool = False,
+) -> float:
+    """The most that any adaptive strategy gains, summed over its transcripts; what is gained by a
+    transcript of probabilities (p, q) is convex and homogeneous, so that the worst mechanism of
+    each term is the worst here."""
     answers = [answers_of(term) for term in menu]
     if back:
         answers = [tuple((q, p) for p, q in outcomes) for outcomes in answers]
@@ -69,7 +94,7 @@ def worst(
     known: dict[Hashable, float] = {}
 
     def reached(p: float, q: float, state: Hashable, left: int) -> float:
-        best = max(p - grown * q, 0.0)
+        best = gain(p, q)
         if left == 0:
             return best
         key = (f"{p:.13e}", f"{q:.13e}", state, left)
@@ -100,7 +125,7 @@ def normal_cells(mu: float) -> Outcomes:
     def below(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
-    cuts = [-math.inf, -2, -1, 0, 1, 2, 3, 4, math.inf]
+    cuts = [-math.inf, *(step / 2 for step in range(-4, 10)), math.inf]
     ends = [(below(cut - mu), below(cut)) for cut in cuts]
     return tuple((b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends))
 
@@ -165,13 +190,8 @@ def test_no_strategy_exceeds_the_filter(limit: Limit, name: str, back: bool) -> 
 def test_one_order_leaves_no_room(epsilon: float, order: int) -> None:
     """At the loss epsilon + ln(a / (a-1)) the conversion holds with equality: one bit told with
     these odds fills the filter, and leaks all of delta but what its other answer takes."""
-    x = fraction(round(epsilon + math.log(order / (order - 1)), 9))
-    with precision(reference.BITS):
-        a = reference.exact(order)
-        divergence = reference.renyi(reference.law_of_term(Pure(x)).finite, Fraction(order))
-        constant = (a - 1) ** (a - 1) / a**a
-        share = constant * ((a - 1) * (divergence - reference.exact(fraction(epsilon)))).exp()
-        delta = float_up(share + arb(10) ** -15)
+    x = round(epsilon + math.log(order / (order - 1)), 9)
+    delta = filled(order, epsilon, x)
     limit = Limit(epsilon, delta)
     filter_ = Filter(limit, Fraction(0), ((Fraction(order), limit.delta),))
     menu: list[Term] = [Pure(x), Pure(x / 2), Pure(x / 4), Gaussian(1)]
@@ -195,6 +215,223 @@ def test_filters_of_one_order_hold_too() -> None:
         filter_ = Filter(limit, Fraction(0), ((order, limit.delta),))
         found = [worst(by_filter(filter_), menu, 0.5, 3) for menu in menus(limit).values()]
         assert max(found) <= 0.1 + TOLERANCE
+
+
+SQUARES = [Limit(0.05, 0.2), Limit(0.5, 0.05), Limit(1, 0.01), Limit(2, 0.2)]
+
+
+def only_squares(limit: Limit, part: float = 0.02) -> Filter:
+    """All of delta for the squares, and this part of them never spent."""
+    full = largest_square(limit.epsilon, limit.delta)
+    return Filter(limit, squares=Squares(limit.delta, full * fraction(part)))
+
+
+def squares_menus(limit: Limit) -> dict[str, list[Term]]:
+    """Charges that fill the squares of this limit in one, two, three or many steps."""
+    full = float(largest_square(limit.epsilon, limit.delta))
+    bits = {part: bit_within(full * part) for part in (0.95, 0.45, 0.3, 0.1)}
+    normal = {part: Gaussian(1 / math.sqrt(full * part)) for part in (0.98, 0.5, 0.25, 0.1)}
+    return {
+        "bits": [Pure(bits[0.95]), Pure(bits[0.45]), Pure(bits[0.3]), Pure(bits[0.1])],
+        "normal": [normal[0.98], normal[0.5], normal[0.25]],
+        "both": [normal[0.5], normal[0.1], Pure(bits[0.45]), Pure(bits[0.1])],
+        "with leaks": [normal[0.25], Pure(bits[0.3]), Approximate(bits[0.1], limit.delta / 9)],
+    }
+
+
+def bit_within(most: float) -> float:
+    """The largest epsilon of a bit whose square is at most this."""
+    return solved(lambda x: square_of_pure(fraction(x), Fraction(0)) <= most)
+
+
+def solved(is_small: Callable[[float], bool]) -> float:
+    """The largest number, to 5 digits, that is small; numbers above it are not."""
+    low, high = 0.0, 1.0
+    while is_small(high):
+        low, high = high, 2 * high
+    while high - low > 1e-5 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_small(middle) else (low, middle)
+    return float(f"{low:.5g}")
+
+
+class TestSquares:
+    """The exact law of normal noise, as a filter: alone with all of delta it leaves no room."""
+
+    @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
+    @pytest.mark.parametrize("part", [0, 0.02, 0.3])
+    @pytest.mark.parametrize("limit", SQUARES, ids=repr)
+    def test_no_strategy_exceeds_them(self, limit: Limit, part: float, back: bool) -> None:
+        rule = by_filter(only_squares(limit, part))
+        for name, menu in squares_menus(limit).items():
+            depth = 2 if name == "normal" else 3
+            found = worst(rule, menu, float(limit.epsilon), depth, back=back)
+            assert found <= float(limit.delta) + TOLERANCE
+
+    @pytest.mark.parametrize("limit", SQUARES, ids=repr)
+    def test_they_leave_no_room(self, limit: Limit) -> None:
+        """One normal value, told in steps of one half, takes nearly all of delta."""
+        full = largest_square(limit.epsilon, limit.delta)
+        one = Gaussian(multiplier_of(full * Fraction(999, 1000)))
+        found = worst(by_filter(only_squares(limit, 0)), [one], float(limit.epsilon), 1)
+        assert 0.92 * float(limit.delta) < found <= float(limit.delta) + TOLERANCE
+
+    @pytest.mark.parametrize("limit", SQUARES, ids=repr)
+    def test_many_bits_near_it(self, limit: Limit) -> None:
+        """Twelve bits, each chosen of two kinds with all earlier answers in view."""
+        full = float(largest_square(limit.epsilon, limit.delta))
+        menu: list[Term] = [Pure(bit_within(full / 14)), Pure(bit_within(full / 7))]
+        found = worst(by_filter(only_squares(limit, 0.1)), menu, float(limit.epsilon), 12)
+        assert 0.35 * float(limit.delta) < found <= float(limit.delta) + TOLERANCE
+
+    def test_counting_a_bit_as_its_epsilon_squared_is_unsound(self) -> None:
+        """epsilon^2 / 2 is the bit's rho; as Gaussian it is up to pi / 2 times as much."""
+        limit = Limit(0.05, 0.2)
+        full = largest_square(limit.epsilon, limit.delta)
+
+        def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+            assert isinstance(state, Fraction)
+            return state + 2 * knowledge.zcdp(loss)
+
+        bit = Pure(fraction(math.floor(math.sqrt(full) * 1000) / 1000))
+        rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
+        assert worst(rule, [bit], 0.05, 1) > 1.2 * 0.2
+        assert worst(by_filter(only_squares(limit)), [bit], 0.05, 1) == 0
+
+    def test_spending_the_floor_too_is_unsound(self) -> None:
+        """The price of a bit is right only while the floor stays unspent."""
+        limit = Limit(0.05, 0.2)
+        full = largest_square(limit.epsilon, limit.delta)
+        floor = full / 2
+        bit = Pure(solved(lambda x: square_of_pure(fraction(x), floor) <= full))
+
+        def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+            assert isinstance(state, Fraction)
+            return state + SquaresOfMu(full, floor).cost(loss)
+
+        rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
+        assert worst(rule, [bit], 0.05, 1) > 1.05 * 0.2
+
+    @pytest.mark.parametrize("limit", SQUARES, ids=repr)
+    def test_a_doubled_share_is_unsound(self, limit: Limit) -> None:
+        twice = 2 * limit.delta
+        one = Gaussian(multiplier_of(largest_square(limit.epsilon, twice) * Fraction(999, 1000)))
+        rule = by_filter(unchecked(limit, Fraction(0), (), Squares(twice, Fraction(0))))
+        assert worst(rule, [one], float(limit.epsilon), 1) > 1.8 * float(limit.delta)
+
+    def test_all_of_delta_for_squares_and_again_for_leaks_is_unsound(self) -> None:
+        limit = Limit(0.5, 0.05)
+        greedy = unchecked(limit, limit.delta, (), Squares(limit.delta, Fraction(0)))
+        full = largest_square(limit.epsilon, limit.delta)
+        one = Gaussian(multiplier_of(full * Fraction(999, 1000)))
+        found = worst(by_filter(greedy), [one, Approximate(0, 0.05)], 0.5, 2)
+        assert found > 1.8 * 0.05
+
+    def test_all_of_delta_for_squares_and_again_for_an_order_is_unsound(self) -> None:
+        """Two tracks, each right alone. After one bit the strategy goes on along the one that the
+        answer favours: with the bit that fills the order, or with the normal value that fills
+        the squares."""
+        order, first, second = 60, 0.0254, 0.491407
+        limit = Limit(0.5, filled(order, 0.5, first, second))
+        full = largest_square(limit.epsilon, limit.delta)
+        left = (full - square_of_pure(fraction(first), Fraction(0))) * Fraction(999, 1000)
+        menu: list[Term] = [Pure(first), Pure(second), Gaussian(multiplier_of(left))]
+        shares, squares = ((Fraction(order), limit.delta),), Squares(limit.delta, Fraction(0))
+        greedy = unchecked(limit, Fraction(0), shares, squares)
+        assert worst(by_filter(greedy), menu, 0.5, 2) > 1.3 * float(limit.delta)
+        for sound in (Filter(limit, shares=shares), Filter(limit, squares=squares)):
+            found = worst(by_filter(sound), menu, 0.5, 3)
+            assert found <= float(limit.delta) + TOLERANCE
+
+
+def filled(order: int, epsilon: float, *bits: float) -> float:
+    """The delta at which these bits fill a filter of this one order."""
+    with precision(reference.BITS):
+        a = reference.exact(order)
+        laws = [reference.law_of_term(Pure(bit)).finite for bit in bits]
+        total = sum((reference.renyi(law, Fraction(order)) for law in laws), arb(0))
+        constant = (a - 1) ** (a - 1) / a**a
+        share = constant * ((a - 1) * (total - reference.exact(fraction(epsilon)))).exp()
+        return float_up(share + arb(10) ** -15)
+
+
+def multiplier_of(mu_squared: Fraction) -> Fraction:
+    return 1 / root_down(mu_squared)
+
+
+def unchecked(
+    limit: Limit, leak: Fraction, shares: tuple[tuple[Fraction, Fraction], ...], squares: Squares
+) -> Filter:
+    """A filter that shares out more delta than there is."""
+    filter_ = object.__new__(Filter)
+    values = {"limit": limit, "leak": leak, "shares": shares, "squares": squares}
+    for name, value in values.items():
+        object.__setattr__(filter_, name, value)
+    return filter_
+
+
+class TestOtherLimits:
+    """Limits in rho, mu and Renyi divergences hold in their own measure."""
+
+    MENU = (Pure(0.3), Pure(0.7), DiscreteLaplace(4, 2), Gaussian(3), Zcdp(0.1), Pure(0.05))
+
+    @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
+    @pytest.mark.parametrize("rho", [0.05, 0.3])
+    def test_rho(self, rho: float, back: bool) -> None:
+        rule = by_filter(Filter.for_limit(RhoLimit(rho)))
+        for order in (1.5, 2, 5, 20):
+            found = worst_divergence(rule, list(self.MENU), order, 3, back=back)
+            assert found <= rho * order + TOLERANCE
+
+    @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
+    @pytest.mark.parametrize("mu", [0.3, 0.9])
+    def test_mu(self, mu: float, back: bool) -> None:
+        """No easier to tell apart than two normal laws, at any threshold."""
+        rule = by_filter(Filter.for_limit(MuLimit(mu)))
+        menu: list[Term] = [term for term in self.MENU if not isinstance(term, Zcdp)]
+        for epsilon in (-1, -0.3, 0, 0.1, 0.5, 1, 2):
+            found = worst(rule, menu, epsilon, 3, back=back)
+            ends = (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu)
+            first, second = (math.erfc(-end / math.sqrt(2)) / 2 for end in ends)
+            assert found <= first - math.exp(epsilon) * second + TOLERANCE
+
+    @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
+    def test_a_renyi_curve(self, back: bool) -> None:
+        limit = RenyiLimit({2: 0.1, 5: 0.3, 20: 0.6})
+        for order, bound in limit.bounds:
+            rule = by_filter(Filter.for_limit(limit))
+            found = worst_divergence(rule, list(self.MENU), float(order), 3, back=back)
+            assert found <= float(bound) + TOLERANCE
+
+    def test_one_order_of_a_curve_can_be_reached(self) -> None:
+        bit = Pure(0.4)
+        with precision(reference.BITS):
+            told = reference.law_of_term(bit).finite
+            bound = float_up(2 * reference.renyi(told, Fraction(5)) + arb(10) ** -15)
+        rule = by_filter(Filter.for_limit(RenyiLimit({5: bound})))
+        assert worst_divergence(rule, [bit, Pure(0.1)], 5) == pytest.approx(bound, rel=1e-9)
+
+    def test_mu_with_bits_at_their_epsilon_is_unsound(self) -> None:
+        def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+            assert isinstance(state, Fraction)
+            return state + 2 * knowledge.zcdp(loss)
+
+        rule = Rule(Fraction(0), after, lambda state: state <= Fraction(1, 4))  # type: ignore[operator]  # a fraction
+        allowed = math.erf(0.5 / (2 * math.sqrt(2)))
+        assert worst(rule, [Pure(0.5)], 0.0, 1) > 1.2 * allowed
+
+    def test_a_curve_of_which_one_order_is_enough_is_unsound(self) -> None:
+        """What is right for the orders of an (epsilon, delta) limit is wrong here."""
+        limit = RenyiLimit({2: 0.1, 20: 0.2})
+        filter_ = Filter.for_limit(limit)
+
+        def admits(state: Hashable) -> bool:
+            assert isinstance(state, Spent)
+            pairs = zip(state.sums, filter_.bounds, strict=True)
+            return any(total <= bound for total, bound in pairs)
+
+        rule = Rule(filter_.start, by_filter(filter_).after, admits)
+        assert worst_divergence(rule, [Pure(0.2)], 20) > 1.5 * 0.2
 
 
 class TestUnsoundRules:
@@ -227,6 +464,7 @@ class TestUnsoundRules:
         object.__setattr__(greedy, "leak", limit.delta)
         shares = tuple((order, limit.delta) for order, _ in filter_.shares)
         object.__setattr__(greedy, "shares", shares)
+        object.__setattr__(greedy, "squares", filter_.squares)
         menu: list[Term] = [Pure(0.25), Pure(0.55), Approximate(0, 0.1)]
         assert worst(by_filter(greedy), menu, 0.5) > 1.2 * 0.1
 
@@ -236,7 +474,7 @@ class TestUnsoundRules:
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Spent)
             spent = filter_.add(state, loss)
-            return Spent(0, spent.pure, spent.orders)
+            return Spent(0, spent.sums)
 
         rule = Rule(filter_.start, after, by_filter(filter_).admits)
         assert worst(rule, [Pure(0.25), Approximate(0, 0.03)], 0.5) > 2 * 0.05

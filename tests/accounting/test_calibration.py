@@ -173,7 +173,7 @@ class TestMistakes:
 
     def test_a_gap_is_told(self) -> None:
         with pytest.raises(InvalidArgument, match=r"sensitivity = .*: give a whole number"):
-            calibrate(lambda d: DiscreteLaplace(10, d), epsilon=0.55)
+            calibrate(lambda d: DiscreteLaplace(10, d), epsilon=0.55)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "family",

@@ -12,6 +12,7 @@ from discreet.accounting import (
     DiscreteLaplace,
     Expression,
     Gaussian,
+    PoissonSampled,
     PrivacyLoss,
     Pure,
     Term,
@@ -72,6 +73,15 @@ def test_each_term_is_known(term: Term) -> None:
         (" Pure(1)\n\t+ Pure(2) ", Pure(1) + Pure(2)),
         ("0 * Pure(1)", PrivacyLoss()),
         ("accounting.PrivacyLoss() + accounting.Pure(1)", 1 * Pure(1)),
+        (
+            "1000 * PoissonSampled(Gaussian(1.1), rate=256/60000)",
+            1000 * PoissonSampled(Gaussian(1.1), Fraction(256, 60_000)),
+        ),
+        (
+            "accounting.PoissonSampled(2 * (Pure(1) + Gaussian(2)), 1/4)",
+            1 * PoissonSampled(2 * Pure(1) + 2 * Gaussian(2), 0.25),
+        ),
+        ("PoissonSampled(PrivacyLoss(), rate=1)", 1 * PoissonSampled(PrivacyLoss(), 1)),
         ("Pure(0.1000000000000000000001)", 1 * Pure(Fraction(10**21 + 1, 10**22))),
     ],
 )
@@ -114,6 +124,10 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("Pure(**x)", 7, "x stands for no number"),
         ("Pure(**1)", 5, "each parameter is given once"),
         ("True * Pure(1)", 0, "this has no meaning here"),
+        ("Pure(True)", 0, "epsilon = True: give a finite number"),
+        ("Pure(1 + True)", 9, "this has no meaning here"),
+        ("PoissonSampled(2, rate=1)", 0, "privacy_loss = Fraction(2, 1): give a term or a"),
+        ("PoissonSampled(2 * Pur(2), rate=1)", 19, "no term 'Pur'"),
         ("Pure(1j)", 5, "'1j' can't stand here"),
         ("Pure('1')", 5, "can't stand here: allowed are numbers, names"),
         ("Pure(0x10)", 5, "'0x10' can't stand here"),
@@ -215,6 +229,9 @@ class TestNames:
             ("n * Pure(n)", {"n"}),
             ("a * b", set()),
             ("accounting.Pure(epsilon=x)", set()),
+            ("n * PoissonSampled(m * Gaussian(s), rate=b / t)", {"n", "m"}),
+            ("RandomizedResponse(1, k)", {"k"}),
+            ("RandomizedResponse(e, categories=2 * k)", {"k"}),
         ],
     )
     def test_counts_are_told_from_other_numbers(self, text: str, counts: set[str]) -> None:
@@ -222,6 +239,12 @@ class TestNames:
 
     def test_terms_and_parameters_are_no_names(self) -> None:
         assert Expression.of("accounting.Pure(epsilon=1) + PrivacyLoss()").names == set()
+
+    def test_names_in_terms_of_terms(self) -> None:
+        training = Expression.of("n * PoissonSampled(Gaussian(sigma), rate=batch / 60_000)")
+        assert training.names == {"n", "sigma", "batch"}
+        values = {"n": 10, "sigma": 2, "batch": 600}
+        assert training.loss(values) == 10 * PoissonSampled(Gaussian(2), 0.01)
 
     def test_a_misspelt_name_is_told(self) -> None:
         with pytest.raises(InvalidArgument, match=r"sigam stands for no number .*mean sigma"):
@@ -238,17 +261,17 @@ class TestNames:
             Expression.of("n * Pure(1)").loss({"n": count})
 
 
-def test_a_new_term_is_known_and_may_hold_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_term_is_known_with_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[object] = []
 
     class Halved(Pure):
         """A term of a term."""
 
-        def __init__(self, of: Term | PrivacyLoss, *, rate: Fraction) -> None:
-            given.extend((of, rate))
+        def __init__(self, of: Term | PrivacyLoss, *, rate: Fraction, often: bool = False) -> None:
+            given.extend((of, rate, often))
             super().__init__(rate)
 
     monkeypatch.setattr(terms, "Halved", Halved, raising=False)
     monkeypatch.setattr(terms, "__all__", [*terms.__all__, "Halved"])
-    parse("3 * Halved(Gaussian(4), rate=1/2) + Halved(of=2 * Pure(1), rate=1)")
-    assert given == [Gaussian(4), Fraction(1, 2), 2 * Pure(1), Fraction(1)]
+    parse("3 * Halved(Gaussian(4), rate=1/2) + Halved(of=2 * Pure(1), rate=1, often=True)")
+    assert given == [Gaussian(4), Fraction(1, 2), False, 2 * Pure(1), Fraction(1), True]

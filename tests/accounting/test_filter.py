@@ -20,12 +20,14 @@ from discreet.accounting import (
     Spent,
     Term,
     Zcdp,
+    knowledge,
 )
-from discreet.accounting.filter import _EXHAUSTED, LEAK_UNIT, UNIT
+from discreet.accounting.domination import square_of_pure
+from discreet.accounting.filter import _EXHAUSTED, LEAK_UNIT, UNIT, Squares
 from discreet.accounting.theorems import gaussian_multiplier
 from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import lower_fraction, precision, upper_fraction
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss
 
@@ -33,14 +35,21 @@ EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
 DELTAS = [0.0, 1e-30, 1e-9, 1e-6, 1e-3, 0.3]
 LIMITS = [Limit(epsilon, delta) for epsilon in EPSILONS for delta in DELTAS]
 USUAL = Limit(1, 1e-6)
+OTHER_LIMITS: list[AnyLimit] = [
+    RhoLimit(0.5),
+    RhoLimit(1e-3),
+    MuLimit(1),
+    MuLimit(0.01),
+    RenyiLimit({2: 0.5, 8: 1.5, 32: 10}),
+]
 
 
 @cache
-def made(limit: Limit) -> Filter:
+def made(limit: AnyLimit) -> Filter:
     return Filter.for_limit(limit)
 
 
-def fits(limit: Limit, *losses: PrivacyLoss | Term) -> bool:
+def fits(limit: AnyLimit, *losses: PrivacyLoss | Term) -> bool:
     """Whether the charges, one after the other, end within the limit."""
     filter_ = made(limit)
     spent = filter_.start
@@ -49,7 +58,7 @@ def fits(limit: Limit, *losses: PrivacyLoss | Term) -> bool:
     return filter_.admits(spent)
 
 
-def most(limit: Limit, loss: PrivacyLoss, before: PrivacyLoss | None = None) -> int:
+def most(limit: AnyLimit, loss: PrivacyLoss, before: PrivacyLoss | None = None) -> int:
     """The largest count of the loss that is admitted as one charge."""
     filter_ = made(limit)
     spent = filter_.add(filter_.start, before or PrivacyLoss())
@@ -65,8 +74,14 @@ def most(limit: Limit, loss: PrivacyLoss, before: PrivacyLoss | None = None) -> 
 
 def beyond(filter_: Filter) -> Spent:
     """Every sum one unit beyond its bound, and no leak."""
-    pure, *orders = (bound + 1 for bound in filter_.bounds)
-    return Spent(0, pure, tuple(orders))
+    return Spent(0, tuple(bound + 1 for bound in filter_.bounds))
+
+
+def orders_of(filter_: Filter, spent: Spent) -> list[tuple[int, Fraction]]:
+    """Each Renyi sum with its order."""
+    count = len(filter_.shares)
+    totals = spent.sums[len(spent.sums) - count :]
+    return [(total, order) for total, (order, _) in zip(totals, filter_.shares, strict=True)]
 
 
 class TestBorders:
@@ -75,10 +90,9 @@ class TestBorders:
         filter_ = made(limit)
         outside = beyond(filter_)
         assert not filter_.admits(outside)
-        assert filter_.admits(replace(outside, pure=outside.pure - 1))
-        for place, total in enumerate(outside.orders):
-            orders = (*outside.orders[:place], total - 1, *outside.orders[place + 1 :])
-            assert filter_.admits(replace(outside, orders=orders))
+        for place, total in enumerate(outside.sums):
+            sums = (*outside.sums[:place], total - 1, *outside.sums[place + 1 :])
+            assert filter_.admits(replace(outside, sums=sums))
 
     @pytest.mark.parametrize("limit", LIMITS, ids=repr)
     def test_leaks_have_a_share_of_their_own(self, limit: Limit) -> None:
@@ -92,15 +106,30 @@ class TestBorders:
     def test_bounds_are_the_formula_rounded_down(self, limit: Limit) -> None:
         """epsilon + ln(share a^a / (a-1)^(a-1)) / (a - 1), at far more digits."""
         filter_ = made(limit)
-        pure, *others = filter_.bounds
-        assert pure == limit.epsilon / UNIT
-        for bound, (order, share) in zip(others, filter_.shares, strict=True):
+        assert filter_.bounds[0] == limit.epsilon / UNIT
+        for bound, (order, share) in zip(filter_.bounds[2:], filter_.shares, strict=True):
             with precision(1000):
                 a = reference.exact(order)
                 inside = reference.exact(share) * a**a / (a - 1) ** (a - 1)
                 real = (reference.exact(limit.epsilon) + inside.log() / (a - 1)) * 10**18
                 assert bound <= upper_fraction(real)
                 assert bound + 1 > lower_fraction(real)
+
+    @pytest.mark.parametrize("limit", [limit for limit in LIMITS if limit.delta], ids=repr)
+    def test_squares_reach_what_their_share_allows(self, limit: Limit) -> None:
+        """By the exact law, at far more digits; the floor stays unspent."""
+        filter_ = made(limit)
+        squares = filter_.squares
+        assert squares is not None
+        full = filter_.bounds[1] * UNIT + squares.floor
+        above = full * (1 + Fraction(1, 10**12)) + 3 * UNIT
+        for square, is_within in ((full, True), (above, False)):
+            with precision(reference.BITS):
+                multiplier = lower_fraction(1 / reference.exact(square).sqrt())
+                leaked = reference.delta(1 * Gaussian(multiplier), limit.epsilon)
+                margin = 1 - Fraction(1, 10**40)
+                assert (lower_fraction(leaked) * margin <= squares.share) == is_within
+        assert squares.floor == pytest.approx(full * Fraction(2, 100), rel=0.01)
 
     def test_a_ball_around_a_whole_number_rounds_down(self) -> None:
         """The share 1/4 at order 2 leaves exactly epsilon; the ball doesn't know that."""
@@ -134,20 +163,25 @@ class TestSums:
     def test_charges_round_up(self, term: Term) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * term)
+        leak = knowledge.leak(3 * term)
+        assert spent.leak * LEAK_UNIT >= leak
         with precision(reference.BITS):
-            law = reference.law_of_term(term)
-            told = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
-            assert reference.exact(spent.leak * LEAK_UNIT) - 3 * law.infinite > -(arb(2) ** -200)
-            for total, (order, _) in zip(spent.orders, filter_.shares, strict=True):
-                real = reference.renyi(told, order) + reference.exact(law.mu_squared * order / 2)
-                in_units = 3 * real * 10**18
-                assert total > lower_fraction(in_units) - Fraction(1, 10**6)
+            for total, order in orders_of(filter_, spent):
+                in_units = knowledge.renyi(3 * term, order) * 10**18
                 assert total <= upper_fraction(in_units) + 1
+            for law in reference.laws_of_term(term):
+                if leak and not law.infinite > 0:
+                    continue  # what leaks doesn't show in this order
+                told = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
+                for total, order in orders_of(filter_, spent):
+                    beside = reference.exact(law.mu_squared * order / 2)
+                    in_units = 3 * (reference.renyi(told, order) + beside) * 10**18
+                    assert total > lower_fraction(in_units) - Fraction(1, 10**6)
 
     def test_gaussian_sums_are_known_exactly(self) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * Gaussian(4) + 5 * Zcdp(0.1))
-        for total, (order, _) in zip(spent.orders, filter_.shares, strict=True):
+        for total, order in orders_of(filter_, spent):
             real = (Fraction(3, 32) + Fraction(1, 2)) * order / UNIT
             assert total in (math.ceil(real), math.ceil(real) + 1)  # the ball may reach beyond
 
@@ -159,7 +193,7 @@ class TestSums:
         two = filter_.add(filter_.add(filter_.start, a), b)
         assert two == filter_.add(filter_.add(filter_.start, b), a)
         assert 0 <= two.leak - one.leak <= 1
-        for whole, parts in zip((one.pure, *one.orders), (two.pure, *two.orders), strict=True):
+        for whole, parts in zip(one.sums, two.sums, strict=True):
             assert whole - 1 <= parts <= whole + 2  # the ball of a sum may lie a unit higher
 
     @given(some_loss(), some_loss())
@@ -169,26 +203,25 @@ class TestSums:
         before = filter_.add(filter_.start, a)
         after = filter_.add(before, b)
         assert after.leak >= before.leak
-        assert after.pure >= before.pure
-        assert all(x <= y for x, y in zip(before.orders, after.orders, strict=True))
+        assert all(x <= y for x, y in zip(before.sums, after.sums, strict=True))
         assert filter_.admits(before) or not filter_.admits(after)
 
     @pytest.mark.parametrize("loss", [1 * Gaussian(1e6), 1 * Zcdp(1e-12)], ids=repr)
     def test_what_has_no_pure_bound_exhausts_the_pure_sum_for_good(self, loss: PrivacyLoss) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, loss)
-        assert spent.pure == _EXHAUSTED
+        assert spent.sums[0] == _EXHAUSTED
         assert filter_.admits(spent)
-        assert filter_.add(spent, PrivacyLoss.of(Pure(0.1))).pure == _EXHAUSTED
-        assert filter_.add(spent, PrivacyLoss()).pure == _EXHAUSTED
+        assert filter_.add(spent, PrivacyLoss.of(Pure(0.1))).sums[0] == _EXHAUSTED
+        assert filter_.add(spent, PrivacyLoss()).sums[0] == _EXHAUSTED
         assert not fits(Limit(1), loss)
         assert not fits(Limit(1e6), loss)
 
     def test_an_enormous_charge_exhausts_every_sum(self) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 10**40 * Pure(10**10))
-        assert set(spent.orders) == {spent.pure} == {_EXHAUSTED}
-        assert filter_.epsilon(spent) is None
+        assert set(spent.sums) == {_EXHAUSTED}
+        assert filter_.reached(spent) is None
         assert filter_.add(spent, 7 * Gaussian(1)) == spent
 
     @pytest.mark.parametrize("epsilon", [1e21, 1e22, 1e23, 1e300])
@@ -197,9 +230,9 @@ class TestSums:
         self, epsilon: float, delta: float
     ) -> None:
         filter_ = made(Limit(epsilon, delta))
-        nothing_left = Spent(0, _EXHAUSTED, (_EXHAUSTED,) * len(filter_.shares))
+        nothing_left = Spent(0, (_EXHAUSTED,) * len(filter_.tracks))
         assert not filter_.admits(nothing_left)
-        assert filter_.epsilon(nothing_left) is None
+        assert filter_.reached(nothing_left) is None
         assert fits(Limit(epsilon, 0), Gaussian(1)) is False
 
     def test_what_nothing_is_known_of_is_refused(self) -> None:
@@ -219,7 +252,42 @@ class TestSums:
         bare = filter_.add(filter_.start, 2 * Pure(0.25))
         assert spent == replace(bare, leak=2 * 10**51)
         assert bare.leak == 0
-        assert bare.pure == 5 * 10**17
+        assert bare.sums[0] == 5 * 10**17
+
+    def test_squares_count_gaussians_and_what_is_pure_apart_from_leaks(self) -> None:
+        filter_ = made(USUAL)
+        assert filter_.squares is not None
+        square = square_of_pure(Fraction(1, 4), filter_.squares.floor)
+        for loss, expected in (
+            (3 * Gaussian(4), Fraction(3, 16)),
+            (3 * Pure(0.25), 3 * square),
+            (3 * Approximate(0.25, 1e-9), 3 * square),
+            (2 * DiscreteLaplace(8, 2) + 5 * Gaussian(10), 2 * square + Fraction(1, 20)),
+        ):
+            assert filter_.add(filter_.start, loss).sums[1] == math.ceil(expected / UNIT)
+
+    @pytest.mark.parametrize("loss", [1 * Zcdp(1e-12), 2 * Pure(1) + Zcdp(0)], ids=repr)
+    def test_what_is_neither_exhausts_the_squares(self, loss: PrivacyLoss) -> None:
+        filter_ = made(USUAL)
+        assert filter_.add(filter_.start, loss).sums[1] == _EXHAUSTED
+
+    def test_an_epsilon_whose_delta_is_no_leak_is_not_taken_for_pure(self) -> None:
+        """What a term says of epsilon and delta is of use only if its leaks cover that delta."""
+
+        class Careless(Term):
+            __slots__ = ()
+
+            def __repr__(self) -> str:
+                return "accounting.Careless()"
+
+            def approximate(self) -> tuple[Fraction, Fraction]:
+                return Fraction(1, 10), Fraction(1, 10**9)
+
+            def renyi(self, order: Fraction) -> arb:
+                return arb(0)
+
+        spent = made(USUAL).add(made(USUAL).start, PrivacyLoss.of(Careless()))
+        assert spent.sums[:2] == (_EXHAUSTED, _EXHAUSTED)
 
     def test_leaks_alone_can_end_it(self) -> None:
         assert fits(USUAL, 100 * Approximate(0, 1e-9))
@@ -229,12 +297,107 @@ class TestSums:
         assert fits(Limit(1, 0), Approximate(1, 0))
 
 
+class TestOtherLimits:
+    """Limits in rho, mu and Renyi divergences: every sum counts, and nothing may leak."""
+
+    @pytest.mark.parametrize(
+        ("limit", "loss"),
+        [
+            (RhoLimit(0.5), Zcdp(0.25)),
+            (RhoLimit(0.5), Pure(0.5) + Zcdp(0.125)),
+            (RhoLimit(0.5), 32 * Gaussian(8)),
+            (MuLimit(0.5), 8 * Gaussian(8)),
+            (RenyiLimit({2: 0.5, 8: 2}), Zcdp(0.125)),
+            (RenyiLimit({2: 10, 8: 2}), Zcdp(0.125)),
+            (RenyiLimit({2: 0.5, 8: 100}), Zcdp(0.125)),
+        ],
+        ids=repr,
+    )
+    def test_what_fits_exactly_is_admitted_and_a_hair_more_is_not(
+        self, limit: AnyLimit, loss: PrivacyLoss | Term
+    ) -> None:
+        filter_ = made(limit)
+        full = filter_.add(filter_.start, 2 * (PrivacyLoss() + loss))
+        if isinstance(limit, RenyiLimit):  # the upper end of a ball may lie a unit higher
+            filter_ = Filter(RenyiLimit({a: b + UNIT for a, b in limit.bounds}))
+        assert filter_.admits(full)
+        for hair in (Gaussian(10**7), Pure(1e-7)):
+            assert not filter_.admits(filter_.add(full, PrivacyLoss.of(hair)))
+        reached = filter_.reached(full)
+        assert reached is not None
+        assert limit.most * (1 - Fraction(1, 10**15)) <= reached <= limit.most
+
+    @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
+    def test_one_unit_beyond_any_bound_is_refused(self, limit: AnyLimit) -> None:
+        filter_ = made(limit)
+        full = Spent(0, filter_.bounds)
+        assert filter_.admits(full)
+        for place, total in enumerate(full.sums):
+            sums = (*full.sums[:place], total + 1, *full.sums[place + 1 :])
+            assert not filter_.admits(replace(full, sums=sums))
+            reached = filter_.reached(replace(full, sums=sums))
+            assert reached is not None
+            assert reached > limit.most
+        assert not filter_.admits(replace(full, leak=1))
+
+    @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
+    def test_leaks_never_fit(self, limit: AnyLimit) -> None:
+        if isinstance(limit, RhoLimit):  # Approximate has no rho at all: see the next test
+            return
+        filter_ = made(limit)
+        for term in (Approximate(0, 1e-300), Approximate(0.01, 1e-9)):
+            spent = filter_.add(filter_.start, PrivacyLoss.of(term))
+            assert not filter_.admits(spent)
+            assert filter_.reached(spent) is None
+
+    def test_what_has_no_rho_is_refused(self) -> None:
+        filter_ = made(RhoLimit(1))
+        with pytest.raises(NoBound, match="no zCDP bound"):
+            filter_.add(filter_.start, PrivacyLoss.of(Approximate(0.1, 1e-9)))
+
+    def test_zcdp_is_no_gaussian_dp(self) -> None:
+        assert not fits(MuLimit(1), Zcdp(1e-9))
+        assert not fits(MuLimit(100), Pure(0.1), Zcdp(1e-9))
+
+    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 2])
+    def test_pure_charges_under_mu_are_as_randomized_response(self, epsilon: float) -> None:
+        """tanh(epsilon / 2) is both their total variations."""
+        filter_ = made(MuLimit(1))
+        mu = filter_.reached(filter_.add(filter_.start, PrivacyLoss.of(Pure(epsilon))))
+        assert mu is not None
+        apart = math.erf(float(mu) / (2 * math.sqrt(2)))
+        assert apart == pytest.approx(math.tanh(epsilon / 2), rel=1e-12)
+
+    @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
+    @pytest.mark.parametrize("before", [PrivacyLoss(), 2 * Gaussian(30), 2 * Pure(0.01)], ids=repr)
+    def test_one_more_pure_charge(self, limit: AnyLimit, before: PrivacyLoss) -> None:
+        filter_ = made(limit)
+        spent = filter_.add(filter_.start, before)
+        left = filter_.pure_left(spent)
+        fits_still = filter_.admits(filter_.add(spent, PrivacyLoss.of(Pure(left))))
+        assert fits_still == filter_.admits(spent)
+        more = Pure(left + Fraction(1, 10**9))
+        assert not filter_.admits(filter_.add(spent, PrivacyLoss.of(more)))
+
+    @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
+    def test_there_is_nothing_to_share(self, limit: AnyLimit) -> None:
+        share = Fraction(1, 10**9)
+        for given_ in (
+            {"leak": share},
+            {"shares": ((Fraction(2), share),)},
+            {"squares": Squares(share, Fraction(0))},
+        ):
+            with pytest.raises(InvalidArgument, match="delta"):
+                Filter(limit, **given_)
+
+
 class TestDefaults:
     @pytest.mark.parametrize("limit", LIMITS, ids=repr)
     def test_share_delta_and_no_more(self, limit: Limit) -> None:
         filter_ = made(limit)
         assert filter_.limit == limit
-        assert filter_.leak + sum(share for _, share in filter_.shares) == limit.delta
+        squares = Fraction(0) if filter_.squares is None else filter_.squares.share
+        assert filter_.leak + squares + sum(part for _, part in filter_.shares) == limit.delta
         assert all(order > 1 and share > 0 for order, share in filter_.shares)
         assert bool(filter_.shares) == (limit.delta > 0)
         assert filter_ == Filter.for_limit(limit)
@@ -252,13 +415,13 @@ class TestDefaults:
     @pytest.mark.parametrize(
         ("limit", "kept"),
         [
-            (Limit(0.1, 1e-6), 0.79),
-            (Limit(1, 1e-3), 0.70),
-            (Limit(1, 1e-6), 0.82),
-            (Limit(1, 1e-9), 0.87),
-            (Limit(1, 1e-30), 0.95),
-            (Limit(5, 1e-6), 0.85),
-            (Limit(100, 1e-6), 0.93),
+            (Limit(0.1, 1e-6), 0.87),
+            (Limit(1, 1e-3), 0.81),
+            (Limit(1, 1e-6), 0.89),
+            (Limit(1, 1e-9), 0.92),
+            (Limit(1, 1e-30), 0.96),
+            (Limit(5, 1e-6), 0.91),
+            (Limit(100, 1e-6), 0.95),
         ],
         ids=repr,
     )
@@ -268,6 +431,14 @@ class TestDefaults:
         admitted = most(limit, PrivacyLoss.of(Gaussian(1000 * alone)))
         assert kept * 1_000_000 <= admitted <= 1_000_000
         assert (admitted * Gaussian(1000 * alone)).epsilon(limit.delta) <= limit.epsilon
+
+    def test_gaussians_alone_may_spend_it_all(self) -> None:
+        """A filter with all of delta for the squares loses nothing."""
+        alone = Gaussian(1000 * gaussian_multiplier(USUAL.epsilon, USUAL.delta))
+        filter_ = Filter(USUAL, squares=Squares(USUAL.delta, Fraction(0)))
+        assert filter_.admits(filter_.add(filter_.start, 999_999 * alone))
+        assert not filter_.admits(filter_.add(filter_.start, 1_000_001 * alone))
+        assert not filter_.admits(filter_.add(filter_.start, Approximate(0.1, 1e-9) + alone))
 
     @pytest.mark.parametrize("limit", [Limit(0.1, 1e-6), Limit(1, 1e-9), Limit(5, 1e-6)], ids=repr)
     @pytest.mark.parametrize("part", ["0.5", "0.9", "0.97"])
@@ -314,7 +485,7 @@ class TestEpsilon:
     @given(
         st.sampled_from(LIMITS),
         st.integers(-3, 3),
-        st.lists(st.integers(-3, 3) | st.just(10**50), min_size=7, max_size=7),
+        st.lists(st.integers(-3, 3) | st.just(10**50), min_size=8, max_size=8),
     )
     def test_is_within_the_limit_iff_admitted(
         self, limit: Limit, leak: int, offsets: list[int]
@@ -324,8 +495,8 @@ class TestEpsilon:
             min(max(0, bound + off), _EXHAUSTED)
             for bound, off in zip(filter_.bounds, offsets, strict=False)
         ]
-        spent = Spent(max(0, filter_.leak_bound + leak), near[0], tuple(near[1:]))
-        epsilon = filter_.epsilon(spent)
+        spent = Spent(max(0, filter_.leak_bound + leak), tuple(near))
+        epsilon = filter_.reached(spent)
         assert filter_.admits(spent) == (epsilon is not None and epsilon <= limit.epsilon)
 
     @given(st.sampled_from(LIMITS), st.lists(some_loss(), max_size=4))
@@ -335,7 +506,7 @@ class TestEpsilon:
         spent, last = filter_.start, Fraction(0)
         for loss in charges:
             spent = filter_.add(spent, loss)
-            epsilon = filter_.epsilon(spent)
+            epsilon = filter_.reached(spent)
             assert filter_.admits(spent) == (epsilon is not None and epsilon <= limit.epsilon)
             if epsilon is None:
                 return
@@ -345,15 +516,15 @@ class TestEpsilon:
     def test_of_pure_charges_is_their_sum(self) -> None:
         filter_ = made(Limit(1))
         spent = filter_.add(filter_.start, 3 * Pure(0.1))
-        assert filter_.epsilon(filter_.start) == 0
-        assert filter_.epsilon(spent) == Fraction(3, 10)
-        assert filter_.epsilon(filter_.add(spent, 10 * Pure(0.1))) == Fraction(13, 10)
+        assert filter_.reached(filter_.start) == 0
+        assert filter_.reached(spent) == Fraction(3, 10)
+        assert filter_.reached(filter_.add(spent, 10 * Pure(0.1))) == Fraction(13, 10)
 
     def test_is_unknown_beyond_the_leaks_or_every_sum(self) -> None:
         filter_ = made(Limit(1, 1e-6))
-        assert filter_.epsilon(filter_.add(filter_.start, 1 * Approximate(0, 2e-7))) is None
+        assert filter_.reached(filter_.add(filter_.start, 1 * Approximate(0, 2e-7))) is None
         pure_only = made(Limit(1))
-        assert pure_only.epsilon(pure_only.add(pure_only.start, 1 * Gaussian(9))) is None
+        assert pure_only.reached(pure_only.add(pure_only.start, 1 * Gaussian(9))) is None
 
 
 class TestPureLeft:
@@ -378,7 +549,7 @@ class TestPureLeft:
 
     def test_may_exceed_the_limits_epsilon_where_delta_is_large(self) -> None:
         filter_ = made(Limit(1e-3, 0.1))
-        assert filter_.pure_left(filter_.start) > Fraction(1, 10)
+        assert filter_.pure_left(filter_.start) > Fraction(8, 100)
 
 
 class TestNeverOver:
@@ -413,7 +584,7 @@ class TestNeverOver:
         with precision(reference.BITS):
             leaked = lower_fraction(reference.delta(admitted, limit.epsilon))
         assert leaked <= limit.delta
-        epsilon = filter_.epsilon(spent)
+        epsilon = filter_.reached(spent)
         assert epsilon is not None
         with precision(reference.BITS):  # and the figure that spent() shows is a bound as well
             assert lower_fraction(reference.delta(admitted, epsilon)) <= limit.delta

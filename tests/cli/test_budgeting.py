@@ -1,6 +1,7 @@
 """``discreet budget`` shows every charge; ``discreet unlock`` is the owner's word."""
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -62,6 +63,34 @@ def test_a_budget_shows_what_was_spent_on_what(run: Run) -> None:
     assert fraction(told["spent"]["epsilon"]) >= balance.epsilon
     assert fraction(told["left"]["epsilon"]) <= balance.left
     assert not told["is_locked"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "symbol", "cost"), [("rho", "ρ", "ρ = 0.125"), ("mu", "μ", "ε = 0.5")]
+)
+def test_a_budget_in_rho_or_mu(run: Run, kind: str, symbol: str, cost: str) -> None:
+    run(*DECLARE)
+    file = Path("discreet.toml")
+    text = re.sub("^delta = .*\n", "", file.read_text(), flags=re.MULTILINE)
+    file.write_text(text.replace("epsilon = 2", f"{kind} = 0.75"))
+    assert f"{symbol} = 0.75" in run("tables").out
+    assert f"the limit will be {symbol} = 0.75" in run("budget", "wages").err
+    before = json.loads(run("budget", "wages", "--json").out)
+    assert before["limit"] == {kind: 0.75}
+    assert before["spent"] == {kind: 0.0}
+    asked = run("ask", "wages", COUNT, "--epsilon", "0.5")
+    assert asked.code == 0
+    ended = run("budget", "wages")
+    *_, charge, left = ended.out.splitlines()
+    assert charge.endswith(cost)
+    assert left.startswith(f"spent {symbol} = ")
+    told = json.loads(run("budget", "wages", "--json").out)
+    balance = Ledger.open("wages.ledger").spent()
+    assert fraction(told["spent"][kind]) >= balance.reached > 0
+    assert fraction(told["left"]["epsilon"]) <= balance.left < fraction(before["left"]["epsilon"])
+    refused = run("ask", "wages", COUNT, "--epsilon", "1.5")
+    assert refused.code == 4
+    assert f"would reach {symbol} = " in refused.err
 
 
 def test_a_failure_is_told_to_the_owner_only(failed: Run) -> None:

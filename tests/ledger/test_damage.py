@@ -70,7 +70,7 @@ def found(path: Path) -> None:
         "kind = CASE kind WHEN 'lock' THEN 'unlock' ELSE 'lock' END",
         "digest = replace(digest, substr(digest, 1, 1), 'x')",
         "body = replace(body, '\"charges\":', '\"charges\": ')",
-        "body = replace(body, '\"pure\":', '\"pure\":1')",
+        "body = replace(body, '\"sums\":[', '\"sums\":[1')",
         "body = substr(body, 2)",
         "body = x'ff'",
         "body = CAST(x'ff' AS TEXT)",
@@ -170,19 +170,14 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("number", "names", "name", "value"),
     [
-        (1, ("state", "spent"), "pure", 0),
-        (1, ("state", "spent"), "orders", [10**30]),
-        (5, ("state", "spent"), "pure", 5 * 10**17),
-        (2, ("state", "spent"), "pure", 6 * 10**17),
         (5, ("state", "spent"), "leak", 10**60),
         (5, ("state", "spent"), "leak", 0),
-        (5, ("state", "spent"), "orders", [0]),
-        (5, ("state", "spent"), "orders", []),
-        (5, ("state", "spent"), "pure", True),
-        (5, ("state", "spent"), "pure", -1),
-        (5, ("state", "spent"), "pure", 0.75),
-        (5, ("state", "spent"), "pure", None),
-        (5, ("state", "spent"), "pure", "0"),
+        (5, ("state", "spent"), "sums", [0]),
+        (5, ("state", "spent"), "sums", []),
+        (5, ("state", "spent"), "sums", "0000000"),
+        (5, ("state", "spent"), "sums", {"pure": 0}),
+        (5, ("state",), "spent", {"leak": 10**51, "orders": [0] * 6, "pure": 0}),
+        (5, ("state",), "spent", []),
         (5, ("state", "spent"), "more", 1),
         (5, ("state",), "charges", 1),
         (3, ("state",), "is_locked", False),
@@ -194,7 +189,13 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
         (0, ("limit",), "epsilon", "3"),
         (0, ("limit",), "delta", "0"),
         (0, ("limit",), "epsilon", "2/0"),
-        (0, (), "format", 2),
+        (0, (), "format", 1),
+        (0, (), "format", 3),
+        (0, (), "format", True),
+        (0, (), "squares", None),
+        (0, ("squares",), "share", "1"),
+        (0, ("squares",), "floor", "0"),
+        (0, (), "limit", {"rho": "1/2"}),
         (0, (), "shares", []),
         (0, (), "leak", "1"),
         (0, ("unit",), "column", "family"),
@@ -225,12 +226,26 @@ def test_a_forged_chain_still_has_to_add_up(
         Ledger.open(path).verify()
 
 
-@pytest.mark.parametrize("orders", [[], [0], [0] * 99])
-def test_sums_of_another_filter_charge_nothing(path: Path, orders: list[int]) -> None:
+@pytest.mark.parametrize("number", [1, 2, 5])
+@pytest.mark.parametrize("value", [-1, 0.75, None, "0", True])
+@pytest.mark.parametrize("place", range(7))
+def test_each_forged_sum_is_found(path: Path, number: int, place: int, value: object) -> None:
+    def change(bodies: Bodies) -> None:
+        sums = within(bodies, number, "state", "spent")["sums"]
+        assert isinstance(sums, list)
+        sums[place] = value
+
+    forged(path, change)
+    with pytest.raises(LedgerDamaged):
+        Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("sums", [[], [0], [0] * 99])
+def test_sums_of_another_filter_charge_nothing(path: Path, sums: list[int]) -> None:
     ledger = Ledger.open(path)
 
     def change(bodies: Bodies) -> None:
-        within(bodies, 5, "state", "spent")["orders"] = orders
+        within(bodies, 5, "state", "spent")["sums"] = sums
 
     forged(path, change)
     with pytest.raises(LedgerDamaged, match="don't belong to its filter"):
@@ -260,7 +275,7 @@ def test_a_chain_begins_with_nothing_spent(tmp_path: Path, name: str, value: obj
     made(path)
 
     def change(bodies: Bodies) -> None:
-        spent = {"leak": 0, "orders": [], "pure": 1}
+        spent = {"leak": 0, "sums": [1]}
         within(bodies, 0, "state")[name] = spent if name == "spent" else value
 
     forged(path, change)
@@ -268,11 +283,13 @@ def test_a_chain_begins_with_nothing_spent(tmp_path: Path, name: str, value: obj
         Ledger.open(path).verify()
 
 
-def test_a_lowered_sum_of_an_order_is_found(path: Path) -> None:
+@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_a_lowered_sum_is_found(path: Path, number: int, place: int) -> None:
     def lower(bodies: Bodies) -> None:
-        orders = within(bodies, 5, "state", "spent")["orders"]
-        assert isinstance(orders, list)
-        orders[-1] -= 1
+        sums = within(bodies, number, "state", "spent")["sums"]
+        assert isinstance(sums, list)
+        sums[place] -= 1
 
     forged(path, lower)
     with pytest.raises(LedgerDamaged, match="not what follows"):
@@ -288,7 +305,9 @@ def test_sums_above_what_is_known_today_are_fine(path: Path) -> None:
     """A later version may know a better bound for a term than the one that charged."""
 
     def dearer(bodies: Bodies) -> None:
-        within(bodies, 5, "state", "spent")["pure"] = 76 * 10**16
+        sums = within(bodies, 5, "state", "spent")["sums"]
+        assert isinstance(sums, list)
+        within(bodies, 5, "state", "spent")["sums"] = [total + 10**16 for total in sums]
 
     forged(path, dearer)
     Ledger.open(path).verify()
@@ -348,7 +367,7 @@ def test_another_database_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_later_format_is_refused_clearly(path: Path) -> None:
     with opened(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     copied(path, path)
-    with pytest.raises(LedgerError, match="of format 2, this version of discreet knows 1"):
+    with pytest.raises(LedgerError, match="of format 3, this version of discreet knows 1 and 2"):
         Ledger.open(path)

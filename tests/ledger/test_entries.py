@@ -1,5 +1,6 @@
 """Entries as text: one value has one text, and nothing but that text is read."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
@@ -13,6 +14,7 @@ from discreet.accounting.filter import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged
 from discreet.ledger.entries import (
     FORMAT,
+    FORMATS,
     ROOT,
     Answer,
     Charge,
@@ -25,11 +27,11 @@ from discreet.ledger.entries import (
     sha256,
     write,
 )
-from discreet.payment import Limit, Request
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet.unit import Change, Unit
 
 AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)
-STATE = State(Spent(0, 1, (2, 3)), 4, is_locked=False, opening=0, terms=ROOT)
+STATE = State(Spent(0, (1, 2, 3)), 4, is_locked=False, opening=0, terms=ROOT)
 
 WHOLE = st.integers(0, 10**60)
 TEXT = st.text(st.characters(exclude_categories=()))
@@ -42,9 +44,17 @@ TERMS = st.one_of(
     st.builds(Approximate, POSITIVE, st.fractions(0, Fraction(1, 2))),
 )
 LOSSES = st.builds(lambda terms, unit: PrivacyLoss.of(*terms, unit=unit), st.lists(TERMS), UNITS)
-LIMITS = st.builds(Limit, POSITIVE, st.sampled_from([0, 1e-6, Fraction(1, 3)]))
+ORDERS = st.fractions(Fraction(11, 10), 100)
+LIMITS: st.SearchStrategy[AnyLimit] = st.one_of(
+    st.builds(Limit, POSITIVE, st.sampled_from([0, 1e-6, Fraction(1, 3)])),
+    st.builds(RhoLimit, POSITIVE),
+    st.builds(MuLimit, POSITIVE),
+    st.builds(RenyiLimit, st.dictionaries(ORDERS, POSITIVE, min_size=1)),
+)
+FILTERS = LIMITS.map(Filter.for_limit)
 FACTS: st.SearchStrategy[Fact] = st.one_of(
-    st.builds(Opening, UNITS, LIMITS.map(Filter.for_limit)),
+    st.builds(Opening, UNITS, FILTERS),
+    st.builds(lambda unit, chosen: Opening(unit, replace(chosen, squares=None), 1), UNITS, FILTERS),
     st.builds(
         Charge,
         LOSSES,
@@ -57,15 +67,16 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Lock, WHOLE),
     st.builds(Unlock, TEXT, TEXT),
 )
-SPENT = st.builds(Spent, WHOLE, WHOLE, st.lists(WHOLE).map(tuple))
+SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple))
 STATES = st.builds(
-    lambda spent, charges, is_locked, opening: State(
-        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT
+    lambda spent, charges, is_locked, opening, form: State(
+        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT, format=form
     ),
     SPENT,
     WHOLE,
     st.booleans(),
     WHOLE,
+    st.sampled_from(FORMATS),
 )
 
 
@@ -141,12 +152,13 @@ def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"pure":1', '"pure":true'),
-        ('"pure":1', '"pure":-1'),
-        ('"pure":1', '"pure":1.0'),
-        ('"pure":1', '"pure":null'),
-        ('"orders":[2,3]', '"orders":[2,true]'),
-        ('"orders":[2,3]', '"orders":"23"'),
+        ('"sums":[1,2,3]', '"sums":[true,2,3]'),
+        ('"sums":[1,2,3]', '"sums":[-1,2,3]'),
+        ('"sums":[1,2,3]', '"sums":[1.0,2,3]'),
+        ('"sums":[1,2,3]', '"sums":[null,2,3]'),
+        ('"sums":[1,2,3]', '"sums":"123"'),
+        ('"sums":[1,2,3]', '"sums":[1,2,3],"pure":1'),
+        ('"sums":[1,2,3]', '"pure":1'),
         ('"leak":0', '"leak":false'),
         ('"leak":0', '"leak":0,"leak":0'),
         ('"charges":4', '"charges":-4'),
@@ -181,8 +193,31 @@ def test_the_format_is_what_it_was() -> None:
         '{"by":"ana","is_insecure":false,"loss":{"terms":[{"count":1,"epsilon":"1/10","term":"Pure"}'
         '],"unit":{"change":"add_remove","column":"person"}},"purpose":"p","request":{"body":"body",'
         '"id":"first"},"state":{"charges":4,"is_locked":false,"opening":0,"spent":{"leak":0,'
-        f'"orders":[2,3],"pure":1}},"terms":"{ROOT}"}}}}'
+        f'"sums":[1,2,3]}},"terms":"{ROOT}"}}}}'
     )
     assert row.key == "request " + sha256(["ana", "first"])
+    assert row.digest == "1f2fb7958a8d4083226052f2569181082c4ab1b35adafaaee292c028401d075f"
+    assert (2, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, LEAK_UNIT)
+
+
+def test_the_first_format_is_what_it_was() -> None:
+    """Ledgers that were made in it are there, and are written on in it."""
+    request = Request("first", "body")
+    loss = PrivacyLoss.of(Pure(0.1), unit=Unit("person"))
+    state = replace(STATE, format=1)
+    row = write(1, AT, Charge(loss, "p", "ana", request, False), state, previous=ROOT)
+    assert f'"spent":{{"leak":0,"orders":[2,3],"pure":1}},"terms":"{ROOT}"' in row.body
     assert row.digest == "59bc08f16f6afff68b29d1af481b0b321c1fc134ee3d1c8e63874c847cdff47b"
-    assert (1, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, LEAK_UNIT)
+
+
+def test_limits_are_written_by_their_names() -> None:
+    written = []
+    for limit in (Limit(1, 1e-6), RhoLimit(0.5), MuLimit(1), RenyiLimit({8: 1, 2: 0.25})):
+        row = write(0, AT, Opening(Unit.ROW, Filter.for_limit(limit)), STATE, previous=ROOT)
+        written.append(json.loads(row.body)["limit"])
+    assert written == [
+        {"epsilon": "1", "delta": "1/1000000"},
+        {"rho": "1/2"},
+        {"mu": "1"},
+        {"renyi": [["2", "1/4"], ["8", "1"]]},
+    ]

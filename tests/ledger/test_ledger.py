@@ -25,11 +25,21 @@ from discreet.errors import (
     WrongUnit,
 )
 from discreet.ledger import Kind, Ledger, store
-from discreet.payment import Limit, Payer, Receipt, Request
+from discreet.payment import (
+    AnyLimit,
+    Limit,
+    MuLimit,
+    Payer,
+    Receipt,
+    RenyiLimit,
+    Request,
+    RhoLimit,
+)
 from discreet.unit import Change, Unit
 from tests.ledger.kit import PERSON, charges, files, made, opened, pay
 
 TENTH = Pure(0.1)
+SMALL = PrivacyLoss.of(Gaussian(10))
 
 
 @pytest.fixture
@@ -94,7 +104,7 @@ def test_the_filter_decides_and_no_epsilon_does(path: Path) -> None:
     total = ledger.spent().total
     assert total.terms == ((Gaussian(20), accepted),)
     assert (total + Gaussian(20)).epsilon(1e-6) < 1  # had they been fixed beforehand
-    assert ledger.spent().epsilon == chosen.epsilon(spent)
+    assert ledger.spent().epsilon == ledger.spent().reached == chosen.reached(spent)
 
 
 def test_a_filter_of_ones_own_rules(path: Path) -> None:
@@ -434,3 +444,24 @@ def test_it_says_nothing_unasked(
         ledger.charge(TENTH, purpose="a secret purpose", by="ana")
     assert "charge 2" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "limit", [Limit(1, 1e-6), RhoLimit(0.5), MuLimit(1), RenyiLimit({2: 0.5, 8: 1})], ids=repr
+)
+def test_every_kind_of_limit_is_kept(path: Path, limit: AnyLimit) -> None:
+    """It is read again as it was, decides, and another one is refused."""
+    Ledger.create(path, unit=PERSON, limit=limit)
+    ledger = Ledger.open_or_create(path, unit=PERSON, limit=limit)
+    assert ledger.limit == limit
+    assert ledger.filter == Filter.for_limit(limit)
+    admitted = 0
+    while ledger.filter.admits(ledger.filter.add(ledger.filter.start, (admitted + 1) * SMALL)):
+        pay(ledger, SMALL)
+        admitted += 1
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, Gaussian(10))
+    assert charges(Ledger.open(path)) == admitted > 3
+    for other in (Limit(1), RhoLimit(1), MuLimit(3), RenyiLimit({2: 0.5})):
+        with pytest.raises(LedgerDiffers, match="the ledger rules"):
+            Ledger.open_or_create(path, unit=PERSON, limit=other)

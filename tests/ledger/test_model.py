@@ -22,7 +22,7 @@ from discreet.errors import (
     RequestReused,
 )
 from discreet.ledger import Kind, Ledger, store
-from discreet.payment import Limit, Receipt, Request
+from discreet.payment import AnyLimit, Limit, MuLimit, Receipt, RenyiLimit, Request
 from tests.ledger.kit import PERSON
 
 Outcome = type[DiscreetError] | tuple[int, str | None]
@@ -31,7 +31,7 @@ Outcome = type[DiscreetError] | tuple[int, str | None]
 class Model:
     """What a ledger is, without files, chains and digests."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: AnyLimit) -> None:
         self.filter, self.entries, self.is_locked = Filter.for_limit(limit), 1, False
         self.paid: dict[int, PrivacyLoss] = {}
         self.requests: dict[tuple[str, str], tuple[int, str]] = {}
@@ -53,10 +53,11 @@ class Model:
         return number, None
 
     def admits(self, losses: list[PrivacyLoss]) -> bool:
-        if not self.filter.shares:  # then only sums of exact epsilons count
+        limit = self.filter.limit
+        if isinstance(limit, Limit) and not limit.delta:  # only sums of exact epsilons count
             terms = [pair for loss in losses for pair in loss.terms]
             pure = [count * term.epsilon for term, count in terms if isinstance(term, Pure)]
-            return len(pure) == len(terms) and sum(pure) <= self.filter.limit.epsilon
+            return len(pure) == len(terms) and sum(pure) <= limit.epsilon
         spent = self.filter.start
         for loss in losses:
             spent = self.filter.add(spent, loss)
@@ -85,8 +86,11 @@ REQUESTS = st.none() | st.builds(Request, st.sampled_from("ab"), st.sampled_from
 class Ledgers(RuleBasedStateMachine):
     """Rules that both the ledger and the model follow."""
 
-    @initialize(limit=st.sampled_from([Limit(1), Limit(1, 1e-6)]), is_file=st.booleans())
-    def begin(self, limit: Limit, is_file: bool) -> None:
+    @initialize(
+        limit=st.sampled_from([Limit(1), Limit(1, 1e-6), MuLimit(0.8), RenyiLimit({8: 0.6})]),
+        is_file=st.booleans(),
+    )
+    def begin(self, limit: AnyLimit, is_file: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.model = Model(limit)
         self.receipts: dict[int, Receipt] = {}

@@ -5,10 +5,10 @@ from fractions import Fraction
 import pytest
 
 from discreet.accounting import Approximate, Gaussian, Pure, Zcdp
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, NoBound
 from discreet.ledger import Ledger
 from discreet.ledger.views import _above, down, up
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.unit import Unit
 from tests.ledger.kit import pay
 
@@ -93,6 +93,53 @@ def test_nothing_spent() -> None:
     assert (balance.epsilon, balance.left) == (Fraction(0), Fraction(1))
     assert balance.charges == 0
     assert balance.epsilon_if_fixed_beforehand == 0
+
+
+OTHERS: list[tuple[AnyLimit, str, str]] = [
+    (
+        RhoLimit(0.5),
+        "spent ρ = 0.02 of 0.5, in 1 charge; ",
+        "would reach ρ = 4.52, the limit is 0.5;",
+    ),
+    (MuLimit(2), "spent μ = 0.200001 of 2, in 1 charge; ", "far beyond the limit 2;"),
+    (
+        RenyiLimit({2: 1, 8: 2}),
+        "spent share = 0.0800001 of 1 (1 at order 2, 2 at order 8), in 1 charge; ",
+        "would reach share = 18.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("limit", "spent", "refused_for"), OTHERS)
+def test_limits_of_other_kinds(limit: AnyLimit, spent: str, refused_for: str) -> None:
+    payer = Ledger.in_memory(unit=Unit("person"), limit=limit)
+    pay(payer, 4 * Gaussian(10))
+    balance = payer.spent()
+    assert str(balance).startswith(spent)
+    assert f"one more pure charge may cost at most ε = {down(balance.left)}" in str(balance)
+    assert str(balance).count("\n") == 0
+    assert spent.removesuffix("; ") in repr(payer)
+    with pytest.raises(NoBound, match="has no epsilon"):
+        _ = balance.epsilon
+    said = refused(payer, Zcdp(4.5))
+    assert refused_for in said
+    assert f"at most ε = {down(balance.left)} is left" in said
+    refused(payer, Pure(balance.left + Fraction(1, 10**9)))
+    pay(payer, Pure(balance.left))
+
+
+@pytest.mark.parametrize("limit", [MuLimit(2), RenyiLimit({2: 1})], ids=repr)
+def test_limits_of_other_kinds_have_no_delta(limit: AnyLimit) -> None:
+    payer = Ledger.in_memory(unit=Unit("person"), limit=limit)
+    assert "has no delta for that" in refused(payer, Approximate(0.1, 1e-9))
+    assert payer.spent().charges == 0
+
+
+def test_a_limit_in_rho_takes_what_has_a_rho() -> None:
+    payer = Ledger.in_memory(unit=Unit("person"), limit=RhoLimit(1))
+    with pytest.raises(NoBound, match="no zCDP bound"):
+        pay(payer, Approximate(0.1, 1e-9))
+    assert payer.spent().charges == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DeclarationError, InvalidArgument
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet.query import entries, files
 from discreet.query.columns import Caps, Column, ColumnType
 from discreet.query.files import Format, read_text
@@ -155,6 +155,14 @@ MISTAKES = [
     ("delta = 1e-6", "delta = -0.1", 13, "give a number from 0 up to"),
     ("delta = 1e-6", "delta = nan", 13, "give a number from 0 up to"),
     ("delta = 1e-6", "delta = 1e-999999999", 13, "give a number from 0 up to"),
+    ("delta = 1e-6", "rho = 0.5", 13, "rho can't stand beside epsilon"),
+    ("delta = 1e-6", "mu = 0.5", 13, "mu can't stand beside epsilon"),
+    ("epsilon = 2", "rho = 0.5", 13, "delta can't stand beside rho"),
+    ("epsilon = 2", "mu = 0.5", 13, "delta can't stand beside mu"),
+    ("epsilon = 2", "mu = 0", 13, "delta can't stand beside mu"),
+    ("epsilon = 2\ndelta = 1e-6", "rho = 0", 12, "rho = 0: give a finite number above 0"),
+    ("epsilon = 2\ndelta = 1e-6", "mu = nan", 12, "mu = nan: give a finite number above 0"),
+    ("epsilon = 2\ndelta = 1e-6", "rho = 1\nmu = 1", 13, "mu can't stand beside rho"),
     ('type = "number"', "", 15, "columns.wage needs type: one of boolean, date"),
     ('type = "number"', 'type = "numeric"', 16, "did you mean number?"),
     ('type = "number"', "type = 1", 16, "type = 1: give"),
@@ -238,6 +246,14 @@ def test_a_byte_order_mark_and_other_line_ends_are_no_mistake(tmp_path: Path) ->
     file = tmp_path / "discreet.toml"
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert list(files.read(file)) == ["wages"]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("rho = 0.1", RhoLimit(0.1)), ("mu = 2", MuLimit(2))], ids=repr
+)
+def test_limits_of_other_kinds(text: str, limit: AnyLimit) -> None:
+    read = read_text(GOOD.replace("epsilon = 2\ndelta = 1e-6", text), PLACE)
+    assert read["wages"].limit == limit
 
 
 def test_one_source_has_one_ledger() -> None:

@@ -5,32 +5,64 @@ level of `discreet`, those names are the mechanisms.
 """
 
 from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
+from discreet.accounting.events import from_dp_event, to_dp_event
 from discreet.accounting.expression import Expression, parse
 from discreet.accounting.filter import Filter, Spent
-from discreet.accounting.loss import PrivacyLoss, Term
+from discreet.accounting.loss import Interval, PrivacyLoss, Term
 from discreet.accounting.terms import (
     Approximate,
+    BoundedRange,
+    DiscreteGaussian,
+    DiscreteGaussianVector,
     DiscreteLaplace,
     Gaussian,
+    Laplace,
+    PoissonSampled,
     Pure,
+    RandomAllocation,
     RandomizedResponse,
+    ReportNoisyMax,
+    SampledWithoutReplacement,
+    SampledWithReplacement,
+    Shuffled,
+    ShuffledReports,
+    SparseVector,
+    Threshold,
+    TruncatedPoisson,
     Zcdp,
 )
 
 __all__ = [
     "Approximate",
+    "BoundedRange",
     "Calibration",
+    "DiscreteGaussian",
+    "DiscreteGaussianVector",
     "DiscreteLaplace",
     "Expression",
     "Filter",
     "Gaussian",
+    "Interval",
+    "Laplace",
+    "PoissonSampled",
     "PrivacyLoss",
     "Pure",
+    "RandomAllocation",
     "RandomizedResponse",
+    "ReportNoisyMax",
+    "SampledWithReplacement",
+    "SampledWithoutReplacement",
+    "Shuffled",
+    "ShuffledReports",
+    "SparseVector",
     "Spent",
     "Term",
+    "Threshold",
+    "TruncatedPoisson",
     "Zcdp",
     "calibrate",
     "calibrate_count",
+    "from_dp_event",
     "parse",
+    "to_dp_event",
 ]

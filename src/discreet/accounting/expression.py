@@ -3,11 +3,11 @@
     sum      = product { "+" product }
     product  = item { ("*" | "/") item }
     item     = number | name | term "(" [ argument { "," argument } ] ")" | "(" sum ")"
-    argument = [ parameter "=" ] sum
+    argument = [ parameter "=" ] ( sum | "True" | "False" )
 
 Python's parser splits the text, and nothing of it is ever run: what is not in these lines is
-refused. A term is one of `discreet.accounting.terms`; a name stands for a number that is given
-later.
+refused. A term is one of `discreet.accounting.terms`, and an argument of it may be a privacy loss;
+a name stands for a number that is given later.
 """
 
 import ast
@@ -47,6 +47,8 @@ def parse(text: str) -> PrivacyLoss:
 
     >>> parse("1000 * Gaussian(1.1) + Pure(epsilon=1/3)")
     accounting.Pure(epsilon=1/3) + 1000 * accounting.Gaussian(multiplier=1.1)
+    >>> parse("1000 * PoissonSampled(Gaussian(1.1), rate=256/60000)").terms[0][1]
+    1000
     """
     return Expression.of(text).loss()
 
@@ -90,16 +92,10 @@ class Expression:
 
     @property
     def counts(self) -> frozenset[str]:
-        """Those of the names that say how often something happens, and so are whole numbers."""
-        costs = _costs(self.tree)
-        sides = (
-            side
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.BinOp) and node in costs
-            for side in (node.left, node.right)
-            if side not in costs
-        )
-        return self.names & {name for side in sides for name in _names(side)}
+        """Those of the names that say how often something happens, or are another parameter that
+        is a whole number."""
+        parts = (*_multiples(self.tree), *_whole_arguments(self.tree))
+        return self.names & {name for part in parts for name in _names(part)}
 
     def loss(self, values: Mapping[str, Number] | None = None) -> PrivacyLoss:
         """The privacy loss, each name having its value."""
@@ -199,10 +195,10 @@ class _Reading:
             near = _did_you_mean(name, known)
             told = f"no term {_short(name)!r}{near}; there are {', '.join(known)}"
             raise _mistake(self.text, at, told)
-        given = [self.value(argument) for argument in node.args]
-        named: dict[str, _Value] = {}
+        given = [self._argument(argument) for argument in node.args]
+        named: dict[str, _Value | bool] = {}
         for keyword in node.keywords:
-            named[self._parameter(keyword, known[name], named)] = self.value(keyword.value)
+            named[self._parameter(keyword, known[name], named)] = self._argument(keyword.value)
         try:
             bound = signature(known[name]).bind(*given, **named)
             return known[name](*bound.args, **bound.kwargs)
@@ -211,6 +207,12 @@ class _Reading:
             raise _mistake(self.text, at, told) from None
         except InvalidArgument as reason:
             raise _mistake(self.text, at, f"{name}: {reason}") from None
+
+    def _argument(self, node: ast.expr) -> _Value | bool:
+        match node:
+            case ast.Constant(value=bool(fact)):
+                return fact
+        return self.value(node)
 
     def _called(self, node: ast.expr) -> tuple[str, int]:
         """The name of what is called, and where it stands."""
@@ -271,6 +273,34 @@ def _costs(tree: ast.expr) -> set[ast.AST]:
         ):
             found.add(node)
     return found
+
+
+def _multiples(tree: ast.expr) -> Iterator[ast.expr]:
+    """What says how often a privacy loss happens."""
+    costs = _costs(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and node in costs:
+            yield from (side for side in (node.left, node.right) if side not in costs)
+
+
+def _whole_arguments(tree: ast.expr) -> Iterator[ast.expr]:
+    """The arguments that terms take as whole numbers."""
+    known = _terms()
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or (name := _called_name(call.func)) not in known:
+            continue
+        parameters = signature(known[name]).parameters
+        given: list[tuple[str | None, ast.expr]] = [*zip(parameters, call.args, strict=False)]
+        given += [(keyword.arg, keyword.value) for keyword in call.keywords]
+        whole = {name for name, each in parameters.items() if each.annotation is int}
+        yield from (argument for name, argument in given if name in whole)
+
+
+def _called_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
 
 def _names(node: ast.expr) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from flint import arb
 
 from discreet.accounting.loss import PrivacyLoss, Term
+from discreet.accounting.pairs import Pair, Side, normal, tells_nothing
 from discreet.errors import NoBound
 
 
@@ -69,6 +70,17 @@ class Leaks(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsPairs(Protocol):
+    """Dominating pairs of laws, for neighbours in either order."""
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """One pair that serves both orders; or the pair for a unit that goes, that is of the table
+        with it and the one without, and the pair for one that comes. From below, pairs that some
+        mechanism with this term attains."""
+        ...
+
+
 def approximate(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
     """Epsilon and delta by basic composition (Dwork and Roth 2014, Theorem 3.16)."""
     counted = list(parts(loss))
@@ -120,8 +132,29 @@ def leak(loss: PrivacyLoss) -> Fraction:
     return sum((n * t.leak() for t, n in loss.terms if isinstance(t, Leaks)), Fraction(0))
 
 
+def pairs(loss: PrivacyLoss, side: Side) -> list[list[tuple[Pair, int]]]:
+    """For each order of the neighbours, or once for both, the pairs of all terms, counted.
+    Gaussian mechanisms together are one (Dong, Roth and Su 2022, Corollary 3.3)."""
+    gaussians = [(t, n) for t, n in loss.terms if isinstance(t, KnowsGaussian)]
+    known: list[tuple[tuple[Pair, ...], int]] = []
+    for term, count in loss.terms:
+        if isinstance(term, KnowsGaussian):
+            continue
+        if not isinstance(term, KnowsPairs):
+            raise NoBound(f"no dominating pair is known of {term!r}")
+        both = term.pairs(side)
+        if not all(tells_nothing(pair) for pair in both):
+            known.append((both, count))
+    if gaussians:
+        known.append(((normal(gaussian(PrivacyLoss(tuple(gaussians)))),), 1))
+    orders = max((len(pair) for pair, _ in known), default=1)
+    return [[(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(orders)]
+
+
 def for_group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     """The sum for neighbours that are this many steps apart."""
+    if size == 1:
+        return loss
     terms = []
     for term, count in loss.terms:
         if not isinstance(term, KnowsGroups):

@@ -5,6 +5,7 @@ at the edge, from `discreet.accounting.theorems`.
 """
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -12,12 +13,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import checks
+from discreet.accounting import html
 from discreet.errors import InvalidArgument, WrongUnit
 from discreet.exact import Number, float_up, precision, shown
 from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
+    from discreet.accounting.profile import Profile
     from discreet.accounting.theorems import Explanation
+    from discreet.accounting.trade_off import TradeOff
 
 
 class Term:
@@ -28,7 +32,7 @@ class Term:
     """
 
     __slots__ = ()
-    needs_exchange: ClassVar[bool] = False  # whether it speaks of exchanged rows alone
+    change: ClassVar[Change | None] = None  # how neighbours must differ for it to say anything
 
     def __add__(self, other: "Term | PrivacyLoss") -> "PrivacyLoss":
         """The privacy loss of both together."""
@@ -46,7 +50,7 @@ class Term:
         return f"accounting.{type(self).__name__}({values})"
 
 
-def _written(value: Fraction | int) -> str:
+def _written(value: object) -> str:
     return shown(value) if isinstance(value, Fraction) else repr(value)
 
 
@@ -83,13 +87,7 @@ class PrivacyLoss:
         object.__setattr__(self, "terms", ordered)
         if not (self.unit is None or isinstance(self.unit, Unit)):
             raise InvalidArgument(f"unit = {self.unit!r}: give a Unit")
-        if self.unit is not None and self.unit.change is not Change.REPLACE:
-            for term, _ in ordered:
-                if term.needs_exchange:
-                    raise WrongUnit(
-                        f"{term!r} protects units whose value is exchanged for another, not ones "
-                        "that come or go: declare the unit with Change.REPLACE"
-                    )
+        _check_change(ordered, self.unit)
 
     @staticmethod
     def of(*terms: Term, unit: Unit | None = None) -> "PrivacyLoss":
@@ -127,16 +125,37 @@ class PrivacyLoss:
     def epsilon(self, delta: Number = 0) -> float:
         """The smallest epsilon, rounded up, for which (epsilon, delta)-DP is proven here.
 
-        The best of the theorems that apply is taken; each holds by itself for this whole sum,
-        its terms being fixed beforehand. Infinite if the sum has no bound at this delta.
+        For most terms it comes from privacy loss distributions and is at most 0.1 % above the
+        smallest possible one; `interval` tells both ends, `explain` the other theorems. It holds
+        for this whole sum, its terms being fixed beforehand. Infinite if the sum has no bound at
+        this delta.
         """
-        return self.explain(delta=delta).epsilon
+        from discreet.accounting.theorems import best_epsilon
+
+        return best_epsilon(self, checks.delta(delta=delta))
 
     def delta(self, epsilon: Number) -> float:
         """The smallest delta, rounded up, for which (epsilon, delta)-DP is proven here."""
         from discreet.accounting.theorems import best_delta
 
         return best_delta(self, checks.not_negative(epsilon=epsilon))
+
+    def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> "Interval":
+        """Two proven ends for the smallest epsilon at this delta: all mechanisms with these terms
+        satisfy the upper one, and one of them nothing below the lower one.
+
+        The ends come as close as ``tolerance``, relatively, where that can be computed; where
+        they don't, ``is_wide`` says so.
+
+        >>> from discreet.accounting import Gaussian, PoissonSampled
+        >>> found = (1000 * PoissonSampled(Gaussian(1), 0.01)).interval(1e-5)
+        >>> 1.827 < found.lower <= found.upper < 1.829, found.is_wide
+        (True, False)
+        """
+        from discreet.accounting.theorems import interval
+
+        wanted = checks.positive(tolerance=tolerance)
+        return interval(self, checks.delta(delta=delta), wanted)
 
     def renyi(self, order: Number) -> float:
         """A bound, rounded up, on the Renyi divergence of this order, which lies above 1; it need
@@ -180,6 +199,29 @@ class PrivacyLoss:
 
         return explain(self, checks.delta(delta=delta))
 
+    def profile(self) -> "Profile":
+        """The privacy profile: a proven delta for each epsilon, to draw or to look up.
+
+        >>> from discreet.accounting import Gaussian
+        >>> (4 * Gaussian(4)).profile().delta(1) < 0.0069
+        True
+        """
+        from discreet.accounting.profile import profile
+
+        return profile(self)
+
+    def trade_off(self) -> "TradeOff":
+        """What any attacker can tell: for each type I error of a test of whether one unit was
+        there, the least type II error, rounded down (Dong, Roth and Su 2022).
+
+        >>> from discreet.accounting import Pure
+        >>> 0.85 < (2 * Pure(0.5)).trade_off().type_two(0.05) < 0.87
+        True
+        """
+        from discreet.accounting.trade_off import trade_off
+
+        return trade_off(self)
+
     def to_json(self) -> str:
         """The loss as text, exactly: `from_json` gives an equal value back."""
         terms = [_term_to_json(term, count) for term, count in self.terms]
@@ -201,10 +243,85 @@ class PrivacyLoss:
         counted = (f"{n} * {t!r}" if n > 1 else repr(t) for t, n in self.terms)
         return " + ".join(counted) or "accounting.PrivacyLoss()"
 
+    def _repr_html_(self) -> str:
+        return html.loss(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Proven ends for an epsilon, and how close they were wanted, relatively."""
+
+    lower: float
+    upper: float
+    tolerance: float
+
+    @property
+    def width(self) -> float:
+        """How far the ends are apart."""
+        return self.upper - self.lower
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the ends are farther apart than was wanted."""
+        return math.isinf(self.upper) or self.width > self.tolerance * self.upper
+
+    def __str__(self) -> str:
+        """One line in words."""
+        told = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
+        return f"{told} (wide: no closer ends were found)" if self.is_wide else told
+
+    def _repr_html_(self) -> str:
+        return html.interval(self)
+
+
+def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
+    """A privacy loss that another term is to hold: of no unit of its own, and of neighbours that
+    differ in this way, or in any."""
+    loss = PrivacyLoss() + privacy_loss if isinstance(privacy_loss, Term) else privacy_loss
+    if not isinstance(loss, PrivacyLoss):
+        raise InvalidArgument(f"privacy_loss = {privacy_loss!r}: give a term or a privacy loss")
+    if loss.unit is not None:
+        raise WrongUnit("a privacy loss inside a term has no unit of its own: leave it out")
+    for term, _ in loss.terms:
+        if term.change not in (None, change):
+            raise WrongUnit(
+                f"{term!r} protects units that are {_CHANGES[term.change]}, and here they are "
+                f"{_CHANGES[change]}"
+            )
+    return loss
+
+
+def _check_change(terms: tuple[tuple[Term, int], ...], unit: Unit | None) -> None:
+    """Refuse terms that speak of different neighbours, or of others than the unit's."""
+    bound = [term for term, _ in terms if term.change is not None]
+    for term in bound:
+        if unit is not None and term.change is not unit.change:
+            raise WrongUnit(
+                f"{term!r} protects units that are {_CHANGES[term.change]}, and {unit} is another "
+                f"unit: declare it with {term.change}, or find a term for it"
+            )
+        if term.change is not bound[0].change:
+            raise WrongUnit(
+                f"{bound[0]!r} protects units that are {_CHANGES[bound[0].change]}, {term!r} ones "
+                f"that are {_CHANGES[term.change]}: the two never add"
+            )
+
+
+_CHANGES: dict[Change | None, str] = {
+    Change.ADD_REMOVE: "added or removed",
+    Change.REPLACE: "replaced by others",
+}
+
 
 def _term_to_json(term: Term, count: int) -> dict[str, object]:
-    values = {name: str(getattr(term, name)) for name in _names(type(term))}
+    values = {name: _plain(getattr(term, name)) for name in _names(type(term))}
     return {"count": count, "term": type(term).__name__, **values}
+
+
+def _plain(value: "Fraction | bool | PrivacyLoss") -> object:
+    if isinstance(value, PrivacyLoss):
+        return [_term_to_json(term, count) for term, count in value.terms]
+    return value if isinstance(value, bool) else str(value)
 
 
 def _term_from_json(entry: object) -> tuple[Term, int]:
@@ -217,7 +334,13 @@ def _term_from_json(entry: object) -> tuple[Term, int]:
     read = _only(entry, {"count", "term", *_names(kind)})
     if type(read["count"]) is not int or read["count"] < 1:
         raise InvalidArgument(f"count = {read['count']!r}: give a whole number, 1 or above")
-    return kind(**{name: _exact(read[name]) for name in _names(kind)}), read["count"]
+    return kind(**{name: _value(read[name]) for name in _names(kind)}), read["count"]
+
+
+def _value(read: object) -> "Fraction | bool | PrivacyLoss":
+    if isinstance(read, list):
+        return PrivacyLoss(tuple(_term_from_json(entry) for entry in read))
+    return read if isinstance(read, bool) else _exact(read)
 
 
 def _unit_to_json(unit: Unit) -> dict[str, object]:

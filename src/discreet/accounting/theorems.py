@@ -7,20 +7,28 @@ adaptively is `discreet.accounting.filter`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
-from discreet.accounting import knowledge
-from discreet.accounting.loss import PrivacyLoss
+from discreet.accounting import distribution, html, knowledge
+from discreet.accounting.distribution import Counted
+from discreet.accounting.loss import Interval, PrivacyLoss
+from discreet.accounting.pairs import Side, highest
 from discreet.errors import NoBound
-from discreet.exact import ball, float_up, fraction, precision, upper_fraction
+from discreet.exact import ball, float_up, fraction, lower_fraction, precision, upper_fraction
 
 _BITS = 256
 _HIGHEST_LOG_ORDER = 60.0
 _LARGEST_EPSILON = 100
+_TOLERANCE = 0.001
+_FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)
+_PART = 0.3  # of a tolerance, for the bias of one side's grid
+_PARTS = (1.0, 0.25, 1 / 64)
+_LAST = 1e-12  # for the rounding of the last steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +48,23 @@ class Explanation:
         """The smallest epsilon of all; infinite if no theorem gives one."""
         return min(self.figures.values(), default=math.inf)
 
+    @property
+    def best(self) -> str | None:
+        """The theorem that gives the smallest epsilon."""
+        return min(self.figures, key=lambda name: self.figures[name], default=None)
+
     def __str__(self) -> str:
         """One line a theorem, the best one marked."""
-        best = min(self.figures, key=lambda name: self.figures[name], default="")
+        width = max(map(len, (*self.figures, *self.silent)), default=0) + 2
         lines = [f"epsilon at delta = {float(self.delta):g}"]
         for name, value in self.figures.items():
-            lines.append(f"  {name:<24}{value:<24.12g}{'<- best' if name == best else ''}".rstrip())
-        lines += [f"  {name:<24}{reason}" for name, reason in self.silent.items()]
+            mark = "<- best" if name == self.best else ""
+            lines.append(f"  {name:<{width}}{value:<24.12g}{mark}".rstrip())
+        lines += [f"  {name:<{width}}{reason}" for name, reason in self.silent.items()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html.explanation(self)
 
 
 def explain(loss: PrivacyLoss, delta: Fraction) -> Explanation:
@@ -62,15 +79,46 @@ def explain(loss: PrivacyLoss, delta: Fraction) -> Explanation:
     return Explanation(delta, figures, silent)
 
 
+def best_epsilon(loss: PrivacyLoss, delta: Fraction) -> float:
+    """The smallest epsilon of all theorems, without asking those that can't give it."""
+    for theorems in ((_gaussian_epsilon,), (_distribution_epsilon, _basic_epsilon)):
+        if found := _answers(theorems, loss, delta):
+            return float_up(min(found))
+    return explain(loss, delta).epsilon
+
+
 def best_delta(loss: PrivacyLoss, epsilon: Fraction) -> float:
     """The smallest delta that a theorem gives for the loss at this epsilon; at most 1."""
-    bounds = [Fraction(1)]
-    for theorem in _DELTAS:
-        try:
-            bounds.append(theorem(loss, epsilon))
-        except NoBound:
-            continue
-    return float_up(min(bounds))
+    for theorems in ((_gaussian_delta_of,), (_distribution_delta, _basic_delta)):
+        if found := _answers(theorems, loss, epsilon):
+            return float_up(min(*found, Fraction(1)))
+    return float_up(min([*_answers(_DELTAS, loss, epsilon), Fraction(1)]))
+
+
+_Theorem = Callable[[PrivacyLoss, Fraction], Fraction]
+
+
+def _answers(theorems: Sequence[_Theorem], loss: PrivacyLoss, number: Fraction) -> list[Fraction]:
+    """What those of the theorems say that apply."""
+    found = []
+    for theorem in theorems:
+        with suppress(NoBound):
+            found.append(theorem(loss, number))
+    return found
+
+
+def interval(loss: PrivacyLoss, delta: Fraction, tolerance: Fraction) -> Interval:
+    """Proven ends for the smallest epsilon at this delta, computed ever more closely."""
+    aim = float(tolerance)
+    lower, upper = 0.0, best_epsilon(loss, delta)
+    for fineness in _FINENESS:
+        lower = max(lower, _attained(loss, delta, aim * fineness))
+        if upper - lower <= aim * upper or not upper:
+            break
+        with suppress(NoBound):
+            upper = min(upper, float_up(_by_distribution(loss, delta, aim * fineness)))
+    assert lower <= upper * (1 + 1e-9), "a lower end above the upper one"
+    return Interval(min(lower, upper), upper, aim)
 
 
 def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -224,7 +272,10 @@ def _order(log_order: float) -> Fraction:
 
 
 def _gaussian_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
-    mu_squared = knowledge.gaussian(loss)
+    return _exact_gaussian_epsilon(knowledge.gaussian(loss), delta)
+
+
+def _exact_gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
     if mu_squared == 0:
         return Fraction(0)
     if delta == 0:
@@ -242,15 +293,21 @@ def _gaussian_delta_of(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
 
 def _gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
     """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018, Theorem 8)."""
+    return min(Fraction(1), _gaussian_deltas(mu_squared, epsilon)[1])
+
+
+def _gaussian_deltas(mu_squared: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """The same, from below and from above."""
     if mu_squared == 0:
-        return Fraction(0)
+        return Fraction(0), Fraction(0)
     with precision(_BITS):
         mu, root = ball(mu_squared).sqrt(), arb(2).sqrt()
         far, half = ball(epsilon) / mu, mu / 2
         first = _erfc((far - half) / root)
         second = ball(epsilon).exp() * _erfc((far + half) / root)
-        twice = first - second if second.is_finite() else first  # the second is never negative
-        return min(Fraction(1), upper_fraction(twice / 2))
+        if not second.is_finite():  # it is never negative
+            return Fraction(0), upper_fraction(first / 2)
+        return lower_fraction((first - second) / 2), upper_fraction((first - second) / 2)
 
 
 def _erfc(number: arb) -> arb:
@@ -273,11 +330,88 @@ def _smallest_float(is_enough: Callable[[float], bool], start: float) -> float:
     return high
 
 
+# Privacy loss distributions, on a grid
+
+
+def _distribution_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
+    return _by_distribution(loss, delta, _TOLERANCE)
+
+
+def _by_distribution(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> Fraction:
+    if delta == 0:
+        raise NoBound("it needs a delta above 0")
+    level = _float_below(delta)
+    orders = knowledge.pairs(loss, Side.UPPER)
+    for part in _PARTS:  # what holds at a smaller delta holds here
+        found = max(_epsilon(order, level * part, tolerance, Side.UPPER) for order in orders)
+        if math.isfinite(found):
+            break
+    else:
+        raise NoBound("its grid is too coarse for this delta")
+    return fraction(math.nextafter(found * (1 + _LAST), math.inf)) if found else Fraction(0)
+
+
+def _distribution_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    level = _float_below(epsilon)
+    orders = knowledge.pairs(loss, Side.UPPER)
+    found = max(_delta(order, level, _TOLERANCE, Side.UPPER) for order in orders)
+    return min(Fraction(1), fraction(found) * (1 + fraction(_LAST)))
+
+
+def _attained(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> float:
+    """An epsilon that some mechanism with these terms reaches, as far as one is known."""
+    with suppress(NoBound):
+        return _gaussian_attained(knowledge.gaussian(loss), delta)
+    try:
+        orders = knowledge.pairs(loss, Side.LOWER)
+    except NoBound:
+        return 0.0
+    if delta:
+        level = math.nextafter(_float_below(delta), 1.0)
+        found = max(_epsilon(order, level, tolerance, Side.LOWER) for order in orders)
+    else:
+        found = max(sum(count * highest(pair) for pair, count in order) for order in orders)
+    return max(0.0, found * (1 - _LAST))
+
+
+def _gaussian_attained(mu_squared: Fraction, delta: Fraction) -> float:
+    """An epsilon, just below the right one, at which a Gaussian mechanism has more than delta."""
+    if mu_squared == 0 or delta == 0:
+        return math.inf if mu_squared else 0.0
+    found = float(_exact_gaussian_epsilon(mu_squared, delta))
+    for step in (1e-14, 1e-12, 1e-9, 1e-6):
+        below = found * (1 - step)
+        if _gaussian_deltas(mu_squared, fraction(below))[0] > delta:
+            return below
+    return 0.0
+
+
+def _float_below(number: Fraction) -> float:
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)
+
+
+def _epsilon(order: Counted, delta: float, tolerance: float, side: Side) -> float:
+    return distribution.epsilon(order, delta, tolerance * _PART, side) if order else 0.0
+
+
+def _delta(order: Counted, epsilon: float, tolerance: float, side: Side) -> float:
+    return distribution.delta(order, epsilon, tolerance * _PART, side) if order else 0.0
+
+
 _EPSILONS: dict[str, Callable[[PrivacyLoss, Fraction], Fraction]] = {
     "basic composition": _basic_epsilon,
     "advanced composition": _advanced_epsilon,
     "zCDP": _zcdp_epsilon,
     "Renyi": _renyi_epsilon,
     "Gaussian": _gaussian_epsilon,
+    "privacy loss distribution": _distribution_epsilon,
 }
-_DELTAS = (_basic_delta, _advanced_delta, _zcdp_delta, _renyi_delta, _gaussian_delta_of)
+_DELTAS = (
+    _basic_delta,
+    _advanced_delta,
+    _zcdp_delta,
+    _renyi_delta,
+    _gaussian_delta_of,
+    _distribution_delta,
+)

@@ -1,25 +1,27 @@
 """``discreet budget`` and ``discreet unlock``: what was spent on what, and what is left."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from discreet.accounting import PrivacyLoss
+from discreet.accounting import Filter, PrivacyLoss
 from discreet.cli import words
 from discreet.cli.options import AsJson, By, File, TableName, login, some_text
 from discreet.cli.output import say, show, show_bar, table, write
 from discreet.errors import LedgerError
 from discreet.exact import float_down, float_up
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 
 if TYPE_CHECKING:
     from discreet.ledger import Entry, Ledger
     from discreet.query.files import TableFile
 
 _FILE = Path("discreet.toml")
+_NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}
 
 
 def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> None:
@@ -36,11 +38,11 @@ def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> N
         return
     say(f"{name} protects {declared.declaration.unit}")
     if ledger is None:
-        say(f"nothing was spent yet; the limit will be {words.limit(declared.limit)}")
+        say(f"nothing was spent yet; the limit will be {declared.limit}")
         return
     balance = ledger.spent()
     show(_history(ledger, balance.limit))
-    show_bar(float(balance.epsilon), float(balance.limit.epsilon))
+    show_bar(float(balance.reached), float(balance.limit.most))
     show(words.left(balance))
     if ledger.is_locked:
         say(
@@ -78,7 +80,7 @@ def unlock(
     say(f"{name} may be asked again; what was paid stays paid", "green")
 
 
-def _history(ledger: "Ledger", limit: Limit) -> Table:
+def _history(ledger: "Ledger", limit: AnyLimit) -> Table:
     """What happened to the budget, entry by entry."""
     rows = [
         [
@@ -86,7 +88,7 @@ def _history(ledger: "Ledger", limit: Limit) -> Table:
             f"{entry.at:%Y-%m-%d %H:%M}",
             entry.by or "",
             what,
-            "" if entry.loss is None else words.cost(entry.loss, limit.delta),
+            "" if entry.loss is None else words.charged(entry.loss, limit),
         ]
         for entry in ledger.history()
         if (what := _what(entry))
@@ -116,24 +118,47 @@ def _json(declared: "TableFile", ledger: "Ledger | None") -> dict[str, object]:
         "table": declared.declaration.name,
         "ledger": str(declared.ledger),
         "unit": {"column": unit.column, "change": unit.change.value},
-        "limit": {"epsilon": float_down(limit.epsilon), "delta": float_down(limit.delta)},
-        "spent": {"epsilon": 0.0 if balance is None else float_up(balance.epsilon)},
-        "left": {"epsilon": float_down(limit.epsilon if balance is None else balance.left)},
+        "limit": _limit(limit),
+        "spent": {_NAMES[type(limit)]: 0.0 if balance is None else float_up(balance.reached)},
+        "left": {"epsilon": float_down(_all_of(limit) if balance is None else balance.left)},
         "is_locked": ledger is not None and ledger.is_locked,
         "charges": [_charge(entry, entry.loss, limit) for entry in history if entry.loss],
     }
 
 
-def _charge(entry: "Entry", loss: PrivacyLoss, limit: Limit) -> dict[str, object]:
+def _limit(limit: AnyLimit) -> dict[str, object]:
+    match limit:
+        case Limit(epsilon, delta):
+            return {"epsilon": float_down(epsilon), "delta": float_down(delta)}
+        case RenyiLimit(bounds):
+            return {"renyi": [[float_up(order), float_down(bound)] for order, bound in bounds]}
+    return {_NAMES[type(limit)]: float_down(limit.most)}
+
+
+def _all_of(limit: AnyLimit) -> Fraction:
+    """The most that one question may cost before anything is spent."""
+    if isinstance(limit, Limit):
+        return limit.epsilon
+    chosen = Filter.for_limit(limit)
+    return chosen.pure_left(chosen.start)
+
+
+def _charge(entry: "Entry", loss: PrivacyLoss, limit: AnyLimit) -> dict[str, object]:
     return {
         "number": entry.number,
         "at": entry.at.isoformat(),
         "by": entry.by,
         "purpose": entry.purpose,
-        "epsilon": loss.epsilon(limit.delta),
+        "epsilon": _epsilon(loss, limit),
         "privacy_loss": json.loads(loss.to_json()),
         "is_insecure": entry.is_insecure,
     }
+
+
+def _epsilon(loss: PrivacyLoss, limit: AnyLimit) -> float | None:
+    """The charge's epsilon at the limit's delta; None if there is no finite one."""
+    epsilon = loss.epsilon(limit.delta if isinstance(limit, Limit) else 0)
+    return epsilon if epsilon < float("inf") else None
 
 
 def _declared(file: Path, name: str) -> "TableFile":

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from discreet.cli import words
 from discreet.cli.options import File, above_zero, from_zero, some_text
 from discreet.cli.output import say, show, table
 from discreet.exact import shown
@@ -251,7 +250,7 @@ def _report(proposal: "Proposal") -> None:
 def _describe(declared: "TableFile") -> None:
     facts = declared.declaration
     show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
-    show(f"rows in {declared.source}, at most {words.limit(declared.limit)} by {declared.ledger}")
+    show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
     if facts.unit.column is not None:
         in_all = "" if facts.caps.rows is None else f", and {_rows(facts.caps.rows)} in all"
         show(

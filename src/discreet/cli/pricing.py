@@ -66,7 +66,7 @@ def price(
 
     Examples:
 
-    discreet price "1000 * Gaussian(1.1)" --delta 1e-5
+    discreet price "1000 * PoissonSampled(Gaussian(1.1), rate=256/60000)" --delta 1e-5
 
     discreet price "1000 * Gaussian(sigma)" --find sigma --epsilon 3 --delta 1e-5
 
@@ -114,12 +114,17 @@ def _found(
 def _show_price(
     loss: PrivacyLoss, delta: Decimal, epsilon: Decimal | None, *, as_json: bool
 ) -> None:
-    explanation = loss.explain(delta)
+    explanation, ends = loss.explain(delta), loss.interval(delta)
     reached = None if epsilon is None else loss.delta(epsilon)
     if as_json:
         told: dict[str, object] = {
             "epsilon": _finite(explanation.epsilon),
             "delta": float(delta),
+            "interval": {
+                "lower": _finite(ends.lower),
+                "upper": _finite(ends.upper),
+                "is_wide": ends.is_wide,
+            },
             "theorems": {name: _finite(figure) for name, figure in explanation.figures.items()},
             "privacy_loss": json.loads(loss.to_json()),
         }
@@ -128,6 +133,7 @@ def _show_price(
         write(json.dumps(told, indent=2) + "\n")
     elif reached is None or delta or math.isfinite(explanation.epsilon):
         show(str(explanation))
+        show(str(ends))
     if reached is not None and epsilon is not None:
         if not as_json:
             show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting import PrivacyLoss
 from discreet.exact import decimal_down, decimal_up, fraction, shown
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, RhoLimit
 
 if TYPE_CHECKING:
     from discreet.ledger import Balance
@@ -22,23 +22,23 @@ def cost(loss: PrivacyLoss, delta: Fraction) -> str:
     return str(loss)
 
 
+def charged(loss: PrivacyLoss, limit: AnyLimit) -> str:
+    """What was charged, in the numbers of this limit: rho under one in rho; else as `cost` at the
+    limit's delta."""
+    if isinstance(limit, RhoLimit):
+        return f"ρ = {shown(decimal_up(fraction(loss.zcdp()), _DIGITS))}"
+    return cost(loss, limit.delta if isinstance(limit, Limit) else Fraction(0))
+
+
 def spent(epsilon: Fraction, delta: Fraction) -> str:
     """An epsilon that was, or would be, spent, and its delta."""
-    return f"ε = {shown(decimal_up(epsilon, _DIGITS))}{_delta(delta)}"
-
-
-def limit(most: Limit) -> str:
-    """A limit, exactly."""
-    return f"ε = {shown(most.epsilon)}{_delta(most.delta)}"
+    return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
 
 
 def left(balance: "Balance") -> str:
     """What of a limit is spent and left, in a line."""
+    reached = shown(decimal_up(balance.reached, _DIGITS))
     return (
-        f"spent ε = {shown(decimal_up(balance.epsilon, _DIGITS))} of {limit(balance.limit)}; "
+        f"spent {balance.limit.symbol} = {reached} of {balance.limit}; "
         f"one more question may cost at most ε = {shown(decimal_down(balance.left, _DIGITS))}"
     )
-
-
-def _delta(delta: Fraction) -> str:
-    return f", δ = {shown(delta)}" if delta else ""

@@ -20,7 +20,8 @@ from discreet.ledger.entries import (
 
 def first_state(opening: Opening) -> State:
     """The state after the first entry: nothing spent."""
-    return State(opening.filter.start, 0, is_locked=False, opening=0, terms=terms_of(opening))
+    start, terms = opening.filter.start, terms_of(opening)
+    return State(start, 0, is_locked=False, opening=0, terms=terms, format=opening.format)
 
 
 def next_state(head: Link, opening: Opening, fact: Fact) -> State:
@@ -64,8 +65,8 @@ def verify(links: Iterable[Link]) -> None:
 
 
 def check_sums(spent: Spent, chosen: Filter) -> None:
-    """Raise `LedgerDamaged` unless there is one sum for each order of the filter."""
-    if len(spent.orders) != len(chosen.shares):
+    """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
+    if len(spent.sums) != len(chosen.tracks):
         raise LedgerDamaged("its sums don't belong to its filter")
 
 
@@ -88,8 +89,8 @@ def _follows(link: Link, head: Link, opening: Opening, charges: dict[int, Charge
 
 def _is_allowed(link: Link, head: Link, opening: Opening, charges: dict[int, Charge]) -> bool:
     match link.fact:
-        case Opening(_, chosen):
-            return not charges and chosen == opening.filter
+        case Opening(_, chosen, form):
+            return not charges and chosen == opening.filter and form == opening.format
         case Charge(loss):
             is_within = opening.filter.admits(link.state.spent)
             return is_within and loss.unit == opening.unit and not head.state.is_locked
@@ -103,6 +104,5 @@ def _is_allowed(link: Link, head: Link, opening: Opening, charges: dict[int, Cha
 
 def _covers(spent: Spent, expected: Spent) -> bool:
     """Whether no sum lies below the one expected."""
-    pairs = zip(spent.orders, expected.orders, strict=True)
-    is_above = all(total >= least for total, least in pairs)
-    return is_above and spent.leak >= expected.leak and spent.pure >= expected.pure
+    pairs = zip(spent.sums, expected.sums, strict=True)
+    return spent.leak >= expected.leak and all(total >= least for total, least in pairs)

@@ -2,6 +2,7 @@
 
 from discreet import checks
 from discreet.accounting import Filter, PrivacyLoss, Term
+from discreet.accounting.filter import Squares
 from discreet.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -13,22 +14,31 @@ from discreet.ledger.anchor import Mark
 from discreet.ledger.entries import Answer, Charge, Link, Opening, State, answer_key
 from discreet.ledger.store import Rows
 from discreet.ledger.views import refusal
-from discreet.payment import Limit, Receipt, Request
+from discreet.payment import AnyLimit, Receipt, Request
 from discreet.unit import Unit
 
 
-def opening_for(unit: Unit, limit: Limit, chosen: Filter | None) -> Opening:
+def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
     """The opening that is asked for; the default filter unless one is chosen."""
     if not isinstance(unit, Unit):
         raise InvalidArgument(f"unit = {unit!r}: give a Unit, like Unit('person_id') or Unit.ROW")
-    if not isinstance(limit, Limit):
+    if not isinstance(limit, AnyLimit):
         raise InvalidArgument(f"limit = {limit!r}: give a Limit, like Limit(epsilon=2, delta=1e-6)")
     if chosen is None:
         return Opening(unit, Filter.for_limit(limit))
     if not isinstance(chosen, Filter) or chosen.limit != limit:
         raise InvalidArgument(f"filter = {chosen!r}: give a Filter that is made for this limit")
+    return Opening(unit, _exact(chosen))
+
+
+def _exact(chosen: Filter) -> Filter:
+    """The filter with its numbers as they will be read again."""
     shares = ((checks.positive(order=a), checks.positive(share=part)) for a, part in chosen.shares)
-    return Opening(unit, Filter(limit, checks.not_negative(leak=chosen.leak), tuple(shares)))
+    squares = chosen.squares and Squares(
+        checks.positive(share=chosen.squares.share), checks.not_negative(floor=chosen.squares.floor)
+    )
+    leak = checks.not_negative(leak=chosen.leak)
+    return Filter(chosen.limit, leak, tuple(shares), squares)
 
 
 def charge_for(

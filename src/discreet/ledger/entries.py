@@ -3,6 +3,9 @@
 A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
 itself and the digest before it, so that nothing can be altered, removed or moved without
 breaking every later link. The text of a link is canonical JSON: one value has one text.
+
+A ledger stays in the format it was made in, and keeps the filter that it was made with. Format 1
+has (epsilon, delta) limits only, and no squares.
 """
 
 import hashlib
@@ -15,11 +18,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.accounting.filter import Squares
 from discreet.errors import LedgerDamaged
-from discreet.payment import Limit, Request
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet.unit import Change, Unit
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)
 ROOT = "0" * 64
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -36,10 +41,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Who is protected, and the filter that decides, with its limit."""
+    """Who is protected, and the filter that decides, with its limit; and in which format the
+    ledger is written."""
 
     unit: Unit
     filter: Filter
+    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,8 @@ _KINDS: dict[type[Fact], Kind] = {
 class State:
     """All that decides about the next charge; the last link's is in force.
 
-    ``opening`` is the number of the opening in force and ``terms`` the digest of what it says.
+    ``opening`` is the number of the opening in force and ``terms`` the digest of what it says;
+    ``format`` is that opening's.
     """
 
     spent: Spent
@@ -99,6 +107,7 @@ class State:
     is_locked: bool
     opening: int
     terms: str
+    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +205,14 @@ def _time(at: datetime) -> str:
 
 def _fact_to_json(fact: Fact) -> dict[str, object]:
     match fact:
-        case Opening(unit, chosen):
+        case Opening(unit, chosen, form):
             return {
-                "format": FORMAT,
+                "format": form,
                 "unit": {"column": unit.column, "change": unit.change.value},
-                "limit": {"epsilon": str(chosen.limit.epsilon), "delta": str(chosen.limit.delta)},
+                "limit": _limit_to_json(chosen.limit),
                 "leak": str(chosen.leak),
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],
+                **({"squares": _squares_to_json(chosen.squares)} if form > 1 else {}),
             }
         case Charge(loss, purpose, by, request, is_insecure):
             asked = None if request is None else {"id": request.id, "body": request.body}
@@ -220,10 +230,12 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
 def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
     match kind:
         case Kind.OPEN:
-            limit = Limit(*(Fraction(values["limit"][name]) for name in ("epsilon", "delta")))
+            limit = _limit_from_json(values["limit"])
             shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
+            squares = _squares_from_json(values.get("squares"))
             unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
-            return Opening(unit, Filter(limit, Fraction(values["leak"]), shares))
+            chosen = Filter(limit, Fraction(values["leak"]), shares, squares)
+            return Opening(unit, chosen, _format(values["format"]))
         case Kind.CHARGE:
             asked = values["request"]
             request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
@@ -238,10 +250,46 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             return Unlock(_text(values["reason"]), _text(values["by"]))
 
 
+def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
+    match limit:
+        case Limit(epsilon, delta):
+            return {"epsilon": str(epsilon), "delta": str(delta)}
+        case RhoLimit(rho):
+            return {"rho": str(rho)}
+        case MuLimit(mu):
+            return {"mu": str(mu)}
+        case RenyiLimit(bounds):
+            return {"renyi": [[str(order), str(bound)] for order, bound in bounds]}
+
+
+def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
+    match values:
+        case {"epsilon": epsilon, "delta": delta}:
+            return Limit(Fraction(epsilon), Fraction(delta))
+        case {"rho": rho}:
+            return RhoLimit(Fraction(rho))
+        case {"mu": mu}:
+            return MuLimit(Fraction(mu))
+        case {"renyi": bounds}:
+            return RenyiLimit({Fraction(order): Fraction(bound) for order, bound in bounds})
+    raise ValueError(f"{values!r} is no limit")
+
+
+def _squares_to_json(squares: Squares | None) -> dict[str, str] | None:
+    if squares is None:
+        return None
+    return {"share": str(squares.share), "floor": str(squares.floor)}
+
+
+def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
+    if values is None:
+        return None
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]))
+
+
 def _state_to_json(state: State) -> dict[str, object]:
-    spent = state.spent
     return {
-        "spent": {"leak": spent.leak, "pure": spent.pure, "orders": list(spent.orders)},
+        "spent": _spent_to_json(state.spent, state.format),
         "charges": state.charges,
         "is_locked": state.is_locked,
         "opening": state.opening,
@@ -250,15 +298,36 @@ def _state_to_json(state: State) -> dict[str, object]:
 
 
 def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
-    sums = values["spent"]
-    orders = tuple(_whole(total) for total in sums["orders"])
+    spent, form = _spent_from_json(values["spent"])
     return State(
-        Spent(_whole(sums["leak"]), _whole(sums["pure"]), orders),
+        spent,
         charges=_whole(values["charges"]),
         is_locked=_truth(values["is_locked"]),
         opening=_whole(values["opening"]),
         terms=_text(values["terms"]),
+        format=form,
     )
+
+
+def _spent_to_json(spent: Spent, form: int) -> dict[str, object]:
+    if form == 1:
+        pure, *orders = spent.sums
+        return {"leak": spent.leak, "pure": pure, "orders": orders}
+    return {"leak": spent.leak, "sums": list(spent.sums)}
+
+
+def _spent_from_json(values: Mapping[str, Any]) -> tuple[Spent, int]:  # Any: JSON
+    """The sums, and the format that writes them so."""
+    is_first = "pure" in values
+    totals = [values["pure"], *values["orders"]] if is_first else values["sums"]
+    spent = Spent(_whole(values["leak"]), tuple(_whole(total) for total in totals))
+    return spent, 1 if is_first else FORMAT
+
+
+def _format(value: object) -> int:
+    if _whole(value) in FORMATS:
+        return _whole(value)
+    raise ValueError(f"format {value} is not known")
 
 
 def _whole(value: object) -> int:

@@ -39,7 +39,7 @@ from discreet.ledger.entries import (
 from discreet.ledger.sqlite import as_path, check_pages, check_schema
 from discreet.ledger.store import Rows, Store, log
 from discreet.ledger.views import Balance, Entry, summary
-from discreet.payment import Limit, Receipt, Request
+from discreet.payment import AnyLimit, Receipt, Request
 from discreet.unit import Unit
 
 
@@ -59,6 +59,7 @@ class Ledger:
     others use it or one was killed, newer entries may lie beside the file, in ``-wal``.
 
     >>> from discreet.accounting import Pure
+    >>> from discreet.payment import Limit
     >>> ledger = Ledger.in_memory(unit=Unit("patient_id"), limit=Limit(epsilon=1))
     >>> receipt = ledger.charge(8 * Pure(0.1), purpose="dashboard", by="ana")
     >>> receipt.number
@@ -85,12 +86,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         path: str | os.PathLike[str],
         *,
         unit: Unit,
-        limit: Limit,
+        limit: AnyLimit,
         filter: Filter | None = None,  # noqa: A002  # its name in this field
     ) -> "Ledger":
         """A new ledger in a new file that only its owner can read; an existing file is refused.
 
-        The filter (by default `Filter.for_limit`) decides for as long as the ledger lives.
+        The limit is a `Limit`, or one in rho, mu or Renyi divergences (`discreet.payment`). The
+        filter (by default `Filter.for_limit`) decides for as long as the ledger lives.
         """
         place = as_path(path)
         if not Store.make_file(place, opening_for(unit, limit, filter)):
@@ -122,7 +124,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return ledger
 
     @staticmethod
-    def open_or_create(path: str | os.PathLike[str], *, unit: Unit, limit: Limit) -> "Ledger":
+    def open_or_create(path: str | os.PathLike[str], *, unit: Unit, limit: AnyLimit) -> "Ledger":
         """The ledger in this file, made if there is none, once it agrees with what is declared.
 
         The ledger rules: another limit is refused, and so is another unit once anything was
@@ -137,7 +139,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return Ledger.open(place)
 
     @staticmethod
-    def in_memory(*, unit: Unit, limit: Limit) -> "Ledger":
+    def in_memory(*, unit: Unit, limit: AnyLimit) -> "Ledger":
         """A ledger for scripts and tests: the same in every way, until the process ends."""
         return Ledger(Store.in_memory(opening_for(unit, limit, None)))
 
@@ -147,7 +149,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return self._terms().unit
 
     @property
-    def limit(self) -> Limit:
+    def limit(self) -> AnyLimit:
         """The most that may ever be spent."""
         return self._terms().filter.limit
 
@@ -232,12 +234,12 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             terms, links = rows.opening(head), rows.links()
             paid_for = [link.fact.loss for link in links if isinstance(link.fact, Charge)]
         chosen = terms.filter
-        epsilon = chosen.epsilon(head.state.spent)
-        if epsilon is None:
+        reached = chosen.reached(head.state.spent)
+        if reached is None:
             raise LedgerDamaged(f"{self._store.name} is damaged: its sums are beyond every bound")
         left = chosen.pure_left(head.state.spent)
         total = PrivacyLoss(tuple(pair for loss in paid_for for pair in loss.terms), terms.unit)
-        return Balance(chosen.limit, epsilon, left, head.state.charges, total)
+        return Balance(chosen.limit, reached, left, head.state.charges, total)
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified."""
@@ -261,8 +263,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             held = rows.opening(head)
             if held.filter.limit != declared.filter.limit:
                 raise LedgerDiffers(
-                    f"{self._store.name} was made with {held.filter.limit}, declared is "
-                    f"{declared.filter.limit}; the ledger rules: declare its limit"
+                    f"{self._store.name} was made with {held.filter.limit!r}, declared is "
+                    f"{declared.filter.limit!r}; the ledger rules: declare its limit"
                 )
             if held.unit == declared.unit:
                 return
@@ -312,7 +314,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         except LedgerError as mistake:
             return f"<Ledger {name}: {mistake}>"
         chosen = terms.filter
-        said = summary(chosen.limit, chosen.epsilon(state.spent), state.charges)
+        said = summary(chosen.limit, chosen.reached(state.spent), state.charges)
         return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
 
 

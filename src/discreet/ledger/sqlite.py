@@ -18,12 +18,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
-from discreet.ledger.entries import FORMAT
+from discreet.ledger.entries import FORMAT, FORMATS
 
 BUSY_SECONDS = 60.0
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
+_KNOWN = " and ".join(str(known) for known in FORMATS)
 
 _SCHEMA = {
     "entries": """CREATE TABLE entries (
@@ -153,9 +154,9 @@ def check_file(path: Path) -> None:
         raise LedgerError(f"no ledger can be read at {path}: {mistake.strerror}") from mistake
     if header[: len(_HEADER)] != _HEADER or header[_MARK_AT : _MARK_AT + 4] != _MARK.to_bytes(4):
         raise LedgerError(f"{path} is not a ledger of discreet")
-    if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) != FORMAT:
+    if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) not in FORMATS:
         raise LedgerError(
-            f"{path} is a ledger of format {found}, this version of discreet knows {FORMAT}: "
+            f"{path} is a ledger of format {found}, this version of discreet knows {_KNOWN}: "
             "use the version that made it, or a later one"
         )
 

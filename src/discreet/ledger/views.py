@@ -9,7 +9,7 @@ from discreet.accounting.filter import LEAK_UNIT
 from discreet.errors import NoBound
 from discreet.exact import decimal_down, decimal_up, fraction, shown
 from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Unlock
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, RenyiLimit
 
 _DIGITS = 6
 
@@ -51,49 +51,64 @@ class Entry:
 class Balance:
     """What was spent of a limit, as the filter that decides sees it.
 
-    ``epsilon`` is what the charges have reached at the limit's delta, however adaptively they
-    were chosen; ``left`` the largest single pure epsilon that would still be admitted. ``total``
-    is the sum of all charges.
+    ``reached`` is how far the charges have come, however adaptively they were chosen: epsilon at
+    the limit's delta, rho or mu, as the limit says; of a Renyi limit, the largest part of its
+    bound at some order. ``left`` is the largest single pure epsilon that would still be admitted,
+    and ``total`` the sum of all charges.
     """
 
-    limit: Limit
-    epsilon: Fraction
+    limit: AnyLimit
+    reached: Fraction
     left: Fraction
     charges: int
     total: PrivacyLoss
 
     @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that is reached; `NoBound` under a limit of another kind."""
+        if isinstance(self.limit, Limit):
+            return self.reached
+        raise NoBound(f"{self.limit!r} has no epsilon: look at what is reached of it")
+
+    @property
     def epsilon_if_fixed_beforehand(self) -> float:
-        """The epsilon of the total at the limit's delta: valid only had the charges been fixed
-        beforehand. It decides nothing."""
-        return self.total.epsilon(self.limit.delta)
+        """The epsilon of the total at the limit's delta (0 if it has none): valid only had the
+        charges been fixed beforehand. It decides nothing."""
+        return self.total.epsilon(self.limit.delta if isinstance(self.limit, Limit) else 0)
 
     def __str__(self) -> str:
         """The balance in words."""
+        said = (
+            f"{summary(self.limit, self.reached, self.charges)}; "
+            f"one more pure charge may cost at most ε = {down(self.left)}"
+        )
+        if not isinstance(self.limit, Limit):
+            return said
         fixed = self.epsilon_if_fixed_beforehand
         figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
-        return (
-            f"spent ε = {up(self.epsilon)} of {_limit(self.limit)}, in {_charges(self.charges)}; "
-            f"one more pure charge may cost at most ε = {down(self.left)}\n"
-            f"(ε = {figure}: valid only had the charges been fixed beforehand)"
-        )
+        return f"{said}\n(ε = {figure}: valid only had the charges been fixed beforehand)"
 
 
-def summary(limit: Limit, epsilon: Fraction | None, charges: int) -> str:
+def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
     """How far a ledger has come, in a few words."""
-    reached = "more than can be told" if epsilon is None else up(epsilon)
-    return f"spent ε = {reached} of {_limit(limit)}, in {_charges(charges)}"
+    told = "more than can be told" if reached is None else up(reached)
+    return f"spent {limit.symbol} = {told} of {_most(limit)}, in {_charges(charges)}"
 
 
 def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
     """Why a charge that would lead from ``before`` to ``after`` is refused, and what to do."""
-    limit, epsilon = chosen.limit, chosen.epsilon(after)
+    limit, reached = chosen.limit, chosen.reached(after)
     left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
     advice = "lower the budget of this query or ask the owner"
-    if limit.delta == 0 and not _is_pure(loss):
+    if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
         return (
-            f"{loss} has no pure bound, and the limit is {_limit(limit)}: ask with noise that "
+            f"{loss} has no pure bound, and the limit is {_most(limit)}: ask with noise that "
             f"needs no delta ({left}), or name a delta in the limit when the ledger is made"
+        )
+    if after.leak and not isinstance(limit, Limit):
+        return (
+            f"{loss} fails with a small probability, and a limit in {limit.symbol} has no delta "
+            f"for that: ask with a mechanism that needs none ({left})"
         )
     if after.leak > chosen.leak_bound:
         return (
@@ -101,10 +116,10 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
             f"{left}; {advice}"
         )
-    if epsilon is None:
-        return f"would be far beyond the limit {_limit(limit)}; {left}; {advice}"
-    reached = _above(epsilon, limit.epsilon)
-    return f"would reach ε = {reached}, the limit is {_limit(limit)}; {left}; {advice}"
+    if reached is None:
+        return f"would be far beyond the limit {_most(limit)}; {left}; {advice}"
+    would = f"would reach {limit.symbol} = {_above(reached, limit.most)}"
+    return f"{would}, the limit is {_most(limit)}; {left}; {advice}"
 
 
 def up(number: Fraction) -> str:
@@ -138,8 +153,13 @@ def _is_pure(loss: PrivacyLoss) -> bool:
     return delta == 0
 
 
-def _limit(limit: Limit) -> str:
-    return f"{shown(limit.epsilon)} (δ = {shown(limit.delta)})"
+def _most(limit: AnyLimit) -> str:
+    match limit:
+        case Limit(epsilon, delta):
+            return f"{shown(epsilon)} (δ = {shown(delta)})"
+        case RenyiLimit():
+            return f"1 ({limit})"
+    return shown(limit.most)
 
 
 def _charges(count: int) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from discreet.errors import InvalidArgument
 from discreet.exact import fraction
 from discreet.ledger import Ledger
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet.query.columns import Caps, Column, ColumnType, Key, fits
 from discreet.query.declaration import Declaration
 from discreet.query.entries import Entry, did_you_mean, dotted, load, parse
@@ -42,7 +42,7 @@ TABLE = (
     "ledger",
     "columns",
 )
-LEDGER = ("path", "epsilon", "delta")
+LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
     ColumnType.DATE: ("type", "keys", "null"),
@@ -59,6 +59,8 @@ _VALUE_OF = {
     ColumnType.NUMBER: "a finite number",
     ColumnType.TEXT: "a text, in quotes",
 }
+_ABOVE_ZERO = "a finite number above 0"
+_BELOW_ONE = "a number from 0 up to, but not including, 1"
 
 
 class Format(Enum):
@@ -86,7 +88,7 @@ class TableFile:
     format: Format
     delimiter: str
     ledger: Path
-    limit: Limit
+    limit: AnyLimit
 
     @property
     def rows(self) -> "ParquetFile | CsvFile":
@@ -267,23 +269,34 @@ def _caps(given: Mapping[str, Entry]) -> Caps:
     return Caps(whole("max_groups") or 1, whole("max_rows_per_group") or 1, whole("max_rows"))
 
 
-def _ledger(entry: Entry) -> tuple[str, Limit]:
+def _ledger(entry: Entry) -> tuple[str, AnyLimit]:
     given = entry.settings(*LEDGER)
     if "path" not in given:
         raise entry.missing("path", "the file that will hold what was spent")
-    if "epsilon" not in given:
-        raise entry.missing("epsilon", "the most that may ever be spent on this table")
     path = given["path"].text("the path of the ledger's file")
-    epsilon = given["epsilon"].number("a finite number above 0")
-    if epsilon <= 0:
-        raise given["epsilon"].mistake("give a finite number above 0")
-    delta: int | Decimal = 0
-    if "delta" in given:
-        allowed = "a number from 0 up to, but not including, 1"
-        delta = given["delta"].number(allowed)
-        if not 0 <= delta < 1:
-            raise given["delta"].mistake(f"give {allowed}")
-    return path, Limit(epsilon, delta)
+    kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
+    if not kinds:
+        raise entry.missing("epsilon", "the most that may ever be spent on this table")
+    for other in [*kinds[1:], *(["delta"] if "delta" in given and kinds != ["epsilon"] else [])]:
+        raise given[other].mistake(f"{other} can't stand beside {kinds[0]}: leave one of them out")
+    most = given[kinds[0]].number(_ABOVE_ZERO)
+    if most <= 0:
+        raise given[kinds[0]].mistake(f"give {_ABOVE_ZERO}")
+    match kinds[0]:
+        case "rho":
+            return path, RhoLimit(most)
+        case "mu":
+            return path, MuLimit(most)
+    return path, Limit(most, _delta(given))
+
+
+def _delta(given: Mapping[str, Entry]) -> int | Decimal:
+    if "delta" not in given:
+        return 0
+    delta = given["delta"].number(_BELOW_ONE)
+    if not 0 <= delta < 1:
+        raise given["delta"].mistake(f"give {_BELOW_ONE}")
+    return delta
 
 
 def _column(entry: Entry) -> Column:

@@ -7,6 +7,7 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.pairs import Pair, Side, randomized_response
 from discreet.accounting.terms.pure import randomized_response_renyi
 from discreet.errors import NoBound
 from discreet.exact import Number, ball, decimal_up, precision, upper_fraction
@@ -44,6 +45,10 @@ class Approximate(Term):
     def leak(self) -> Fraction:
         """delta."""
         return self.delta
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """Randomized response, unless everything is told."""
+        return (randomized_response(self.epsilon, leak=self.delta),)
 
     def for_group(self, size: int) -> "Approximate":
         """size * epsilon, and delta times the sum of e^(i epsilon) for i below the size (as in

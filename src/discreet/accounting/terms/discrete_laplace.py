@@ -1,5 +1,6 @@
 """The discrete Laplace (two-sided geometric) mechanism on integers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -7,7 +8,14 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
-from discreet.exact import Number, ball
+from discreet.accounting.lumps import Group, lumped
+from discreet.accounting.pairs import Pair, Side
+from discreet.errors import NoBound
+from discreet.exact import Number, ball, precision
+
+_MOST_GROUPS = 1024
+_LARGEST_EPSILON = 10**6
+_BITS = 128
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -22,7 +30,7 @@ class DiscreteLaplace(Term):
     scale: Fraction
     sensitivity: Fraction
 
-    def __init__(self, scale: Number, sensitivity: Number = 1) -> None:
+    def __init__(self, scale: Number, sensitivity: int = 1) -> None:
         """Keep both at their exact value."""
         object.__setattr__(self, "scale", checks.positive(scale=scale))
         shift = checks.positive_count(sensitivity=sensitivity)
@@ -53,6 +61,35 @@ class DiscreteLaplace(Term):
         """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return (self.sensitivity / self.scale) ** 2 / 2
 
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """One coordinate moved by the whole sensitivity D: the outcomes on either side of the two
+        centres have the losses D/scale and -D/scale, those between are lumped if they are many."""
+        if self.sensitivity / self.scale > _LARGEST_EPSILON:
+            raise NoBound(f"{self!r} hides nothing that could be computed")
+        size = -(-int(self.sensitivity - 1) // _MOST_GROUPS) or 1
+        spacing = (2 - self.sensitivity % 2) / self.scale
+        with precision(_BITS + 2 * max(0, int(self.scale).bit_length())):
+            atoms = lumped(self._groups(size), side)
+        return (Pair(atoms, lattice=spacing if size == 1 else None),)
+
+    def _groups(self, size: int) -> Iterator[Group]:
+        """So many outcomes in each group, but for the first one and the last, by geometric
+        series."""
+        inverse, distance = 1 / self.scale, int(self.sensitivity)
+        share = 1 / (1 + (-ball(inverse)).exp())
+        whole = ball(inverse * distance)
+        yield Group(inverse * distance, inverse * distance, share, share * (-whole).exp())
+        for first in range(1, distance, size):
+            last = min(first + size, distance) - 1
+            part = share * -(-ball(inverse * (last - first + 1))).expm1()
+            yield Group(
+                inverse * (distance - 2 * last),
+                inverse * (distance - 2 * first),
+                part * (-ball(inverse * first)).exp(),
+                part * (-ball(inverse * (distance - last))).exp(),
+            )
+        yield Group(-inverse * distance, -inverse * distance, share * (-whole).exp(), share)
+
     def for_group(self, size: int) -> "DiscreteLaplace":
         """The sensitivity is at most ``size`` times as large."""
-        return DiscreteLaplace(self.scale, size * self.sensitivity)
+        return DiscreteLaplace(self.scale, int(size * self.sensitivity))

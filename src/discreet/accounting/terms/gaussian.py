@@ -7,6 +7,7 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.pairs import Pair, Side, normal
 from discreet.exact import Number, ball
 
 
@@ -38,6 +39,10 @@ class Gaussian(Term):
     def zcdp(self) -> Fraction:
         """1 / (2 multiplier^2) (Bun and Steinke 2016, Proposition 1.6)."""
         return 1 / (2 * self.multiplier**2)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """Two normal laws, one standard deviation over the multiplier apart."""
+        return (normal(self.gaussian()),)
 
     def for_group(self, size: int) -> "Gaussian":
         """The sensitivity is at most ``size`` times as large."""

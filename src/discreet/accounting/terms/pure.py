@@ -7,6 +7,7 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.pairs import Pair, Side, randomized_response
 from discreet.exact import Number, ball
 
 
@@ -38,6 +39,10 @@ class Pure(Term):
     def zcdp(self) -> Fraction:
         """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return self.epsilon**2 / 2
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """Randomized response on one bit."""
+        return (randomized_response(self.epsilon),)
 
     def for_group(self, size: int) -> "Pure":
         """size * epsilon (Dwork and Roth 2014, Theorem 2.2)."""

@@ -8,9 +8,11 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.pairs import Pair, Side, randomized_response
 from discreet.accounting.terms.pure import Pure
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball
+from discreet.unit import Change
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -26,7 +28,7 @@ class RandomizedResponse(Term):
     True
     """
 
-    needs_exchange: ClassVar[bool] = True
+    change: ClassVar[Change] = Change.REPLACE
 
     epsilon: Fraction
     categories: Fraction
@@ -55,6 +57,10 @@ class RandomizedResponse(Term):
     def zcdp(self) -> Fraction:
         """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return self.epsilon**2 / 2
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """The old value and the new one, and the others, whose loss is 0."""
+        return (randomized_response(self.epsilon, others=int(self.categories) - 2),)
 
     def for_group(self, size: int) -> Term:
         """For more than one, each with a value of their own, what is known of any pure

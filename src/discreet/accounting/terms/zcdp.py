@@ -7,6 +7,8 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.pairs import Pair, Side, normal
+from discreet.errors import NoBound
 from discreet.exact import Number, ball
 
 
@@ -32,6 +34,12 @@ class Zcdp(Term):
     def zcdp(self) -> Fraction:
         """rho."""
         return self.rho
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """From below, the Gaussian mechanism's, which satisfies it; no pair dominates all."""
+        if side is Side.UPPER:
+            raise NoBound(f"no dominating pair is known of {self!r}")
+        return (normal(2 * self.rho),)
 
     def for_group(self, size: int) -> "Zcdp":
         """size^2 * rho (Bun and Steinke 2016, Proposition 1.9)."""

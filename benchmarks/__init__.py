@@ -1,0 +1,1 @@
+"""Comparisons with other libraries; it hides the `benchmarks` that Opacus installs."""

@@ -1,0 +1,18 @@
+"""Figures of Opacus' Renyi accountant."""
+
+from opacus.accountants import RDPAccountant
+
+from benchmarks.figures.workers.answering import Asked, answer
+
+
+def by_renyi(asked: Asked, delta: float) -> float:
+    """Epsilon of sampled Gaussians, the only mechanism that it knows."""
+    accountant = RDPAccountant()
+    for law, scale, rate, count, _ in asked["accesses"]:
+        if law != "gaussian":
+            raise NotImplementedError(law)
+        accountant.history.append((scale, rate, count))
+    return float(accountant.get_epsilon(delta))
+
+
+answer({"renyi": by_renyi})

@@ -1,0 +1,48 @@
+"""Certified epsilons by discreet."""
+
+from benchmarks.training import DELTA, RATE, RUNS, STEPS, TARGET, TOLERANCE, Run, afresh, mix
+from benchmarks.worker import Case, imports, serve
+from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate
+
+
+def cost(run: Run) -> PrivacyLoss:
+    """What the run costs, with noise that no cache has seen."""
+    return run.steps * PoissonSampled(Gaussian(afresh(run.sigma)), rate=run.rate)
+
+
+def epsilon(run: Run) -> Case:
+    """An upper bound, at the usual tolerance."""
+    return 10, lambda: [cost(run).epsilon(DELTA) for _ in range(10)]
+
+
+def interval(run: Run) -> Case:
+    """Both bounds."""
+    return 5, lambda: [cost(run).interval(DELTA, tolerance=TOLERANCE) for _ in range(5)]
+
+
+def calibration() -> object:
+    """The least noise that fits."""
+    return calibrate(
+        lambda sigma: STEPS * PoissonSampled(Gaussian(sigma), rate=RATE),
+        epsilon=afresh(TARGET),
+        delta=DELTA,
+        name="sigma",
+    )
+
+
+def mixed() -> object:
+    """A thousand different terms."""
+    terms = tuple((PoissonSampled(Gaussian(run.sigma), rate=run.rate), 1) for run in mix(1000))
+    return PrivacyLoss(terms).epsilon(DELTA)
+
+
+serve(
+    {
+        **{f"epsilon-{run}": epsilon(run) for run in RUNS},
+        **{f"interval-{run}": interval(run) for run in RUNS},
+        "calibration": (1, calibration),
+        "mix": (1000, mixed),
+        "base": imports("numpy", "scipy.fft", "scipy.special"),
+        "import": imports("numpy", "scipy.fft", "scipy.special", "discreet.accounting"),
+    }
+)

@@ -1,0 +1,293 @@
+"""Putting a dominating pair on a grid of losses: from above, and from below.
+
+From above, each cell's probability goes to the cell's two ends so that the probabilities of both
+laws stay what they are ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+2022); what rounding leaves open goes up. From below, a convex polygon is inscribed under the
+privacy profile. See docs/proofs/accountant.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.pairs import Atoms, Pair
+from discreet.accounting.pieces import ROUND, Floats, Masses, Piece
+
+Indices = NDArray[np.int64]
+
+_ATOM = 256 * ROUND
+_NEAR = 2.0**-16
+_TRIES = 4
+_FEW = 8
+_DEEP = 2.0**52  # steps below 0, further than which no atom is told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Losses offset + index * step with their masses under P, and the mass at infinity: bounds
+    from one side on a pair's law. Indices may come more than once."""
+
+    index: Indices
+    mass: Floats
+    infinite: float
+    step: float
+    offset: float
+
+    @property
+    def loss(self) -> Floats:
+        """The losses of the points."""
+        return np.asarray(self.offset + self.index * self.step, dtype=np.float64)
+
+    def log_moment(self, tilt: float) -> float:
+        """About ln of the mean of e^(tilt loss)."""
+        with np.errstate(divide="ignore"):
+            power = np.log(self.mass) + tilt * self.loss
+        most = float(power.max(initial=-np.inf))
+        return most + math.log(float(np.exp(power - most).sum())) if most > -math.inf else most
+
+
+def raised(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
+    """Points that dominate the pair; ``edges`` tells each piece's cells in steps of the grid."""
+    parts = [_atoms_up(pair, step)]
+    slack = _slack(pair, edges, step)
+    for piece, index in zip(pair.pieces, edges, strict=True):
+        parts.append(_piece_up(piece, index, step))
+    return Points(
+        np.concatenate([part.index for part in parts]),
+        np.concatenate([part.mass for part in parts]),
+        sum(part.infinite for part in parts),
+        step,
+        slack,
+    )
+
+
+def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
+    """Points that the pair dominates; ``edges`` are now where each piece may have points. The grid
+    lies so that the loss that matters most, masses counting e^(tilt loss) times, is on it."""
+    pieces = [
+        (piece, np.concatenate([index[:1] - 2, index, index[-1:] + 2]))  # room for the offset
+        for piece, index in zip(pair.pieces, edges, strict=True)
+    ]
+    offset = 0.0
+    if pair.lattice is None:
+        before = math.inf
+        for _ in range(_TRIES):  # moving the grid moves the loss a bit, too
+            merged = [_merged(piece, index, step, offset) for piece, index in pieces]
+            miss = _off_grid([*merged, _single(pair.atoms)], step, offset, tilt)
+            offset += miss / (1 - min(max(miss / before, -0.5), 0.5))
+            before = miss or math.inf
+    parts = _atoms_down(pair, step, offset)
+    for piece, index in pieces:
+        parts.append(_inscribed(index, step, offset, _merged(piece, index, step, offset)))
+    infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum()) * (1 - _ATOM)
+    return Points(
+        np.concatenate([index for index, _ in parts]),
+        np.concatenate([mass for _, mass in parts]),
+        infinite,
+        step,
+        offset - _slack(pair, edges, step),
+    )
+
+
+def log_moment(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> float:
+    """About ln of the mean of e^(tilt loss), each cell taken as one outcome: to see how far off a
+    grid is."""
+    single = _single(pair.atoms)
+    with np.errstate(divide="ignore"):
+        powers = [np.log(single.p) + tilt * single.loss]
+    for piece, index in zip(pair.pieces, edges, strict=True):
+        ends = _at(index, step)
+        seen = piece.masses(ends, np.zeros(len(ends)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.log1p(seen.gap / seen.q)[1:-1]
+            loss = np.clip(np.where(np.isfinite(loss), loss, ends[1:]), ends[:-1], ends[1:])
+            powers.append(np.log(seen.p[1:-1]) + tilt * loss)
+            powers.append(np.log(seen.p[:1]) + tilt * ends[:1])
+    power = np.concatenate(powers)
+    most = float(power.max())
+    return most + math.log(float(np.exp(power - most).sum()))
+
+
+def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
+    return np.asarray(index * step + offset, dtype=np.float64)
+
+
+def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
+    """What any loss may be off by, from rounding."""
+    finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
+    largest = float(np.abs(finite).max(initial=0.0))
+    ends = [step * float(np.abs(index[[0, -1]]).max()) for index in edges]
+    if largest == 0.0 and not ends:
+        return 0.0
+    return 2 * _ATOM * (largest + step) + 4 * ROUND * max([largest + step, *ends])
+
+
+def _atoms_up(pair: Pair, step: float) -> Points:
+    atoms = pair.atoms
+    infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + _ATOM)
+    held = np.isfinite(atoms.loss) & (atoms.p > 0)
+    loss, mass = np.maximum(atoms.loss[held], -_DEEP * step), atoms.p[held] * (1 + _ATOM)
+    index = np.floor(loss / step).astype(np.int64)
+    above = np.clip(loss - index * step + _ATOM * np.abs(loss), 0.0, step)
+    up = mass * np.minimum(np.expm1(-above) / np.expm1(-step) * (1 + _ATOM), 1.0)
+    return Points(
+        np.concatenate([index, index + 1]), np.concatenate([mass - up, up]), infinite, step, 0.0
+    )
+
+
+def _piece_up(piece: Piece, index: Indices, step: float) -> Points:
+    edges = _at(index, step)
+    seen = piece.masses(edges, np.zeros(len(edges)))
+    whole = seen.p + seen.p_radius
+    up = np.minimum(_upper_shares(seen, edges), whole[1:-1])
+    mass = np.concatenate([whole[:1], up])
+    mass[:-1] += whole[1:-1] - up
+    return Points(index, mass, float(whole[-1]), step, 0.0)
+
+
+def _upper_shares(seen: Masses, edges: Floats) -> Floats:
+    """What of each inner cell goes to its upper end: (p - q e^low) / (1 - e^-width), at most."""
+    q, gap = seen.q[1:-1], seen.gap[1:-1]
+    rise, width = np.expm1(edges[:-1]), np.diff(edges)
+    doubt = seen.gap_radius[1:-1] + np.abs(rise) * seen.q_radius[1:-1]
+    doubt += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
+    share = (gap - q * rise + doubt) / -np.expm1(-width)
+    return np.maximum(share, 0.0) * (1 + 16 * ROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcomes:
+    """Single losses in rising order: their place, and p, q and p - q; the last two with what they
+    may be off by."""
+
+    loss: Floats
+    p: Floats
+    q: Floats
+    gap: Floats
+    q_radius: Floats
+    gap_radius: Floats
+
+
+def _merged(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
+    """Each cell, from halfway to the point before to halfway to the point behind, as one
+    outcome."""
+    edges = _at(index[1:] + index[:-1], step / 2, offset)
+    seen = piece.masses(edges, np.zeros(len(edges)))
+    q, gap = seen.q[1:-1], seen.gap[1:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log1p(np.maximum(gap / q, -1.0))
+    inside = np.clip(np.where(np.isfinite(loss), loss, edges[1:]), edges[:-1], edges[1:])
+    return _Outcomes(inside, seen.p[1:-1], q, gap, seen.q_radius[1:-1], seen.gap_radius[1:-1])
+
+
+def _single(atoms: Atoms) -> _Outcomes:
+    """Atoms as outcomes."""
+    held = np.flatnonzero(np.isfinite(atoms.loss) & (atoms.p > 0))
+    held = held[np.argsort(atoms.loss[held])]
+    loss, p = atoms.loss[held], atoms.p[held]
+    gap = -p * np.expm1(-loss)
+    q = p * np.exp(-loss)
+    return _Outcomes(loss, p, q, gap, _ATOM * q, _ATOM * np.abs(gap))
+
+
+def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: float) -> float:
+    """How far the outcome that matters most lies from the grid."""
+    loss = np.concatenate([one.loss for one in merged])
+    with np.errstate(divide="ignore"):
+        mass = np.log(np.concatenate([one.p for one in merged]))
+    most = float(loss[int(np.argmax(mass + tilt * loss))])
+    return most - offset - round((most - offset) / step) * step
+
+
+def _atoms_down(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
+    """Atoms on the grid as they are, others from below."""
+    seen = _single(pair.atoms)
+    kept = seen.loss > -_DEEP * step
+    seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
+    near = np.rint((seen.loss - offset) / step)
+    on_grid = np.abs(seen.loss - offset - near * step) <= _ATOM * (np.abs(seen.loss) + step)
+    floor = np.floor((seen.loss - offset) / step)
+    if np.count_nonzero(~on_grid) <= _FEW:
+        place = np.where(on_grid, near, floor).astype(np.int64)
+        return [(place, seen.p * (1 - 2 * _ATOM))]
+    parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * _ATOM))]
+    rest = _Outcomes(*(getattr(seen, column.name)[~on_grid] for column in fields(seen)))
+    floor = floor[~on_grid].astype(np.int64)
+    parts.append(_inscribed(np.unique(np.append(floor, floor + 1)), step, offset, rest))
+    return parts
+
+
+def _inscribed(
+    index: Indices, step: float, offset: float, seen: _Outcomes
+) -> tuple[Indices, Floats]:
+    """Points whose privacy profile lies below that of the outcomes.
+
+    The profile D(x), the integral of (p - x q)+, is convex in x = e^epsilon. Between two points
+    an outcome lets it lie below its chord by at most A B / (A + B), A being p - q e^low and B
+    q e^high - p; or by A at the low point and nothing at the high one, or by nothing and B. So it
+    lies above the chords between D minus that, and above their convex hull, whose corners are the
+    points.
+    """
+    edges = _at(index, step, offset)
+    rise = np.expm1(edges)
+    count = len(edges)
+    rounding = 8 * (count + len(seen.loss)) * ROUND
+    cell = np.clip(np.searchsorted(edges, seen.loss) - 1, 0, count - 2)
+    low, high = rise[cell], rise[cell + 1]
+    size = seen.gap_radius + np.maximum(np.abs(low), np.abs(high)) * seen.q_radius
+    size += 8 * ROUND * (np.abs(seen.gap) + seen.q * np.maximum(np.abs(low), np.abs(high)))
+    below = np.maximum(seen.gap - seen.q * low, 0.0) + size
+    above = np.maximum(seen.q * high - seen.gap, 0.0) + size
+    each = below * above / (below + above + 1e-300) + size
+    sag = np.bincount(cell, each, count - 1)
+
+    def from_each(values: Floats) -> Floats:  # the sum of what lies above each point
+        return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
+
+    q, gap = from_each(seen.q), from_each(seen.gap)
+    doubt = from_each(seen.gap_radius) + from_each(seen.q_radius) * np.abs(rise)
+    doubt += rounding * (from_each(np.abs(seen.gap)) + q * np.abs(rise))
+    profile, line = gap - q * rise, gap[0] - q[0] * rise
+    is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
+    falls = is_first & (2 * above > profile[1:][cell])
+    rises = is_first & ~falls
+    at_low = np.where(falls, below, np.where(rises, 0.0, each))
+    at_high = np.where(falls, 0.0, np.where(rises, above, each))
+    lows = np.append(np.bincount(cell, at_low + size, count - 1), 0.0)
+    highs = np.append(0.0, np.bincount(cell, at_high + size, count - 1))
+    value = profile - doubt - np.maximum(lows, highs)
+    end = int(np.argmin(np.append(value, -1.0) > 0)) - 1  # here the polygon meets 0
+    if end < 1:
+        return index[:0], edges[:0]
+    value[end] = 0.0
+    unsure = float(seen.gap_radius.sum() + seen.q_radius.sum())
+    whole = float(gap[0] + q[0]) * (1 - rounding) - unsure * (1 + rounding)
+    corners, slopes = _hull(edges[: end + 1], value[: end + 1], whole)
+    mass = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0) * np.exp(edges[corners])
+    return index[corners], mass * (1 - 2 * rounding - 128 * ROUND)
+
+
+def _hull(edges: Floats, value: Floats, start: float) -> tuple[Indices, Floats]:
+    """The corners of the lower convex hull of (0, start) and (e^edge, value), but for the first
+    one, and the slope before each."""
+    corners: list[int] = []
+    slopes: list[float] = []
+    xs, logs, values = np.exp(edges).tolist(), edges.tolist(), value.tolist()
+    for place, height in enumerate(values):
+        while True:
+            if corners:
+                last = corners[-1]
+                run = xs[last] * math.expm1(logs[place] - logs[last])
+                slope = (height - values[last]) / run
+            else:
+                slope = (height - start) / xs[place]
+            if not corners or slope > slopes[-1]:
+                break
+            corners.pop()
+            slopes.pop()
+        corners.append(place)
+        slopes.append(slope)
+    return np.array(corners, dtype=np.int64), np.array(slopes)

@@ -1,0 +1,32 @@
+"""Renyi divergences of pairs that consist of atoms only, apart from what is infinite."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import logsumexp
+
+from discreet.accounting.pairs import Pair
+from discreet.accounting.pieces import ROUND
+from discreet.exact import fraction
+
+_ATOM = 256 * ROUND
+
+
+def log_moment(pair: Pair, order: Fraction) -> Fraction:
+    """ln of the sum of p (p/q)^(order - 1) over the finite losses of a pair from above, rounded
+    up; it is (order - 1) times the Renyi divergence of what `unbounded` leaves."""
+    atoms, power = pair.atoms, float(order - 1)
+    held = np.isfinite(atoms.loss) & (atoms.p > 0)
+    loss, log_p = atoms.loss[held], np.log(atoms.p[held])
+    found = float(logsumexp(log_p + power * loss))
+    largest = float(np.abs(loss).max(initial=0.0))
+    size = power * largest + float(np.abs(log_p).max(initial=0.0))
+    slack = _ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + _ATOM
+    return max(fraction(math.nextafter(found + slack, math.inf)), Fraction(0))
+
+
+def unbounded(pair: Pair) -> Fraction:
+    """The probability of an infinite loss, rounded up."""
+    infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum())
+    return fraction(infinite * (1 + _ATOM)) if infinite else Fraction(0)

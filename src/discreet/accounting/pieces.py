@@ -1,0 +1,256 @@
+"""The smooth parts of a privacy loss's law: how probable any interval of losses is, and how sure.
+
+All is floating point, and carries a radius: by how much it may be off. What SciPy's functions may
+be off by is declared here, and checked against balls by the tests; see docs/proofs/accountant.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Floats = NDArray[np.float64]
+
+ROUND = 2.0**-53
+_TINY = 1e-300
+_LOOKS = 256
+_LOWEST = -20.0
+_NEAR = 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class Masses:
+    """Of cells between edges, of which the first and the last are open to one side: the
+    probability ``q`` under Q, and ``gap``, by how much P's is larger; each up to its radius."""
+
+    q: Floats
+    gap: Floats
+    q_radius: Floats
+    gap_radius: Floats
+
+    @property
+    def p(self) -> Floats:
+        """The probability under P."""
+        return np.maximum(self.q + self.gap, 0.0)
+
+    @property
+    def p_radius(self) -> Floats:
+        """By how much it may be off."""
+        return self.q_radius + self.gap_radius + 2 * ROUND * self.q
+
+
+class Piece(Protocol):
+    """A part of the law of ln(p/q) that has no atoms."""
+
+    def look(self, tail: float) -> Floats:
+        """Some hundred rising losses between which the piece lies, but for this much of each
+        law."""
+        ...
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """The cells between rising edges, each of which may be off by its blur."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """The loss of two normal laws of variance 1 whose means are mu apart: normal itself, with
+    variance mu^2, and mean mu^2/2 under P and -mu^2/2 under Q. ``mu`` is right to 2^-52."""
+
+    mu: float
+
+    def look(self, tail: float) -> Floats:
+        """Evenly spread."""
+        far = -float(ndtri(min(max(tail, _TINY), 1e-17)))
+        end = self.mu * (self.mu / 2 + far)
+        return np.linspace(-end, end, _LOOKS)
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """By the normal distribution function."""
+        z, half = edges / self.mu, self.mu / 2
+        off = 6 * ROUND * (np.abs(z) + half) + blur / self.mu
+        p, p_radius = _normal(z - half, off)
+        q, q_radius = _normal(z + half, off)
+        return Masses(q, p - q, q_radius, p_radius + q_radius)
+
+
+def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
+    """The standard normal law's probabilities between edges that may be off by so much."""
+    size = np.abs(z)
+    tail = ndtr(-size)
+    with np.errstate(invalid="ignore", over="ignore"):
+        radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + off) * off)) + _TINY
+    radius = np.where(np.isinf(z), 0.0, np.where(radius <= 1.0, radius, 1.0))
+    tails = np.concatenate([[0.0], tail, [0.0]])
+    radii = np.concatenate([[0.0], radius, [0.0]])
+    is_upper = np.concatenate([[False], z >= 0, [True]])
+    mass = tails[1:] - tails[:-1]
+    mass[is_upper[:-1]] *= -1
+    around = np.flatnonzero(~is_upper[:-1] & is_upper[1:])
+    mass[around] = 1.0 - tails[around] - tails[around + 1]
+    return np.maximum(mass, 0.0), radii[:-1] + radii[1:] + 2 * ROUND * np.abs(mass)
+
+
+def ndtr_radius(size: Floats) -> Floats:
+    """What ``scipy.special.ndtr(-size)`` may be off by, relatively, where it is above 1e-300."""
+    return ROUND * (32 + 3 * size * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Losses on [-width, width] of density weight/2 e^((loss - width)/2) under P, mirrored under
+    Q. Both fields are right to 2^-50."""
+
+    width: float
+    weight: float
+
+    def look(self, tail: float) -> Floats:
+        """Evenly spread."""
+        return np.linspace(-self.width, self.width, _LOOKS)
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """In closed form: the gap is a product of two hyperbolic sines."""
+        width = self.width
+        ends = np.concatenate([[-width], np.clip(edges, -width, width), [width]])
+        low, high = ends[:-1], ends[1:]
+        middle, quarter = np.abs(low + high) / 4, (high - low) / 4
+        spread = -np.expm1(-2 * quarter)
+        q = self.weight * np.exp((-low - width) / 2) * spread
+        gap = self.weight * np.exp(middle + quarter - width / 2) * spread
+        gap *= -np.expm1(-2 * middle) * np.sign(low + high)
+        far = np.maximum(np.abs(low), np.abs(high))
+        off = np.concatenate([[0.0], blur + 8 * ROUND * width, [0.0]])
+        radius = self.weight * np.exp((far - width) / 2) * np.maximum(off[:-1], off[1:])
+        radius = np.minimum(radius + 32 * ROUND * (q + np.abs(gap)) * (1 + width), 2.0)
+        return Masses(q, gap, radius, radius * np.minimum(far, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """The piece if P is reached with probability ``rate`` only: of ((1 - rate) Q + rate P, Q)."""
+
+    piece: Piece
+    rate: float
+
+    def look(self, tail: float) -> Floats:
+        """The piece's own look, without the lowest losses, which nearly coincide."""
+        return np.unique(
+            thinned(np.maximum(self.piece.look(tail), _LOWEST), self.rate, 1 - self.rate)
+        )
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """The probabilities between what the edges were before."""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            grown = np.expm1(edges) / self.rate
+            whole = 1 + grown  # e to the loss before
+            before = np.where(edges < 600, np.log1p(grown), edges - math.log(self.rate))
+            scale = np.where(edges < 600, np.exp(edges) / self.rate / whole, 1.0)
+            moved = blur * scale  # to first order
+            off = 6 * ROUND * np.abs(grown / whole) + 4 * ROUND * np.abs(before)
+            off = np.where(edges < 600, off, 8 * ROUND * np.abs(before)) + 1.2 * moved
+        is_below = whole <= -_NEAR
+        is_unsure = ~is_below & (edges < 600) & ~((whole >= _NEAR) & (moved < 0.1))
+        before[is_below], off[is_below] = -np.inf, 0.0
+        before[is_unsure] = np.log(np.maximum(whole[is_unsure], _NEAR))
+        off[is_unsure] = np.inf
+        base = self.piece.masses(before, off)
+        gap = self.rate * base.gap
+        radius = self.rate * base.gap_radius + 4 * ROUND * np.abs(gap)
+        return Masses(base.q, gap, base.q_radius, radius)
+
+
+def thinned(loss: Floats, rate: float, kept: float) -> Floats:
+    """ln(kept + rate e^loss), kept being 1 - rate."""
+    with np.errstate(divide="ignore"):
+        near = np.log1p(rate * np.expm1(np.minimum(loss, 600.0)))
+    high = np.maximum(loss, 600.0) + math.log(rate)
+    high = high + np.log1p(kept / rate * np.exp(-np.maximum(loss, 600.0)))
+    found = np.where(loss <= 600.0, near, high)
+    if rate <= 0.5:
+        return found
+    return np.where(loss < -1.0, np.log(kept + rate * np.exp(np.minimum(loss, -1.0))), found)
+
+
+@dataclass(frozen=True, slots=True)
+class Reversed:
+    """The piece with P and Q exchanged."""
+
+    piece: Piece
+
+    def look(self, tail: float) -> Floats:
+        """The piece's own look from the other side."""
+        return -self.piece.look(tail)[::-1]
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """The same cells from the other side."""
+        seen = self.piece.masses(-edges[::-1], blur[::-1])
+        return Masses(seen.p[::-1], -seen.gap[::-1], seen.p_radius[::-1], seen.gap_radius[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A part of the piece: both laws times ``weight``, which is right to 2^-48."""
+
+    piece: Piece
+    weight: float
+
+    def look(self, tail: float) -> Floats:
+        """The piece's own look."""
+        return self.piece.look(min(tail / self.weight, 0.1))
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """The piece's own cells times the weight."""
+        seen, w = self.piece.masses(edges, blur), self.weight
+        doubt = 64 * ROUND
+        return Masses(
+            w * seen.q,
+            w * seen.gap,
+            w * (1 + doubt) * (seen.q_radius + doubt * seen.q),
+            w * (1 + doubt) * (seen.gap_radius + doubt * np.abs(seen.gap)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The piece's losses above 0, and for those below 0 their mirror image."""
+
+    piece: Piece
+
+    def look(self, tail: float) -> Floats:
+        """The upper part of the piece's own look, and its mirror image."""
+        upper = self.piece.look(tail)
+        upper = upper[upper > 0]
+        return np.concatenate([-upper[::-1], [0.0], upper])
+
+    def masses(self, edges: Floats, blur: Floats) -> Masses:
+        """From cells between the edges, their mirror images and 0."""
+        finite = edges[np.isfinite(edges)]
+        fine = np.unique(np.concatenate([finite, -finite, [0.0]]))
+        spread = np.full(len(fine), float(np.max(blur, initial=0.0)))
+        upper = self.piece.masses(fine, spread)
+        lower = Reversed(self.piece).masses(fine, spread)
+        is_upper = np.concatenate([[False], fine >= 0])
+        ends = np.where(np.isneginf(edges), 0, np.searchsorted(fine, edges) + 1)
+        ends = np.where(np.isposinf(edges), len(is_upper), ends)
+
+        def joined(above: Floats, below: Floats) -> Floats:
+            sums = np.append(0.0, np.where(is_upper, above, below))
+            bounds = np.concatenate([[0], ends, [len(is_upper)]])
+            filled = np.add.reduceat(sums, np.minimum(bounds[:-1] + 1, len(is_upper)))
+            return np.where(bounds[1:] > bounds[:-1], filled, 0.0)
+
+        def unsure(above: Floats, below: Floats) -> Floats:  # an empty cell is so up to its edges
+            largest = float(np.maximum(above, below).max())
+            return joined(above, below) + np.where(
+                np.diff(ends, prepend=0, append=len(is_upper)) > 0, 0.0, largest
+            )
+
+        return Masses(
+            joined(upper.q, lower.q),
+            joined(upper.gap, lower.gap),
+            unsure(upper.q_radius, lower.q_radius),
+            unsure(upper.gap_radius, lower.gap_radius),
+        )

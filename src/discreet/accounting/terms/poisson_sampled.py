@@ -1,0 +1,130 @@
+"""Poisson sampling around any privacy loss."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from flint import arb
+
+from discreet import checks
+from discreet.accounting import knowledge
+from discreet.accounting.distribution import joined
+from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
+from discreet.accounting.pairs import Pair, Side, nothing, reverse, sampled
+from discreet.errors import InvalidArgument, NoBound
+from discreet.exact import Number, ball, precision, upper_fraction
+from discreet.unit import Change
+
+_HIGHEST_ORDER = 128
+_BITS = 256
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PoissonSampled(Term):
+    """Everything that is computed from one sample in which each unit is with probability
+    ``rate``, independently of the others; a count of it means as many fresh samples.
+
+    ``privacy_loss`` is what it costs a unit that is in the sample. Neighbours add or remove a
+    unit.
+
+    >>> from discreet.accounting import Gaussian
+    >>> step = PoissonSampled(Gaussian(1.0), rate=0.01)
+    >>> round((1000 * step).epsilon(delta=1e-5), 2)
+    1.83
+    """
+
+    change: ClassVar[Change] = Change.ADD_REMOVE
+
+    privacy_loss: PrivacyLoss
+    rate: Fraction
+
+    def __init__(self, privacy_loss: PrivacyLoss | Term, rate: Number) -> None:
+        """Keep the rate at its exact value; the privacy loss speaks of added or removed units, or
+        of no relation in particular."""
+        object.__setattr__(self, "privacy_loss", inner_loss(privacy_loss, self.change))
+        exact = checks.not_negative(rate=rate)
+        if exact > 1:
+            raise InvalidArgument(f"rate = {rate}: give a probability, from 0 to 1")
+        object.__setattr__(self, "rate", exact)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """((1 - rate) Q + rate P, Q), and with P and Q for an added unit, (Q, (1 - rate) Q + rate
+        P) (Zhu, Dong and Wang 2022, Theorem 11)."""
+        inner = [joined(order, side) for order in knowledge.pairs(self.privacy_loss, side)]
+        if self.rate == 1:
+            return tuple(inner)
+        if self.rate == 0:
+            return (nothing(),)
+        gone, come = inner[0], reverse(inner[-1])
+        return sampled(gone, self.rate), reverse(sampled(come, self.rate))
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
+        8)."""
+        epsilon, delta = knowledge.approximate(self.privacy_loss)
+        if self.rate in (0, 1):
+            return epsilon * self.rate, delta * self.rate
+        with precision(_BITS):
+            grown = 1 + ball(self.rate) * ball(epsilon).expm1()
+            amplified = upper_fraction(grown.log()) if grown.is_finite() else epsilon
+        return min(amplified, epsilon), self.rate * delta
+
+    def leak(self) -> Fraction:
+        """rate times the leak of what is sampled; the rest is a mixture."""
+        return self.rate * knowledge.leak(self.privacy_loss)
+
+    def zcdp(self) -> Fraction:
+        """That of what is sampled: sampling never costs more."""
+        return knowledge.zcdp(self.privacy_loss) if self.rate else Fraction(0)
+
+    def renyi(self, order: Fraction) -> arb:
+        """For a removed unit and a whole order, the binomial sum of Mironov, Talwar and Zhang
+        (2019, Section 3.3); between whole orders (order - 1) times the divergence is convex. For
+        an added unit no more than that if losses are symmetric, else by Taylor's formula
+        (docs/proofs/terms.md). Never more than that of what is sampled."""
+        if self.rate == 0:
+            return arb(0)
+        plain = knowledge.renyi(self.privacy_loss, order)
+        if self.rate == 1 or order > _HIGHEST_ORDER:
+            return plain
+        low = Fraction(math.floor(order))
+        share = ball(order - low)
+        moment = (1 - share) * _log_moment(self.privacy_loss, self.rate, int(low))
+        if order != low:
+            moment += share * _log_moment(self.privacy_loss, self.rate, int(low) + 1)
+        found = moment / ball(order - 1)
+        if not _is_symmetric(self.privacy_loss):
+            found = found.max(self._added(order, plain))
+        return found.min(plain)
+
+    def _added(self, order: Fraction, plain: arb) -> arb:
+        """The divergence for an added unit, of any mechanism."""
+        power, rate = ball(order - 1), ball(self.rate)
+        curve = (-power * (-rate).log1p()).expm1() - power * rate
+        square = knowledge.renyi(self.privacy_loss, Fraction(2)).expm1()
+        taylor = (curve * square).log1p() / power
+        mixed = (1 - rate + rate * (power * plain).exp()).log() / power
+        return taylor.min(-(-rate).log1p()).min(mixed)
+
+
+@lru_cache(maxsize=4096)  # a search for the best order asks for the same whole ones again
+def _log_moment(loss: PrivacyLoss, rate: Fraction, order: int) -> arb:
+    """ln of the mean under Q of the ratio to this whole power, for a removed unit."""
+    taken, kept = ball(rate), ball(1 - rate)
+    total = kept ** (order - 1) * (kept + order * taken)
+    for n in range(2, order + 1):
+        growth = (n - 1) * knowledge.renyi(loss, Fraction(n))
+        total += math.comb(order, n) * kept ** (order - n) * taken**n * growth.exp()
+    return total.log()
+
+
+@lru_cache(maxsize=4096)
+def _is_symmetric(loss: PrivacyLoss) -> bool:
+    """Whether one pair serves both orders of the neighbours, so that exchanging them mirrors the
+    losses."""
+    try:
+        return len(knowledge.pairs(loss, Side.UPPER)) == 1
+    except NoBound:
+        return False

@@ -1,0 +1,10 @@
+"""Pictures of privacy losses: their profile, what an attacker can tell, what repetition costs.
+
+They need Matplotlib, which comes with ``pip install 'discreet[plots]'`` and is imported when the
+first picture is drawn. Each function draws on the axes it is given, or on a new figure's, and
+returns them.
+"""
+
+from discreet.plots.losses import composition, profile, trade_off
+
+__all__ = ["composition", "profile", "trade_off"]

@@ -1,0 +1,441 @@
+"""Bounds from privacy loss distributions against exact laws, and the laws that bounds obey."""
+
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from discreet.accounting import (
+    Approximate,
+    Gaussian,
+    PoissonSampled,
+    PrivacyLoss,
+    Pure,
+    Term,
+    distribution,
+    knowledge,
+)
+from discreet.accounting.distribution import Counted
+from discreet.accounting.pairs import Pair, Side, normal, reverse, sampled
+from discreet.errors import InvalidArgument
+from discreet.exact import fraction, precision
+from tests.accounting import test_grid as grid
+from tests.accounting.test_grid import Worst, known_weights, worsts
+from tests.accounting.test_pieces import exact, log_uniform, rates
+
+BITS = 700
+UNSEEN = arb(2) ** -600
+TOLERANCE = 0.001
+LEVELS = [1e-30, 1e-12, 1e-6, 1e-2, 0.3, 0.9, 1 - 1e-9]
+
+Profile = Callable[[arb], arb]
+
+
+def assert_brackets(pairs: Counted, true: Profile, delta: float) -> tuple[float, float]:
+    """The true delta, of one order of the neighbours, at both ends."""
+    sides = (Side.LOWER, Side.UPPER)
+    lower, upper = (distribution.epsilon(pairs, delta, TOLERANCE, side) for side in sides)
+    assert lower >= 0
+    assert upper >= 0
+    with precision(BITS):
+        if math.isfinite(upper):
+            assert true(exact(upper)) <= exact(delta) * (1 + exact(1e-12)) + UNSEEN
+        if lower > 0 and math.isfinite(lower):
+            assert true(exact(lower) * (1 - exact(1e-12))) >= exact(delta)
+        elif lower > 0:
+            assert true(arb(10) ** 6) >= exact(delta)
+    return lower, upper
+
+
+def assert_brackets_delta(pairs: Counted, true: Profile, epsilon: float) -> None:
+    lower, upper = (
+        distribution.delta(pairs, epsilon, TOLERANCE, side) for side in (Side.LOWER, Side.UPPER)
+    )
+    with precision(BITS):
+        truth = true(exact(epsilon))
+        assert exact(upper) * (1 + exact(1e-12)) >= truth - exact(1e-300)
+        if lower:
+            assert exact(lower) * (1 - exact(1e-12)) <= truth + exact(1e-300)
+
+
+def bits(epsilon: Fraction, leak: Fraction, count: int) -> tuple[Counted, Profile]:
+    """Composed randomized response: a binomial sum."""
+    one = grid.randomized_response(epsilon, leak, 0)
+
+    def true(point: arb) -> arb:
+        high = 1 / (1 + (-exact(epsilon)).exp())
+        kept = (1 - exact(leak)) ** count
+        term, total = high**count, 1 - kept
+        for low in range(count + 1):
+            left = point - (count - 2 * low) * exact(epsilon)
+            if not left < 0:
+                break
+            total -= kept * term * left.expm1()
+            term *= exact(Fraction(count - low, low + 1)) * (-exact(epsilon)).exp()
+        return total
+
+    return [(one.pair, count)], true
+
+
+class TestOneStep:
+    @given(worsts(), st.sampled_from(LEVELS))
+    @settings(max_examples=120)
+    def test_epsilon_of_any_pair(self, worst: Worst, delta: float) -> None:
+        assume(reach(worst.pair) < 600)
+        assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
+
+    @given(worsts(), st.floats(0, 1))
+    @settings(max_examples=80)
+    def test_delta_of_any_pair(self, worst: Worst, share: float) -> None:
+        assume(reach(worst.pair) < 600)
+        epsilon = share * reach(worst.pair)
+        assert_brackets_delta([(worst.pair, 1)], worst.hockey_stick, epsilon)
+
+    @pytest.mark.long
+    @given(worsts(), st.sampled_from(LEVELS), st.floats(0, 1))
+    @settings(max_examples=3000)
+    def test_any_pair_at_length(self, worst: Worst, delta: float, share: float) -> None:
+        assume(reach(worst.pair) < 600)
+        pairs = [(worst.pair, 1)]
+        assert_brackets(pairs, worst.hockey_stick, delta)
+        assert_brackets_delta(pairs, worst.hockey_stick, share * reach(worst.pair))
+
+    @pytest.mark.parametrize("delta", [1e-30, 1e-12, 1e-6, 1e-2, 0.5])
+    @pytest.mark.parametrize("rate", ["1e-9", "1e-6", "0.01", "0.5", "0.999999"])
+    @pytest.mark.parametrize("mu", ["0.01", "0.3", "1", "5", "20"])
+    def test_sampled_normal_laws_in_both_orders(self, mu: str, rate: str, delta: float) -> None:
+        with precision(BITS):
+            gone = grid.sampled(grid.normal(Fraction(mu) ** 2), Fraction(rate))
+            for worst in (gone, grid.reverse(gone)):
+                assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
+
+
+def reach(pair: Pair) -> float:
+    """The largest loss that plays a part."""
+    looks = [float(np.abs(piece.look(1e-40)).max()) for piece in pair.pieces]
+    loss = np.abs(pair.atoms.loss)
+    return float(np.max([*looks, *loss[np.isfinite(loss)], 0.0]))
+
+
+class TestNearlyOneLoss:
+    """A window around it is narrow, and epsilon lies before it."""
+
+    @pytest.mark.parametrize("delta", [0.1, 0.5, 0.9, 0.999])
+    @pytest.mark.parametrize("rare", [10**6, 10**9, 10**12, 10**15])
+    @pytest.mark.parametrize("epsilon", [1, 10, 30, 40])
+    def test_a_sample_of_nearly_all(self, epsilon: int, rare: int, delta: float) -> None:
+        with precision(BITS):
+            told = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
+            worst = grid.sampled(told, 1 - Fraction(1, rare))
+        assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
+
+    @pytest.mark.parametrize("delta", [1e-30, 1e-28, 1e-20, 1e-10])
+    @pytest.mark.parametrize("epsilon", [29, 31, 40, 100])
+    @pytest.mark.parametrize("rate", ["1e-9", "1e-17", "1e-25"])
+    def test_a_sample_of_nearly_nothing(self, epsilon: int, rate: str, delta: float) -> None:
+        with precision(BITS):
+            told = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
+            gone = grid.sampled(told, Fraction(rate))
+            for worst in (gone, grid.reverse(gone)):
+                assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
+
+    @pytest.mark.parametrize("rate", [Fraction(1, 10**25), 1 - Fraction(1, 10**9)])
+    @pytest.mark.parametrize("delta", [0, 1e-30, 0.5])
+    def test_the_interval(self, rate: Fraction, delta: float) -> None:
+        """Not even what is hidden behind basic composition contradicts it."""
+        from discreet.accounting.theorems import _attained
+
+        loss = 1 * PoissonSampled(Pure(31), rate)
+        attained = _attained(loss, fraction(delta), TOLERANCE)
+        assert attained <= loss.epsilon(delta)
+
+
+class TestSmallDeltas:
+    """Tilts grow as delta falls, until e^-tilt is no float."""
+
+    @pytest.mark.parametrize("log", [*range(12, 40), 100, 250])
+    @pytest.mark.parametrize("count", [1, 10])
+    @pytest.mark.parametrize("epsilon", ["0.1", "1", "30"])
+    def test_bits(self, epsilon: str, count: int, log: int) -> None:
+        delta = 10.0**-log
+        pairs, true = bits(Fraction(epsilon), Fraction(0), count)
+        _, upper = assert_brackets(pairs, true, delta)
+        assert upper > 0
+        loss = count * Pure(Fraction(epsilon))
+        with precision(BITS):
+            assert true(exact(fraction(loss.epsilon(delta)))) <= exact(delta)
+
+
+class TestCompositions:
+    @pytest.mark.parametrize("delta", LEVELS)
+    @pytest.mark.parametrize("leak", [Fraction(0), Fraction(1, 10**8)])
+    @pytest.mark.parametrize(
+        ("epsilon", "count"),
+        [("1e-6", 300), ("0.1", 1), ("0.1", 150), ("1", 50), ("3", 20), ("30", 2), ("300", 2)],
+    )
+    def test_randomized_response(
+        self, epsilon: str, count: int, leak: Fraction, delta: float
+    ) -> None:
+        pairs, true = bits(Fraction(epsilon), leak, count)
+        assert_brackets(pairs, true, delta)
+
+    @pytest.mark.parametrize(("epsilon", "count"), [("0.1", 150), ("1", 50), ("3", 20), ("30", 2)])
+    @pytest.mark.parametrize("share", [0.0, 1e-3, 0.05, 0.3, 0.9])
+    def test_its_delta(self, epsilon: str, count: int, share: float) -> None:
+        pairs, true = bits(Fraction(epsilon), Fraction(1, 10**8), count)
+        assert_brackets_delta(pairs, true, share * count * float(Fraction(epsilon)))
+
+    @given(known_weights, st.integers(1, 3), rates, st.sampled_from(LEVELS))
+    @settings(max_examples=40)
+    def test_scattered_outcomes(
+        self, told: list[tuple[int, int]], count: int, rate: Fraction, delta: float
+    ) -> None:
+        """By all sequences of outcomes."""
+        with precision(BITS):
+            one, other = grid.scattered(told), grid.sampled(grid.scattered(told[::-1]), rate)
+            outcomes = other.atoms
+            for _ in range(count):
+                outcomes = tuple((p * r, q * s) for p, q in outcomes for r, s in one.atoms)
+            whole = Worst(outcomes, (), other.pair)
+        pairs = [(one.pair, count), (other.pair, 1)]
+        assert_brackets(pairs, whole.hockey_stick, delta)
+
+    @pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-5, 0.1, 0.9])
+    @pytest.mark.parametrize(
+        ("mu", "count"),
+        [("1e-6", 10**7), ("1e-4", 10**6), ("0.01", 10**4), ("0.3", 100), ("1", 9), ("8", 4)],
+    )
+    def test_normal_laws_without_their_closed_form(self, mu: str, count: int, delta: float) -> None:
+        square = Fraction(mu) ** 2
+        with precision(BITS):
+            true = grid.normal(square * count).hockey_stick
+            assert_brackets([(normal(square), count)], true, delta)
+
+    @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+    def test_bits_and_normal_laws(self, delta: float) -> None:
+        told, _ = bits(Fraction(1, 2), Fraction(1, 10**9), 7)
+        leaked = 1 - (1 - exact(Fraction(1, 10**9))) ** 7
+        high = 1 / (1 + (-exact(Fraction(1, 2))).exp())
+
+        def true(point: arb) -> arb:
+            total, beside = leaked, grid.normal(Fraction(3, 4))
+            for low in range(8):
+                p = (1 - leaked) * math.comb(7, low) * high ** (7 - low) * (1 - high) ** low
+                total += p * beside.hockey_stick(point - exact(Fraction(7 - 2 * low, 2)))
+            return total
+
+        with precision(BITS):
+            assert_brackets([*told, (normal(Fraction(1, 4)), 3)], true, delta)
+
+    @pytest.mark.parametrize(
+        ("sigma", "rate", "count", "delta"),
+        [
+            (100, 1e-6, 10**7, 1e-10),
+            (0.5, 1e-6, 10**6, 1e-8),
+            (1, 0.01, 10**5, 1e-5),
+            (10, 0.5, 10**4, 1e-200),
+            (0.05, 0.3, 3, 1e-6),
+            (0.02, 0.5, 1, 1e-6),
+            (0.005, 0.5, 1, 1e-6),
+        ],
+    )
+    def test_far_regimes(self, sigma: float, rate: float, count: int, delta: float) -> None:
+        found = (count * PoissonSampled(Gaussian(sigma), rate)).interval(delta)
+        plain = (count * Gaussian(sigma)).epsilon(delta)
+        assert 0 <= found.lower <= found.upper <= plain * 1.02
+
+
+class TestJoined:
+    """One pair for a sum is above it at every epsilon, and so are its samples in both orders; its
+    mere reverse need not be."""
+
+    @pytest.mark.parametrize("mu", ["0.05", "0.5", "3"])
+    @pytest.mark.parametrize(("epsilon", "count"), [("0.2", 5), ("3", 2), ("4", 1), ("8", 3)])
+    def test_bits_and_a_normal_law(self, epsilon: str, count: int, mu: str) -> None:
+        square = Fraction(mu) ** 2
+        told, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
+        whole = distribution.joined([*told, (normal(square), 1)], Side.UPPER)
+        assert np.isfinite(whole.atoms.p).all()
+        assert np.isfinite(whole.atoms.q).all()
+        span = count * float(Fraction(epsilon)) + float(square) + 9 * float(Fraction(mu))
+        with precision(BITS):
+            high = 1 / (1 + (-exact(Fraction(epsilon))).exp())
+            beside = grid.normal(square)
+            leak = 1 - (1 - exact(Fraction(1, 10**7))) ** count
+
+        def true(point: arb) -> arb:
+            total = leak
+            for low in range(count + 1):
+                loss = (count - 2 * low) * exact(Fraction(epsilon))
+                p = (1 - leak) * math.comb(count, low) * high ** (count - low) * (1 - high) ** low
+                total += p * beside.hockey_stick(point - loss)
+            return total
+
+        rate = Fraction(1, 8)
+        gone, come = sampled(whole, rate), reverse(sampled(reverse(whole), rate))
+        with precision(BITS):
+            for point in np.linspace(-1.2 * span, 1.2 * span, 25).tolist():
+                x, share = exact(point).exp(), exact(rate)
+                assert profile(whole, point) >= float(true(exact(point))) * (1 - 1e-13)
+                left = x - (1 - share)  # (1 - rate) Q + rate P - x Q
+                taken = share * true((left / share).log()) if left > 0 else 1 - x
+                assert profile(gone, point) >= float(taken) * (1 - 1e-13) - 1e-15
+                left = 1 - x * (1 - share)  # P - x ((1 - rate) P + rate Q)
+                taken = left * true((x * share / left).log()) if left > 0 else arb(0)
+                assert profile(come, point) >= float(taken) * (1 - 1e-13) - 1e-15
+
+
+def profile(pair: Pair, epsilon: float) -> float:
+    """Of atoms alone."""
+    return float(np.maximum(pair.atoms.p - math.exp(epsilon) * pair.atoms.q, 0.0).sum())
+
+
+losses: st.SearchStrategy[PrivacyLoss] = st.lists(
+    st.tuples(
+        st.builds(PoissonSampled, log_uniform(0.3, 20).map(Gaussian), log_uniform(1e-4, 0.9))
+        | log_uniform(0.01, 3).map(Pure)
+        | st.builds(Approximate, log_uniform(0.01, 3), log_uniform(1e-12, 1e-9))
+        | log_uniform(0.5, 20).map(Gaussian),
+        st.sampled_from([1, 2, 10, 300]),
+    ),
+    min_size=1,
+    max_size=3,
+).map(lambda terms: PrivacyLoss(tuple(terms)))
+deltas = st.sampled_from([1e-7, 1e-5, 1e-2])
+ALMOST = 1 + TOLERANCE
+
+
+class TestLaws:
+    @given(losses, deltas)
+    @settings(max_examples=25)
+    def test_lower_is_below_upper(self, loss: PrivacyLoss, delta: float) -> None:
+        orders = knowledge.pairs(loss, Side.UPPER)
+        same = knowledge.pairs(loss, Side.LOWER)
+        for above, below in zip(orders, same, strict=True):
+            upper = distribution.epsilon(above, delta, TOLERANCE, Side.UPPER)
+            lower = distribution.epsilon(below, delta, TOLERANCE, Side.LOWER)
+            assert lower <= upper
+
+    @given(losses, deltas)
+    @settings(max_examples=20)
+    def test_epsilon_falls_in_delta(self, loss: PrivacyLoss, delta: float) -> None:
+        assert loss.epsilon(2 * delta) <= loss.epsilon(delta) * ALMOST
+
+    @given(losses, losses, deltas)
+    @settings(max_examples=20)
+    def test_more_costs_more(self, loss: PrivacyLoss, more: PrivacyLoss, delta: float) -> None:
+        assert loss.epsilon(delta) <= (loss + more).epsilon(delta) * ALMOST
+        assert (2 * loss).epsilon(delta) >= loss.epsilon(delta) / ALMOST
+
+    @given(log_uniform(0.3, 20), log_uniform(1e-4, 0.9), st.sampled_from([1, 30, 10**4]), deltas)
+    @settings(max_examples=20)
+    def test_more_noise_and_smaller_samples_cost_less(
+        self, sigma: Fraction, rate: Fraction, count: int, delta: float
+    ) -> None:
+        hard = (count * PoissonSampled(Gaussian(sigma), rate)).epsilon(delta)
+        assert (count * PoissonSampled(Gaussian(sigma * 2), rate)).epsilon(delta) <= hard * ALMOST
+        assert (count * PoissonSampled(Gaussian(sigma), rate / 2)).epsilon(delta) <= hard * ALMOST
+        assert hard <= (count * Gaussian(sigma)).epsilon(delta) * ALMOST
+
+    @given(losses, losses, deltas)
+    @settings(max_examples=10)
+    def test_order_and_grouping_are_irrelevant(
+        self, one: PrivacyLoss, other: PrivacyLoss, delta: float
+    ) -> None:
+        assert one + other == other + one
+        assert (one + other).epsilon(delta) == (other + one).epsilon(delta)
+        ten = sum([one] * 10, PrivacyLoss())
+        assert 10 * one == ten
+        assert (10 * one).epsilon(delta) == ten.epsilon(delta)
+        assert PrivacyLoss.from_json(ten.to_json()) == ten
+
+    @given(losses, deltas)
+    @settings(max_examples=20)
+    def test_there_and_back(self, loss: PrivacyLoss, delta: float) -> None:
+        """Both are bounds on different grids, so they nearly agree."""
+        epsilon = loss.epsilon(delta)
+        assume(0 < epsilon < math.inf)
+        assert loss.delta(epsilon) <= delta * 1.5
+        found = loss.interval(delta)
+        assert loss.delta(found.lower * 0.999) >= delta * (1 - 1e-9)
+
+    @pytest.mark.parametrize("count", [1, 10**9])
+    def test_what_costs_nothing(self, count: int) -> None:
+        assert (count * PoissonSampled(Gaussian(0.1), 0)).epsilon(1e-9) == 0
+        assert (count * PoissonSampled(Gaussian(0.1), 0)).delta(0) == 0
+        assert (0 * Gaussian(1)).epsilon(1e-9) == 0
+        assert (0 * Gaussian(1)).delta(0) == 0
+        assert (0 * PoissonSampled(Gaussian(1), 0.5)).interval(1e-9).upper == 0
+
+    @pytest.mark.parametrize("sigma", [0.7, 3.0])
+    def test_a_sample_of_everything_is_the_mechanism(self, sigma: float) -> None:
+        whole = (10 * PoissonSampled(Gaussian(sigma), 1)).epsilon(1e-5)
+        plain = (10 * Gaussian(sigma)).epsilon(1e-5)
+        assert plain / ALMOST <= whole <= plain * ALMOST
+
+
+class TestBadInput:
+    """Refused by name."""
+
+    STEP = PoissonSampled(Gaussian(1), 0.1)
+    CALLS: Sequence[tuple[Callable[[], object], str]] = (
+        (lambda: Gaussian(math.nan), "multiplier"),
+        (lambda: Gaussian(0), "multiplier"),
+        (lambda: Gaussian(-1), "multiplier"),
+        (lambda: Gaussian(math.inf), "multiplier"),
+        (lambda: PoissonSampled(Gaussian(1), 1.0000001), "rate"),
+        (lambda: PoissonSampled(Gaussian(1), -1e-300), "rate"),
+        (lambda: PoissonSampled(Gaussian(1), math.nan), "rate"),
+        (lambda: TestBadInput.STEP * -1, "count"),
+        (lambda: TestBadInput.STEP * 1.5, "count"),  # type: ignore[operator]  # what is tested
+        (lambda: (1 * TestBadInput.STEP).epsilon(1), "delta"),
+        (lambda: (1 * TestBadInput.STEP).epsilon(-1e-9), "delta"),
+        (lambda: (1 * TestBadInput.STEP).epsilon(math.nan), "delta"),
+        (lambda: (1 * TestBadInput.STEP).interval(1e-5, tolerance=0), "tolerance"),
+        (lambda: (1 * TestBadInput.STEP).interval(1e-5, tolerance=math.nan), "tolerance"),
+        (lambda: (1 * TestBadInput.STEP).delta(-0.1), "epsilon"),
+        (lambda: (1 * TestBadInput.STEP).delta(math.inf), "epsilon"),
+    )
+
+    @pytest.mark.parametrize(("call", "name"), CALLS)
+    def test_it_is_refused_at_once(self, call: Callable[[], object], name: str) -> None:
+        begun = time.process_time()
+        with pytest.raises(InvalidArgument, match=name):
+            call()
+        assert time.process_time() - begun < 0.1
+
+
+HEAVY: list[tuple[PrivacyLoss | Term, float]] = [
+    (10**7 * PoissonSampled(Gaussian(100), 1e-6), 1e-10),
+    (10**7 * PoissonSampled(Gaussian(0.5), 1e-6), 1e-10),
+    (10**6 * PoissonSampled(Gaussian(1), 0.5), 1e-5),
+    (10**9 * Pure(1e-6) + Approximate(0.3, 1e-12), 1e-6),
+    (PoissonSampled(100 * PoissonSampled(Gaussian(2), 0.1), 0.01) * 1000, 1e-6),
+    (3 * PoissonSampled(Pure(31), Fraction(1, 10**25)) + 5 * Pure(Fraction(1, 10**9)), 1e-30),
+]
+
+
+class TestCost:
+    @pytest.mark.parametrize(("loss", "delta"), HEAVY)
+    def test_time(self, loss: PrivacyLoss, delta: float) -> None:
+        begun = time.process_time()
+        found = loss.interval(delta)
+        assert found.lower <= found.upper
+        assert time.process_time() - begun < 10
+
+    @pytest.mark.long
+    @pytest.mark.parametrize(("loss", "delta"), HEAVY)
+    def test_memory(self, loss: PrivacyLoss, delta: float) -> None:
+        tracemalloc.start()
+        try:
+            loss.interval(delta)
+            assert tracemalloc.get_traced_memory()[1] < 1 << 30
+        finally:
+            tracemalloc.stop()

@@ -1,0 +1,363 @@
+"""Sums modulo a size against exact ones, and what the bounds on their law's tails make of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import acb, arb, arb_poly
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import fft
+
+from discreet.accounting import composition
+from discreet.accounting.composition import Composition, composed, decayed_sums
+from discreet.accounting.grid import Points
+from discreet.accounting.pairs import Side
+from discreet.accounting.pieces import ROUND, Floats
+from discreet.accounting.spectrum import convolved, fft_radius
+from discreet.exact import precision
+from tests.accounting.test_pieces import exact
+
+BITS = 400
+SMALL = [1, 2, 3, 4, 5, 6, 15, 25, 27, 45, 64, 75, 81, 100, 125, 128]
+LARGE = [3**7, 5**5, 2**15, 3**4 * 5**4, 2**18]
+
+
+def numbers(kind: str, size: int) -> Floats:
+    """Numbers whose absolute values add up to about 1."""
+    random = np.random.default_rng(size)
+    found: Floats = np.zeros(size)
+    match kind:
+        case "one":
+            found[size // 3] = 1.0
+        case "law":
+            found = random.exponential(size=size)
+        case "signs":
+            found = random.standard_normal(size)
+        case "alternating":
+            found = np.where(np.arange(size) % 2, -1.0, 1.0)
+        case _:
+            found = np.exp(-np.linspace(0, 300, size))
+    return np.asarray(found / np.abs(found).sum())
+
+
+KINDS = ["one", "law", "signs", "alternating", "steep"]
+
+
+def roots(size: int) -> list[acb]:
+    return [acb(exact(Fraction(-2 * k, size))).exp_pi_i() for k in range(size)]
+
+
+class TestFftRadius:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("size", SMALL)
+    def test_rfft_by_direct_sums(self, size: int, kind: str) -> None:
+        values = numbers(kind, size)
+        found = fft.rfft(values)
+        with precision(128):
+            turns, told = roots(size), [exact(value) for value in values]
+            for k, seen in enumerate(found):
+                true = sum((turns[j * k % size] * told[j] for j in range(size)), acb(0))
+                off = abs(acb(exact(seen.real), exact(seen.imag)) - true)
+                assert off <= exact(fft_radius(size)), k
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("size", SMALL[1:])
+    def test_irfft_by_direct_sums(self, size: int, kind: str) -> None:
+        half = size // 2 + 1
+        spectrum = numbers(kind, half) * np.exp(2j * np.arange(half))
+        spectrum[0] = abs(spectrum[0])
+        if size % 2 == 0:
+            spectrum[-1] = abs(spectrum[-1])
+        found = fft.irfft(spectrum, size)
+        whole = [*spectrum, *spectrum[1 : size - half + 1][::-1].conj()]
+        with precision(128):
+            turns = roots(size)
+            told = [acb(exact(value.real), exact(value.imag)) for value in whole]
+            allowed = exact(fft_radius(size)) * sum((abs(value) for value in told), arb(0)) / size
+            for k, seen in enumerate(found):
+                true = sum((turns[-j * k % size] * told[j] for j in range(size)), acb(0)) / size
+                assert abs(exact(seen) - true) <= allowed, k
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("size", LARGE)
+    def test_both_by_longer_floats(self, size: int, kind: str) -> None:
+        values = numbers(kind, size)
+        true = fft.rfft(values.astype(np.longdouble))
+        assert np.finfo(true.real.dtype).eps < ROUND / 100
+        assert float(np.abs(fft.rfft(values) - true).max()) <= fft_radius(size) / 4
+        spectrum = true.astype(np.complex128)
+        back = fft.irfft(spectrum.astype(np.clongdouble), size)
+        allowed = fft_radius(size) * 2 * float(np.abs(spectrum).sum()) / size
+        assert float(np.abs(fft.irfft(spectrum, size) - back).max()) <= allowed / 4
+
+
+Law = tuple[list[int], list[float], int]
+
+
+def power(laws: Sequence[Law]) -> tuple[list[arb], int]:
+    """The law of the sum, by multiplying polynomials; and the number that its first entry has."""
+    total, least = arb_poly([1]), 0
+    for index, share, count in laws:
+        low = min(index)
+        coefficients = [arb(0)] * (max(index) - low + 1)
+        for at, mass in zip(index, share, strict=True):
+            coefficients[at - low] += exact(mass)
+        total *= arb_poly(coefficients) ** count
+        least += low * count
+    return [total[k] for k in range(total.degree() + 1)], least
+
+
+def assert_convolved(laws: Sequence[Law], size: int, told: Sequence[arb], least: int) -> None:
+    found = convolved(
+        [(np.array(i, dtype=np.int64), np.array(share), count) for i, share, count in laws], size
+    )
+    wrapped = [arb(0)] * size
+    for place, mass in enumerate(told):
+        wrapped[(least + place - found.moved) % size] += mass
+    whole = exact(found.log_whole).exp()
+    for seen, mass in zip(found.mass, wrapped, strict=True):
+        true = mass / whole
+        assert abs(exact(seen) - true) <= exact(found.radius) + true * exact(1e-20)
+
+
+@st.composite
+def some_laws(draw: st.DrawFn) -> list[Law]:
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        length = draw(st.integers(1, 5))
+        index = draw(st.lists(st.integers(-20, 20), min_size=length, max_size=length))
+        logs = draw(st.lists(st.floats(-40, 0), min_size=length, max_size=length))
+        share = np.exp(np.array(logs))
+        found.append((index, list(share / share.sum()), draw(st.integers(1, 60))))
+    return found
+
+
+class TestConvolved:
+    @given(some_laws(), st.sampled_from([1, 2, 3, 25, 64, 81, 128, 1024]))
+    @settings(max_examples=60)
+    def test_small_laws(self, laws: list[Law], size: int) -> None:
+        with precision(BITS):
+            told, least = power(laws)
+            assert_convolved(laws, size, told, least)
+
+    @given(
+        st.floats(-40, -0.01),
+        st.sampled_from([1, 2, 10, 1000, 10**4, 10**6]),
+        st.sampled_from([64, 75, 1024]),
+        st.booleans(),
+        st.sampled_from([0.0, 1e-15, -1e-13]),
+    )
+    @example(math.log(1e-6), 10**6, 64, True, 0.0)
+    @example(-0.7, 1000, 64, False, -1e-13)
+    @settings(max_examples=60)
+    def test_powers_of_two_points(
+        self, log: float, count: int, size: int, is_rare_above: bool, excess: float
+    ) -> None:
+        """Binomial masses, even of laws that are nearly always one number."""
+        rare = math.exp(log) if count < 10**4 else math.exp(log) * min(1.0, 30 / count)
+        share = [1 - rare + excess, rare] if is_rare_above else [rare, 1 - rare + excess]
+        with precision(BITS):
+            told = binomial(share if is_rare_above else share[::-1], count)
+            least = 0
+            if not is_rare_above:
+                told, least = told[::-1], count - len(told) + 1
+            assert_convolved([([0, 1], share, count)], size, told, least)
+
+    @pytest.mark.parametrize("count", [1, 10, 10**6])
+    def test_two_nearly_degenerate_laws(self, count: int) -> None:
+        """The one often, the other once and hardly anywhere: where it is next to 0, so is the
+        product."""
+        laws: list[Law] = [
+            ([3, 4], [1 - 2e-6, 2e-6], count),
+            ([0, 1], [0.5, 0.5], 1),
+        ]
+        with precision(BITS):
+            rare = binomial(laws[0][1], count)
+            both = arb_poly(rare) * arb_poly([arb(1) / 2, arb(1) / 2])
+            told = [both[k] for k in range(both.degree() + 1)]
+            assert_convolved(laws, 128, told, 3 * count)
+
+    def test_many_points_in_one_place(self) -> None:
+        random = np.random.default_rng(0)
+        share = random.exponential(size=5000)
+        share /= share.sum()
+        index = random.integers(0, 10**6, 5000).tolist()
+        with precision(BITS):
+            wrapped = [arb(0)] * 64
+            for at, mass in zip(index, share, strict=True):
+                wrapped[at % 64] += exact(mass)
+            assert_convolved([(index, share.tolist(), 1)], 64, wrapped, 0)
+
+
+def binomial(share: Sequence[float], count: int) -> list[arb]:
+    """The masses of 0, 1, ... of the second kind, as far as they are above nothing."""
+    first, second = map(exact, share)
+    term, found = first**count, []
+    for k in range(count + 1):
+        found.append(term)
+        term *= exact(Fraction(count - k, k + 1)) * second / first
+        if k > 2 * count * share[1] + 10 and term < arb(2) ** -300:
+            break
+    return found
+
+
+class TestDecayedSums:
+    @given(
+        st.integers(1, 400),
+        st.floats(-9, 4).map(lambda log: 10.0**log),
+        st.sampled_from(["law", "steep", "one"]),
+    )
+    @settings(max_examples=60)
+    def test_against_balls(self, length: int, rate: float, kind: str) -> None:
+        values = numbers(kind, length) + 1e-20  # radii keep masses above it
+        found = decayed_sums(values, rate)
+        with precision(200):
+            fall, total = (-exact(rate)).exp(), arb(0)
+            for value, seen in zip(values[::-1], found[::-1], strict=True):
+                total = exact(value) + fall * total
+                assert abs(exact(seen) - total) <= 16 * exact(ROUND) * (length + 80) * total + UNDER
+
+
+UNDER = arb(10) ** -307
+
+
+@dataclass(frozen=True)
+class Case:
+    """Laws on a grid, and how to compose them."""
+
+    parts: list[tuple[Points, int]]
+    tilt: float
+
+    def law(self) -> tuple[list[arb], list[arb], arb]:
+        """Losses and masses of the sum, and the mass at infinity."""
+        laws = [(p.index.tolist(), p.mass.tolist(), count) for p, count in self.parts]
+        masses, least = power(laws)
+        shift = sum((count * exact(p.offset) for p, count in self.parts), arb(0))
+        step = exact(self.parts[0][0].step)
+        losses = [shift + (least + place) * step for place in range(len(masses))]
+        finite = arb(1)
+        for points, count in self.parts:
+            finite *= (1 - exact(points.infinite)) ** count
+        return losses, masses, 1 - finite
+
+
+def hockey_stick(law: tuple[list[arb], list[arb], arb], epsilon: arb) -> arb:
+    losses, masses, total = law
+    for loss, mass in zip(losses, masses, strict=True):
+        if loss > epsilon:
+            total -= mass * (epsilon - loss).expm1()
+    return total
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    step = 10.0 ** draw(st.floats(-3, 0.7))
+    parts = []
+    for _ in range(draw(st.integers(1, 2))):
+        length = draw(st.integers(1, 6))
+        index = draw(st.lists(st.integers(-12, 12), min_size=length, max_size=length))
+        logs = draw(st.lists(st.floats(-30, 0), min_size=length, max_size=length))
+        mass = np.exp(np.array(logs))
+        infinite = draw(st.sampled_from([0.0, 0.0, 1e-12, 1e-3]))
+        mass *= (1 - infinite) / mass.sum() * draw(st.sampled_from([1.0, 1.0, 0.9]))
+        offset = step * draw(st.sampled_from([0.0, 1e-12, -0.3]))
+        points = Points(np.array(index, dtype=np.int64), mass, infinite, step, offset)
+        parts.append((points, draw(st.integers(1, 25))))
+    return Case(parts, 10.0 ** draw(st.floats(-2, 1)) / step**0.5)
+
+
+DELTAS = (1e-250, 1e-20, 1e-6, 0.1, 0.9, 1 - 1e-12)
+
+
+def check_case(case: Case, log_delta: float, places: Sequence[float], what: str) -> None:
+    with precision(BITS):
+        law = case.law()
+        span = float(abs(law[0][0]).max(abs(law[0][-1])))
+        for side in Side:
+            found = composed(case.parts, case.tilt, side, log_delta=log_delta)
+            for epsilon in (place * span for place in places):
+                if what == "delta":
+                    check_delta(found, law, epsilon)
+                else:
+                    check_epsilon(found, law, float(hockey_stick(law, exact(epsilon)).mid()))
+            for delta in DELTAS if what == "epsilon" else ():
+                check_epsilon(found, law, delta)
+
+
+def check_delta(found: Composition, law: tuple[list[arb], list[arb], arb], epsilon: float) -> None:
+    seen, true = found.delta(epsilon), hockey_stick(law, exact(epsilon))
+    if found.side is Side.UPPER:
+        assert exact(seen) >= true.min(arb(1))
+    else:
+        assert exact(seen) <= true + UNDER
+
+
+def check_epsilon(found: Composition, law: tuple[list[arb], list[arb], arb], delta: float) -> None:
+    if not 0 < delta < 1:
+        return
+    seen = found.epsilon(delta)
+    assert seen >= 0
+    if math.isinf(seen):
+        assert found.side is Side.UPPER
+    elif found.side is Side.UPPER:
+        assert hockey_stick(law, exact(seen)) <= exact(delta) + UNDER
+    elif seen > 0:
+        assert hockey_stick(law, exact(seen)) >= exact(delta)
+
+
+class TestComposed:
+    @pytest.mark.parametrize("what", ["epsilon", "delta"])
+    @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
+    @settings(max_examples=50)
+    def test_both_sides(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
+        check_case(case, log_delta, places, what)
+
+    @pytest.mark.parametrize("what", ["epsilon", "delta"])
+    @pytest.mark.parametrize("largest", [16, 64, 128])
+    def test_with_hardly_a_window(
+        self, largest: int, what: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What wraps round and what lies above is charged."""
+        monkeypatch.setattr(composition, "LARGEST", largest)
+        for tilt in (0.02, 0.3, 1.0, 3.0):
+            for step in (0.1, 1.0):
+                index = np.array([-9, -2, 0, 1, 11], dtype=np.int64)
+                mass = np.array([0.2, 0.3, 0.3, 0.15, 0.05])
+                points = Points(index, mass, 0.0, step, 0.0)
+                case = Case([(points, 12)], tilt / step)
+                check_case(case, -1.0, [0.0, 0.05, 0.1, 0.3, 0.6], what)
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("what", ["epsilon", "delta"])
+    @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
+    @settings(max_examples=2000)
+    def test_at_length(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
+        check_case(case, log_delta, places, what)
+
+    def test_all_losses_far_above_the_epsilon_asked_for(self) -> None:
+        """Before the window no delta was looked at, so nothing is claimed there."""
+        points = Points(np.array([30_000_000]), np.array([1.0]), 0.0, 1e-6, 0.0)
+        with precision(BITS):
+            law = [exact(30.0)], [arb(1)], arb(0)
+            for side in Side:
+                found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
+                for delta in (0.1, 0.5, 1 - 1e-9):
+                    check_epsilon(found, law, delta)
+
+    def test_mass_that_is_less_than_delta(self) -> None:
+        points = Points(np.array([500]), np.array([0.1]), 0.0, 0.01, 0.0)
+        for side in Side:
+            found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
+            with precision(BITS):
+                check_epsilon(found, ([exact(5.0)], [exact(0.1)], arb(0)), 0.5)
+
+
+def test_radius_grows_with_size() -> None:
+    radii: NDArray[np.float64] = np.array([fft_radius(2**k) for k in range(22)])
+    assert (np.diff(radii) > 0).all()
+    assert radii[-1] < 1e-13
