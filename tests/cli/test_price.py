@@ -15,7 +15,8 @@ def test_a_price_is_told_by_each_theorem(run: Run) -> None:
     ended = run("price", "1000 * Gaussian(40) + Pure(0.1)", "--delta", "1e-5")
     assert ended.code == 0
     assert ended.err == ""
-    assert ended.out == str((1000 * Gaussian(40) + Pure(0.1)).explain(1e-5)) + "\n"
+    loss = 1000 * Gaussian(40) + Pure(0.1)
+    assert ended.out == f"{loss.explain(1e-5)}\n{loss.interval(1e-5)}\n"
     assert "<- best" in ended.out
 
 
