@@ -10,9 +10,13 @@ import discreet
 
 SOURCE = Path(discreet.__file__).parent
 
-# The only files that may call ``sample``: the door itself, and what hands on to several.
+# The only files that may call ``sample``: the door itself, and what hands on to several. And
+# ``begin``, by which an interactive mechanism draws: the door's streaming form.
 MAY_SAMPLE = {"mechanisms/release.py", "mechanisms/together.py"}
-HAS_NO_DATA = "accounting/"  # below the mechanisms; there a sample is a number of records
+MAY_BEGIN = {"mechanisms/session.py"}
+DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
+# What has no data: there a sample is a number of records, and a transaction begins.
+HAVE_NO_DATA = {"sample": "accounting/", "begin": "ledger/"}
 
 # ``Door(...)`` is written inside ``Door.secure``, and in the audit, whose doors are insecure.
 DOOR_HOME = "mechanisms/door.py"
@@ -25,7 +29,9 @@ def test_only_the_door_samples() -> None:
 
 
 def test_the_allowed_places_exist() -> None:
-    assert [file for file in {*MAY_SAMPLE, DOOR_HOME} if not (SOURCE / file).is_file()] == []
+    assert [
+        file for file in {*MAY_SAMPLE, *MAY_BEGIN, DOOR_HOME} if not (SOURCE / file).is_file()
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -34,6 +40,7 @@ def test_the_allowed_places_exist() -> None:
         ("query/run.py", "value = mechanism.sample(3, bits)"),
         ("mechanisms/additive.py", "def f(m):\n    return [m.parts[0].sample(v, b) for v in m]"),
         ("query/run.py", "draw = mechanism.sample"),
+        ("train/run.py", "answer = mechanism.begin(bits)"),
         ("query/run.py", "draw = getattr(mechanism, 'sample')"),
         ("query/run.py", "draw = operator.methodcaller('sample', 3, bits)"),
         ("query/run.py", "door = Door(payer, bits, trace)"),
@@ -87,20 +94,21 @@ def side_doors(source: Path) -> Iterator[str]:
     for path in sorted(source.rglob("*.py")):
         file = path.relative_to(source).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        if file not in MAY_SAMPLE and not file.startswith(HAS_NO_DATA):
-            yield from (f"{file}:{line}: names a method sample" for line in samplings(tree))
+        for name, allowed in DRAWING.items():
+            if file not in allowed and not file.startswith(HAVE_NO_DATA[name]):
+                yield from (f"{file}:{line}: names a method {name}" for line in named(tree, name))
         if not file.startswith(MAY_BUILD_DOORS):
-            allowed = maker(tree) if file == DOOR_HOME else set()
-            yield from (f"{file}:{line}: makes a Door" for line in doors(tree, allowed))
+            fine = maker(tree) if file == DOOR_HOME else set()
+            yield from (f"{file}:{line}: makes a Door" for line in doors(tree, fine))
 
 
-def samplings(tree: ast.AST) -> Iterator[int]:
-    """The lines that name a method ``sample``, called or not."""
+def named(tree: ast.AST, name: str) -> Iterator[int]:
+    """The lines that name a method so, called or not."""
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(attr="sample"):
+            case ast.Attribute(attr=attr) if attr == name:
                 yield node.lineno
-            case ast.Call(args=args) if any(is_sample(arg) for arg in args):
+            case ast.Call(args=args) if any(is_text(arg, name) for arg in args):
                 yield node.lineno
 
 
@@ -147,5 +155,5 @@ def maker(tree: ast.AST) -> set[ast.AST]:
     }
 
 
-def is_sample(argument: ast.expr) -> bool:
-    return isinstance(argument, ast.Constant) and argument.value == "sample"
+def is_text(argument: ast.expr, text: str) -> bool:
+    return isinstance(argument, ast.Constant) and argument.value == text

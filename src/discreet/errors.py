@@ -7,7 +7,8 @@
     │   ├── NoBound          nothing proven answers this question about a privacy loss
     │   ├── WrongUnit        privacy losses or bounds of different units met
     │   ├── QueryRefused     a part of a query has no rule
-    │   └── RequestReused    a request id came back with another question
+    │   ├── RequestReused    a request id came back with another question
+    │   └── SessionEnded     an interactive mechanism has given all that was paid for
     ├── BudgetExceeded       the charge would take the ledger over its limit
     ├── LedgerError          the ledger can't be used as it is
     │   ├── LedgerLocked     a computation failed after it was paid; its owner must look
@@ -49,6 +50,10 @@ class QueryRefused(Refused):
 
 class RequestReused(Refused):
     """This request id was used before, for another question or without a stored answer."""
+
+
+class SessionEnded(Refused):
+    """An interactive mechanism has given all that was paid for, or failed."""
 
 
 class BudgetExceeded(DiscreetError):

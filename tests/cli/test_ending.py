@@ -20,6 +20,7 @@ CODES = {
     "WrongUnit": 3,
     "QueryRefused": 3,
     "RequestReused": 3,
+    "SessionEnded": 3,
     "LedgerLocked": 3,
     "LedgerDiffers": 3,
     "BudgetExceeded": 4,

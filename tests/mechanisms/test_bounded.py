@@ -37,7 +37,7 @@ def joint() -> Bounded[Any]:  # Any: results of every kind
 
 def test_a_number_states_its_sensitivity_unit_and_basis() -> None:
     bounded = number(sensitivity=3)
-    assert bounded.part == Part("people", (), Sensitivity(l1=3, l2_squared=9, linf=3))
+    assert bounded.part == Part("people", (), Sensitivity(l0=1, l1=3, l2_squared=9, linf=3))
     assert bounded.unit == PERSON
     assert not bounded.is_joint
     assert bounded.basis == "asserted by the caller"

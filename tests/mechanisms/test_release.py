@@ -476,7 +476,7 @@ def shaped(values: IntegerArray) -> Bounded[Any]:
     return Bounded(lambda: values, sensitivity=1, unit=PERSON, name="a", shape=values.shape)
 
 
-RELEASES: dict[str, tuple[Bounded[Any], Mechanism[Any]]] = {
+RELEASES: dict[str, tuple[Bounded[Any], Mechanism[Any, Any]]] = {
     "a number": (number(), DiscreteLaplace(1000)),
     "a large number": (number(lambda: 3**200), DiscreteLaplace(2**80)),
     "an array": (shaped(ARRAY), DiscreteLaplace(1000)),
@@ -535,7 +535,7 @@ def test_a_repeated_request_computes_nothing() -> None:
 def test_another_question_under_the_same_request_is_refused(payer: Callable[[], Any]) -> None:
     book = payer()
     release(number(), LAPLACE, book, request="r")
-    others: list[tuple[Bounded[int], Mechanism[int]]] = [
+    others: list[tuple[Bounded[int], Mechanism[int, int]]] = [
         (number(), DiscreteLaplace(2.0000001)),
         (number(), DiscreteLaplace(1)),
         (number(sensitivity=2), LAPLACE),
@@ -553,9 +553,11 @@ def test_what_is_kept_is_the_answer_and_nothing_else() -> None:
     answer = release_through(silent_door(payer), bounded, mechanism, request="r")
     [kept] = payer._kept.values()
     assert json.loads(kept) == {
-        "people": 41,
-        "pay": {"dtype": "int64", "numbers": [1, 2]},
-        "wide": {"dtype": "object", "numbers": [2**90, -1]},
+        "mapping": [
+            ["people", 41],
+            ["pay", {"array": ["int64", [2], [1, 2]]}],
+            ["wide", {"array": ["object", [2], [2**90, -1]]}],
+        ]
     }
     assert "people: 41" not in repr(answer)
     with pytest.raises(InvalidArgument, match="states no error"):

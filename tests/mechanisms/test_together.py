@@ -23,7 +23,7 @@ PARTS = (
     Part("people", (), Sensitivity(l1=1)),
     Part("pay", (2,), Sensitivity(l1=30, linf=15)),
 )
-MECHANISMS: dict[str, Mechanism[Value]] = {"pay": Gaussian(60), "people": DiscreteLaplace(4)}
+MECHANISMS: dict[str, Mechanism[Value, Value]] = {"pay": Gaussian(60), "people": DiscreteLaplace(4)}
 
 
 def both() -> Bounded[Mapping[str, Value]]:

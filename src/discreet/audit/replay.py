@@ -6,17 +6,17 @@ order of what comes out, not an error, not how many bits are drawn. Any other di
 in which one unit shows (arXiv 2602.17454). Deterministic, with no statistics in it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from discreet.accounting import PrivacyLoss
 from discreet.audit.bits import RecordingBits, SeededBits
 from discreet.errors import DiscreetError
-from discreet.mechanisms import Door, Part
+from discreet.mechanisms import AnyPart, Door
 from discreet.payment import Receipt, Request
 
 T = TypeVar("T")
@@ -78,10 +78,8 @@ def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: in
     _compare("the events", _public(first), _public(second))
     _compare("the ending", first.ending, second.ending)
     _compare("the number of words drawn", len(recorded.seen), len(replayed.seen))
-    parts = [part for group in first.facts("bounded") for part in group]
-    for one, other in zip(first.facts("computed"), second.facts("computed"), strict=True):
-        for part in parts:
-            _check_distance(part, _of(part, one), _of(part, other))
+    for (part, one), (_, other) in zip(_computed(first), _computed(second), strict=True):
+        _check_distance(part, one, other)
     return first
 
 
@@ -113,14 +111,22 @@ def _compare(what: str, one: object, other: object) -> None:
         raise Difference(f"{what} differ:\n  {one}\n  {other}")
 
 
-def _of(part: Part, value: Any) -> np.ndarray[Any, Any]:  # Any: as it was noted
-    chosen = value[part.name] if isinstance(value, Mapping) else value
-    return np.asarray(chosen, dtype=object).ravel()
+def _computed(run: Run) -> Iterator[tuple[AnyPart, object]]:
+    """Each part that was computed, with its value."""
+    parts: tuple[AnyPart, ...] = ()
+    is_joint = False
+    for name, fact in run.events:
+        if name == "bounded":
+            parts, is_joint = cast(tuple[tuple[AnyPart, ...], bool], fact)
+        elif name == "computed":
+            values = cast(Mapping[str, object], fact) if is_joint else {parts[0].name: fact}
+            yield from ((part, values[part.name]) for part in parts)
 
 
-def _check_distance(part: Part, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> None:
-    moved = [abs(int(a) - int(b)) for a, b in zip(one, other, strict=True)]
+def _check_distance(part: AnyPart, one: object, other: object) -> None:
+    moved = part.moves(one, other)
     norms = {
+        "l0": sum(m > 0 for m in moved),
         "l1": sum(moved),
         "l2_squared": sum(m * m for m in moved),
         "linf": max(moved, default=0),

@@ -1,27 +1,50 @@
 """Computations with known sensitivity, the noise that makes them private, and the one door."""
 
-from discreet.mechanisms.bounded import Bounded, IntegerArray, Part, Sensitivity, Value
+from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.door import Door, Trace
+from discreet.mechanisms.fixed_point import FixedPoint, FloatArray, IntegerArray
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.mechanism import Additive, Mechanism
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import Additive, Interactive, Mechanism
+from discreet.mechanisms.parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
+from discreet.mechanisms.real_gaussian import RealGaussian
 from discreet.mechanisms.release import Release, release, release_through
+from discreet.mechanisms.rows import Grid, Rows
+from discreet.mechanisms.sensitivity import RealSensitivity, Sensitivity
+from discreet.mechanisms.session import Session, session, session_through
 from discreet.mechanisms.together import Together
 
 __all__ = [
     "Additive",
+    "AnyPart",
     "Bounded",
     "DiscreteLaplace",
     "Door",
+    "FixedPoint",
+    "FloatArray",
     "Gaussian",
+    "Grid",
     "IntegerArray",
+    "Interactive",
+    "Key",
+    "KeysPart",
+    "Laplace",
     "Mechanism",
     "Part",
+    "RealGaussian",
+    "RealPart",
+    "RealSensitivity",
     "Release",
+    "Rows",
+    "RowsPart",
     "Sensitivity",
+    "Session",
     "Together",
     "Trace",
     "Value",
     "release",
     "release_through",
+    "session",
+    "session_through",
 ]

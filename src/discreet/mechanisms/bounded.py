@@ -5,113 +5,37 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from discreet import checks
 from discreet.errors import InvalidArgument, Refused
-from discreet.unit import Unit
+from discreet.exact import Number
+from discreet.mechanisms.fixed_point import FixedPoint
+from discreet.mechanisms.parts import (
+    AnyPart,
+    Key,
+    KeysPart,
+    Part,
+    RealPart,
+    RowsPart,
+    Value,
+    whole_shape,
+)
+from discreet.mechanisms.rows import Grid, Rows
+from discreet.mechanisms.sensitivity import RealSensitivity, Sensitivity
+from discreet.unit import Change, Unit
 
-IntegerArray = npt.NDArray[Any]  # Any: int64, or object for Python integers of any size
-Value = int | IntegerArray
 V = TypeVar("V")
 
 ASSERTED = "asserted by the caller"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Sensitivity:
-    """How far a vector of integers can be from its neighbour: each norm's bound, exactly.
-
-    At least one norm must be given. `l1`, `l2_squared` and `linf` are whole numbers: what the
-    given ones imply for vectors of integers, of this length if it is given.
-
-    >>> Sensitivity(l1=5, linf=2)
-    Sensitivity(l1=5, l2_squared=9, linf=2)
-    """
-
-    l1: int
-    l2_squared: int
-    linf: int
-
-    def __init__(
-        self,
-        *,
-        l1: int | None = None,
-        l2_squared: int | None = None,
-        linf: int | None = None,
-        length: int | None = None,
-    ) -> None:
-        """Keep the given norms and derive the others; ``length`` is the vector's, if known."""
-        given = {"l1": l1, "l2_squared": l2_squared, "linf": linf}
-        known = {n: checks.count(**{n: norm}) for n, norm in given.items() if norm is not None}
-        size = None if length is None else checks.count(length=length)
-        for name, norm in _closure(known, size).items():
-            object.__setattr__(self, name, norm)
-
-
-def _closure(known: dict[str, int], length: int | None) -> dict[str, int]:
-    """All three norms from some: each derived one is reached by a vector of integers."""
-    if not known or (length is None and set(known) == {"linf"} and known["linf"] > 0):
-        raise InvalidArgument("give l1 or l2_squared, or linf together with the vector's length")
-    square = known.get("l2_squared")
-    bounds = [known[norm] for norm in ("l1", "linf") if norm in known]
-    linf = min(bounds if square is None else [*bounds, math.isqrt(square)])
-    if linf == 0 or length == 0:
-        return {"l1": 0, "l2_squared": 0, "linf": 0}
-    sums = [known["l1"]] if "l1" in known else []
-    if length is not None:
-        sums.append(length * linf)
-    if square is not None:
-        sums.append(_most_l1(square, length))
-    l1 = min(sums)
-    most = _most_l2_squared(l1, linf)
-    return {"l1": l1, "l2_squared": most if square is None else min(square, most), "linf": linf}
-
-
-def _most_l1(l2_squared: int, length: int | None) -> int:
-    """The most that integers add up to whose squares add up to this: all as equal as can be."""
-    if length is None:
-        return l2_squared
-    each = math.isqrt(l2_squared // length)
-    return length * each + (l2_squared - length * each**2) // (2 * each + 1)
-
-
-def _most_l2_squared(l1: int, linf: int) -> int:
-    """The most that the squares of integers add up to: as many as can be are the largest."""
-    whole, rest = divmod(l1, linf)
-    return whole * linf**2 + rest**2
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One named part of a computation: its public shape (``()`` for a single number) and bounds."""
-
-    name: str
-    shape: tuple[int, ...]
-    sensitivity: Sensitivity
-
-    def __post_init__(self) -> None:
-        """Refuse an empty name, a shape that is none and anything that is not a ``Sensitivity``."""
-        checks.text(name=self.name)
-        object.__setattr__(self, "shape", _whole_shape(self.shape))
-        if not isinstance(self.sensitivity, Sensitivity):
-            raise InvalidArgument(f"sensitivity = {self.sensitivity!r}: give a Sensitivity")
-
-
-def _whole_shape(shape: object) -> tuple[int, ...]:
-    if not isinstance(shape, tuple | list):
-        raise InvalidArgument(f"shape = {shape!r}: give a tuple of sizes, () for one number")
-    return tuple(checks.count(shape=size) for size in shape)
-
-
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Bounded(Generic[V]):
-    """A computation not yet run, whose result is integers of known sensitivity for its unit.
+    """A computation not yet run, whose result is of known sensitivity for its unit.
 
-    ``compute()`` gives an integer, an integer array of the stated shape, or, made by `together`,
-    a mapping from each part's name to such a value. The guarantee of whatever is released from
-    it rests on the sensitivity being right: ``basis`` says on whose word it is.
+    ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
+    numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
+    mapping from each part's name to integers. The guarantee of whatever is released from it rests
+    on the sensitivity being right: ``basis`` says on whose word it is.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
@@ -121,7 +45,7 @@ class Bounded(Generic[V]):
     compute: Callable[[], V]
     unit: Unit
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[AnyPart, ...]
     is_joint: bool
     basis: str
 
@@ -136,7 +60,7 @@ class Bounded(Generic[V]):
         basis: str = ASSERTED,
     ) -> None:
         """State one number or array; an integer ``sensitivity`` is its L1 sensitivity."""
-        shape = _whole_shape(shape)
+        shape = whole_shape(shape)
         if not isinstance(sensitivity, Sensitivity):
             l1 = checks.count(sensitivity=sensitivity)
             sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
@@ -144,10 +68,94 @@ class Bounded(Generic[V]):
         _fill(self, compute, unit=unit, name=name, parts=parts, is_joint=False, basis=basis)
 
     @staticmethod
+    def real(
+        compute: Callable[[], object],
+        *,
+        sensitivity: Number | RealSensitivity,
+        step: Number,
+        unit: Unit,
+        name: str,
+        shape: tuple[int, ...] = (),
+        basis: str = ASSERTED,
+    ) -> "Bounded[FixedPoint]":
+        """State one real number or an array of them, which is put onto multiples of ``step``.
+
+        A number as ``sensitivity`` is the L1 sensitivity. It is that of the real numbers: what
+        the grid adds to it is counted in.
+
+        >>> ages = [31, 44, 58]
+        >>> mean = Bounded.real(
+        ...     lambda: sum(ages) / 3, sensitivity=40, step=0.01, unit=Unit.ROW, name="mean age"
+        ... )
+        >>> mean.part.sensitivity.l1
+        4000
+        """
+        shape, each = whole_shape(shape), checks.positive(step=step)
+        if not isinstance(sensitivity, RealSensitivity):
+            sensitivity = RealSensitivity(l1=checks.not_negative(sensitivity=sensitivity))
+        steps = sensitivity.on_grid(each, math.prod(shape))
+        return _single(compute, RealPart(checks.text(name=name), shape, steps, each), unit, basis)
+
+    @staticmethod
+    def rows(
+        compute: Callable[[], object],
+        *,
+        columns: Mapping[str, Grid],
+        per_unit: int = 1,
+        unit: Unit,
+        name: str,
+        basis: str = ASSERTED,
+    ) -> "Bounded[Rows]":
+        """State rows of numbers, an array of (rows, columns), of which one unit has at most
+        ``per_unit``. Each column's public grid says what its values can be; whatever else is
+        there becomes one of them.
+
+        >>> import numpy as np
+        >>> ages = Bounded.rows(
+        ...     lambda: np.array([31, 44, 158]), columns={"age": Grid(0, 120)},
+        ...     unit=Unit("patient_id"), name="ages",
+        ... )
+        >>> ages.checked(ages.compute()).column().tolist()
+        [31, 44, 120]
+        """
+        each = checks.positive_count(per_unit=per_unit)
+        named = tuple((checks.text(column=c), grid) for c, grid in columns.items())
+        if not named or not all(isinstance(grid, Grid) for _, grid in named):
+            raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
+        moved = each if _change(unit) is Change.ADD_REMOVE else 2 * each
+        sensitivity = Sensitivity(l1=moved, linf=each)
+        part = RowsPart(checks.text(name=name), named, each, sensitivity)
+        return _single(compute, part, unit, basis)
+
+    @staticmethod
+    def keys(
+        compute: Callable[[], Mapping[Key, int]],
+        *,
+        per_unit: int,
+        most: int = 1,
+        unit: Unit,
+        name: str,
+        basis: str = ASSERTED,
+    ) -> "Bounded[Mapping[Key, int]]":
+        """State counts under keys (texts, integers or tuples of these) that are not public, of
+        which one unit has part in at most ``per_unit``, with at most ``most`` in each.
+
+        >>> words = Bounded.keys(
+        ...     lambda: {"ache": 41, "rash": 1}, per_unit=2, unit=Unit("patient_id"), name="words"
+        ... )
+        >>> words.part.sensitivity
+        Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+        """
+        places = checks.positive_count(per_unit=per_unit)
+        moved = places if _change(unit) is Change.ADD_REMOVE else 2 * places
+        sensitivity = Sensitivity(l0=moved, linf=checks.positive_count(most=most))
+        return _single(compute, KeysPart(checks.text(name=name), sensitivity), unit, basis)
+
+    @staticmethod
     def together(
         compute: Callable[[], Mapping[str, Value]],
         *,
-        parts: tuple[Part, ...],
+        parts: tuple[AnyPart, ...],
         unit: Unit,
         name: str,
         basis: str = ASSERTED,
@@ -162,7 +170,7 @@ class Bounded(Generic[V]):
         return made
 
     @property
-    def part(self) -> Part:
+    def part(self) -> AnyPart:
         """The only part; raises `Refused` if the parts come as a mapping, be it of one."""
         if self.is_joint:
             names = [part.name for part in self.parts]
@@ -175,22 +183,15 @@ class Bounded(Generic[V]):
         if part is None:
             raise InvalidArgument(f"{self.name!r} has no named part {name!r}")
         compute = cast(Callable[[], Mapping[str, Value]], self.compute)
-        return Bounded(
-            lambda: compute()[name],
-            sensitivity=part.sensitivity,
-            unit=self.unit,
-            name=name,
-            shape=part.shape,
-            basis=self.basis,
-        )
+        return _single(lambda: compute()[name], part, self.unit, self.basis)
 
     def checked(self, result: object) -> V:
         """The result, if it is what was declared; a plain ``TypeError`` otherwise."""
         if not self.is_joint:
-            return cast(V, _checked(self.parts[0], result))
+            return cast(V, self.parts[0].checked(result))
         if not isinstance(result, Mapping) or set(result) != {part.name for part in self.parts}:
             raise TypeError(f"{self.name!r}: expected a mapping with exactly its parts' names")
-        return cast(V, {part.name: _checked(part, result[part.name]) for part in self.parts})
+        return cast(V, {part.name: part.checked(result[part.name]) for part in self.parts})
 
     def __repr__(self) -> str:
         """What is public about it. The function isn't shown: its own text may hold its data."""
@@ -204,7 +205,7 @@ def _fill(
     *,
     unit: Unit,
     name: str,
-    parts: tuple[Part, ...],
+    parts: tuple[AnyPart, ...],
     is_joint: bool,
     basis: str,
 ) -> None:
@@ -213,24 +214,24 @@ def _fill(
             f"compute is of type {type(compute).__name__}: give a function without arguments, "
             "which runs after the charge"
         )
-    if not isinstance(unit, Unit):
-        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
+    _change(unit)
     facts = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
     for field, value in {"compute": compute, **facts}.items():
         object.__setattr__(made, field, value)
 
 
-def _checked(part: Part, result: object) -> Value:
-    if part.shape == ():
-        if isinstance(result, int | np.integer) and not isinstance(result, bool | np.timedelta64):
-            return int(result)
-        raise TypeError(f"part {part.name!r}: expected one integer")
-    # a subclass, such as a masked array, may hide numbers or add in its own way
-    if type(result) is not np.ndarray or result.shape != part.shape:
-        raise TypeError(f"part {part.name!r}: expected an array of shape {part.shape}")
-    if result.dtype == object:
-        if all(type(item) is int for item in result.flat):
-            return result
-    elif np.issubdtype(result.dtype, np.integer) and np.can_cast(result.dtype, np.int64):
-        return result.astype(np.int64)
-    raise TypeError(f"part {part.name!r}: expected integers, as int64 or as Python's own")
+def _single(
+    compute: Callable[[], Any],  # Any: each kind of part its own
+    part: AnyPart,
+    unit: Unit,
+    basis: str,
+) -> "Bounded[Any]":  # Any: the same
+    made: Bounded[Any] = object.__new__(Bounded)
+    _fill(made, compute, unit=unit, name=part.name, parts=(part,), is_joint=False, basis=basis)
+    return made
+
+
+def _change(unit: Unit) -> Change:
+    if not isinstance(unit, Unit):
+        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
+    return unit.change

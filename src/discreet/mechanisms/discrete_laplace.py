@@ -7,8 +7,10 @@ from typing import TypeVar
 from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, shown
-from discreet.mechanisms.additive import with_noise
-from discreet.mechanisms.bounded import Bounded, Value
+from discreet.mechanisms.accuracy import most_noise
+from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.parts import Value
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 
 V = TypeVar("V", bound=Value)
@@ -42,6 +44,13 @@ class DiscreteLaplace:
         """The mechanism whose release of this computation costs exactly epsilon."""
         return DiscreteLaplace(_l1(bounded) / checks.positive(epsilon=epsilon))
 
+    @staticmethod
+    def for_error(error: Number, confidence: Number) -> "DiscreteLaplace":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        return DiscreteLaplace(
+            most_noise(lambda scale: DiscreteLaplace(scale).error(confidence), error, confidence)
+        )
+
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""
         term = accounting.DiscreteLaplace(self.scale, _l1(bounded))
@@ -69,4 +78,4 @@ class DiscreteLaplace:
 
 
 def _l1(bounded: Bounded[V]) -> int:
-    return max(bounded.part.sensitivity.l1, 1)
+    return max(integers(bounded).sensitivity.l1, 1)

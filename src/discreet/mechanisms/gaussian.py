@@ -8,8 +8,10 @@ from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.accounting.theorems import gaussian_multiplier
 from discreet.exact import Number, decimal_down, decimal_up, root_down, shown
-from discreet.mechanisms.additive import with_noise
-from discreet.mechanisms.bounded import Bounded, Value
+from discreet.mechanisms.accuracy import most_noise
+from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.parts import Value
 from discreet.noise import Bits, RoundedGaussianLaw, half_width
 
 V = TypeVar("V", bound=Value)
@@ -53,6 +55,13 @@ class Gaussian:
         wanted = root_down(checks.positive(multiplier=multiplier) ** 2 * _l2_squared(bounded))
         return Gaussian(decimal_up(wanted * _SPARE, digits=9))
 
+    @staticmethod
+    def for_error(error: Number, confidence: Number) -> "Gaussian":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        return Gaussian(
+            most_noise(lambda stddev: Gaussian(stddev).error(confidence), error, confidence)
+        )
+
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
         multiplier = decimal_down(root_down(self.stddev**2 / _l2_squared(bounded)), digits=12)
@@ -80,4 +89,4 @@ class Gaussian:
 
 
 def _l2_squared(bounded: Bounded[V]) -> int:
-    return max(bounded.part.sensitivity.l2_squared, 1)
+    return max(integers(bounded).sensitivity.l2_squared, 1)

@@ -1,24 +1,45 @@
-"""The role of a mechanism: what it costs, and how it draws."""
+"""The roles of a mechanism: what it costs, how it draws, how wrong it will be."""
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
 from discreet.noise import Bits
+from discreet.unit import Unit
 
 V = TypeVar("V")
+W_out = TypeVar("W_out", covariant=True)
 
 
-class Mechanism(Protocol[V]):
+class Mechanism(Protocol[V, W_out]):
     """Turns the value of a `Bounded` into one that may be shown. Only `release` calls `sample`."""
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """What a draw costs the unit of this computation; known before anything is spent."""
         ...
 
-    def sample(self, value: V, bits: Bits) -> V:
-        """The value with noise from these bits."""
+    def sample(self, value: V, bits: Bits) -> W_out:
+        """What is shown of the value, drawn with these bits."""
+        ...
+
+
+class Interactive(Protocol[V, W_out]):
+    """Answers one `Bounded` after the other, paid for as a whole before the first. Only
+    `session` calls `begin`."""
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        """What the whole session costs the unit."""
+        ...
+
+    def check(self, bounded: Bounded[V]) -> None:
+        """Raise unless this computation's sensitivity is one that the privacy loss covers."""
+        ...
+
+    def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
+        """What answers each value in turn, with its secret state: the answer, and whether
+        another may follow."""
         ...
 
 

@@ -3,11 +3,9 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
-
-import numpy as np
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
@@ -15,10 +13,13 @@ from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.door import Door
+from discreet.mechanisms.keeping import decoded, encoded
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.payment import Payer, Receipt, Request
 
 V = TypeVar("V")
+W = TypeVar("W")
+U = TypeVar("U")
 
 owners_log = logging.getLogger("discreet.owner")
 """Causes of failed computations; may hold private values. Silent, and apart from every other
@@ -33,33 +34,52 @@ _FAILED = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Release(Generic[V]):
+class Release(Generic[W]):
     """What came out: a value that may be shown, what it cost, how wrong it may be, and a receipt.
 
-    It holds nothing private; printing it gives its statement in words.
+    It holds nothing private; printing it gives its statement in words. ``processing`` names what
+    was done to the value since.
     """
 
     name: str
-    value: V
+    value: W
     privacy_loss: PrivacyLoss
-    mechanism: Mechanism[V]
+    mechanism: Mechanism[Any, Any]  # Any: whatever it was made from
     receipt: Receipt
     basis: str
+    processing: tuple[str, ...] = ()
 
     def error(self, confidence: Number = 0.95) -> int:
         """The half-width of the interval around each number of the value that holds the answer
         without noise at this confidence, each number by itself; whole, by the noise's exact law."""
         error = getattr(self.mechanism, "error", None)
+        if self.processing:
+            raise InvalidArgument(
+                f"the value was changed since ({', '.join(self.processing)}), so that the noise's "
+                "error isn't its own; ask the release that it was made from"
+            )
         if error is None:
             raise InvalidArgument(f"{self.mechanism!r} states no error for the value as a whole")
         return cast(int, error(confidence))
+
+    def processed(self, function: Callable[[W], U], by: str) -> "Release[U]":
+        """The same release with a function of its value in the value's place.
+
+        Guarantee: what is computed from a release alone costs nothing more (Dwork and Roth 2014,
+        Proposition 2.1). The function must look at nothing else that is private. ``by`` names it
+        in the statement.
+        """
+        value, done = function(self.value), (*self.processing, checks.text(by=by))
+        return cast("Release[U]", replace(self, value=value, processing=done))  # type: ignore[arg-type]  # the value's type changes
 
     def __repr__(self) -> str:
         """The release's statement in words."""
         receipt = self.receipt
         insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
+        processing = f"  after {', '.join(self.processing)}\n" if self.processing else ""
         return (
             f"{insecure}{self.name}: {self.value}\n"
+            f"{processing}"
             f"  by {self.mechanism!r}, for {self.privacy_loss.unit}; sensitivity {self.basis}\n"
             f"  privacy loss {self.privacy_loss}, receipt {receipt.number} ({receipt.digest[:12]})"
         )
@@ -67,13 +87,13 @@ class Release(Generic[V]):
 
 def release(
     bounded: Bounded[V],
-    mechanism: Mechanism[V],
+    mechanism: Mechanism[V, W],
     payer: Payer[PrivacyLoss],
     *,
     purpose: str | None = None,
     by: str = "owner",
     request: str | None = None,
-) -> Release[V]:
+) -> Release[W]:
     """The computation's result with the mechanism's noise, paid for before it ran.
 
     Guarantee: the release costs the unit of ``bounded`` ``mechanism.privacy_loss(bounded)`` and no
@@ -99,15 +119,15 @@ def release(
 def release_through(
     door: Door,
     bounded: Bounded[V],
-    mechanism: Mechanism[V],
+    mechanism: Mechanism[V, W],
     *,
     purpose: str | None = None,
     by: str = "owner",
     request: str | None = None,
-) -> Release[V]:
+) -> Release[W]:
     """`release`, through a door that is given."""
     loss = mechanism.privacy_loss(bounded).for_unit(bounded.unit)
-    door.note("bounded", bounded.parts)
+    door.note("bounded", (bounded.parts, bounded.is_joint))
     receipt = door.payer.charge(
         loss,
         purpose=bounded.name if purpose is None else checks.text(purpose=purpose),
@@ -117,23 +137,29 @@ def release_through(
     )
     door.note("charged", loss.to_json())
     if receipt.kept is not None:
-        value = _decoded(bounded, receipt.kept)
+        value = cast(W, decoded(receipt.kept))
     else:
         value = _drawn(door, bounded, mechanism, receipt)
         door.note("released", value)
         if request is not None:
-            door.payer.keep(receipt, _encoded(value))
+            door.payer.keep(receipt, encoded(value))
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
 
 
-def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V], receipt: Receipt) -> V:
+def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt) -> W:
     """The result with its noise: what follows the charge, and can fail in silence only."""
-    value = _guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
+    value = computed(door, bounded, receipt)
+    return guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
+
+
+def computed(door: Door, bounded: Bounded[V], receipt: Receipt) -> V:
+    """The computation's result, if it is what was declared."""
+    value = guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
     door.note("computed", value)
-    return _guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
+    return value
 
 
-def _guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
+def guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
     """The step's result. If it raises, whatever it is may tell about the data: panics of engines
     and exits too. So what goes on from here is new, and no cause hangs on it."""
     cause: BaseException | None = None
@@ -162,30 +188,6 @@ def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
         owners_log.error("the computation of charge %d failed", receipt.number, exc_info=cause)
 
 
-def _body(bounded: Bounded[V], mechanism: Mechanism[V]) -> str:
+def _body(bounded: Bounded[V], mechanism: Mechanism[V, W]) -> str:
     asked = (bounded.name, repr(bounded.unit), repr(bounded.parts), repr(mechanism))
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-
-
-def _encoded(value: object) -> str:
-    return json.dumps(value, default=_plain, separators=(",", ":"))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return {"dtype": value.dtype.name, "numbers": value.ravel().tolist()}
-    return dict(cast(Mapping[str, object], value))
-
-
-def _decoded(bounded: Bounded[V], text: str) -> V:
-    stored = json.loads(text)
-    if not bounded.is_joint:
-        return cast(V, _number_or_array(stored, bounded.parts[0].shape))
-    values = {p.name: _number_or_array(stored[p.name], p.shape) for p in bounded.parts}
-    return cast(V, values)
-
-
-def _number_or_array(stored: Any, shape: tuple[int, ...]) -> object:  # Any: JSON
-    if shape == ():
-        return stored
-    return np.array(stored["numbers"], dtype=stored["dtype"]).reshape(shape)

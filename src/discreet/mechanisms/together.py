@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.bounded import Bounded, Value
+from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parts import Value
 from discreet.noise import Bits
 
 
@@ -17,7 +18,7 @@ class Together:
     Guarantee: the sum of the mechanisms' privacy losses, by composition.
     """
 
-    mechanisms: Mapping[str, Mechanism[Value]]
+    mechanisms: Mapping[str, Mechanism[Value, Value]]
 
     def __post_init__(self) -> None:
         """Keep a copy, by name, which nobody can alter between the price and the draw."""

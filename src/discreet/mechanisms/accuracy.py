@@ -1,0 +1,27 @@
+"""How much noise an answer may have: the most that keeps an error within what is wanted."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from discreet import checks
+from discreet.exact import Number, decimal_down
+
+_DIGITS = 9
+
+
+def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
+    """The largest scale, to 9 digits, at which ``error_of(scale)``, which rises with it, is at
+    most the error."""
+    checks.probability(confidence=confidence)
+    wanted = math.floor(checks.not_negative(error=error))
+    scale = Fraction(1)
+    while error_of(scale) <= wanted:
+        scale *= 2
+    while error_of(scale) > wanted:
+        scale /= 2
+    good, bad = scale, 2 * scale
+    while bad - good > good / 10 ** (_DIGITS + 1):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if error_of(middle) <= wanted else (good, middle)
+    return decimal_down(good, digits=_DIGITS)

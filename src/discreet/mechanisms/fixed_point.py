@@ -1,0 +1,90 @@
+"""Real numbers on a public grid: whole numbers of steps."""
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.exact import fraction, is_number
+
+IntegerArray = npt.NDArray[Any]  # Any: int64, or object for Python integers of any size
+FloatArray = npt.NDArray[np.float64]
+
+_EXACT = 2.0**52
+_LARGEST = sys.float_info.max
+_FLOATS = (np.float16, np.float32, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPoint:
+    """One number or an array of them as whole ``steps``, each of the size ``step``."""
+
+    steps: int | IntegerArray
+    step: Fraction
+
+    @staticmethod
+    def nearest(value: object, step: Fraction) -> "FixedPoint":
+        """The nearest multiple of the step to each number, the upper one of two.
+
+        Exact, so that two numbers at most D apart are at most ceil(D / step) steps apart. Raises
+        a plain ``TypeError`` for anything but finite numbers.
+        """
+        if type(value) is np.ndarray:
+            return FixedPoint(_nearest_many(value, step), step)
+        return FixedPoint(_nearest(value, step), step)
+
+    @property
+    def floats(self) -> float | FloatArray:
+        """The numbers as floats: the nearest ones for a single number, to 2^-52 relatively for
+        an array. What lies beyond all floats becomes the largest."""
+        if not isinstance(self.steps, np.ndarray):
+            return _float(self.steps * self.step)
+        if self.steps.dtype == object:
+            flat = [_float(int(number) * self.step) for number in self.steps.flat]
+            return np.array(flat, dtype=np.float64).reshape(self.steps.shape)
+        with np.errstate(over="ignore"):
+            made: FloatArray = self.steps.astype(np.float64) * _float(self.step)
+        return np.clip(made, -_LARGEST, _LARGEST)
+
+
+def _nearest(value: object, step: Fraction) -> int:
+    if not is_number(value):
+        raise TypeError("expected finite numbers")
+    return math.floor(_very(value) / step + Fraction(1, 2))
+
+
+def _nearest_many(values: npt.NDArray[Any], step: Fraction) -> IntegerArray:
+    """Floats by powers of two, which is exact; everything else one by one."""
+    exponent = _exponent(step)
+    if values.dtype in _FLOATS and exponent is not None:
+        scaled = np.ldexp(values.astype(np.float64), -exponent)
+        if np.all(np.abs(scaled) < _EXACT):
+            below = np.floor(scaled)
+            whole: IntegerArray = below.astype(np.int64) + (scaled - below >= 0.5)
+            return whole
+    if values.dtype.kind not in "iufO":
+        raise TypeError("expected finite numbers")
+    exact = [_nearest(value, step) for value in values.ravel().tolist()]
+    return np.array(exact, dtype=object).reshape(values.shape)
+
+
+def _very(value: Any) -> Fraction:  # Any: what is_number has admitted
+    """The very value of a number: of a float, that of its bits and not its shortest decimal."""
+    return Fraction(value) if isinstance(value, float) else fraction(value)
+
+
+def _exponent(step: Fraction) -> int | None:
+    """The step's logarithm to the base 2, if it is whole and no float gets lost by it."""
+    exponent = step.numerator.bit_length() - step.denominator.bit_length()
+    return exponent if Fraction(2) ** exponent == step and -900 < exponent < 900 else None
+
+
+def _float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return _LARGEST if number > 0 else -_LARGEST

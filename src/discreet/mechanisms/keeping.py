@@ -1,0 +1,48 @@
+"""Answers as text and back: how a ledger keeps what a paid request got."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+Answer = Any  # Any: numbers, texts, truth values, None; arrays, tuples and mappings of these
+
+
+def encoded(answer: Answer) -> str:
+    """The answer as JSON; a ``TypeError`` for anything that would not come back the same.
+
+    >>> decoded(encoded({"mean": np.array([1.5, 2]), "best": ("red", 3)}))
+    {'mean': array([1.5, 2. ]), 'best': ('red', 3)}
+    """
+    return json.dumps(_plain(answer), separators=(",", ":"))
+
+
+def decoded(text: str) -> Answer:
+    """What `encoded` was given."""
+    return _built(json.loads(text))
+
+
+def _plain(answer: Answer) -> object:
+    if answer is None or type(answer) in (bool, int, float, str):
+        return answer
+    if isinstance(answer, np.ndarray):
+        numbers = answer.ravel().tolist()
+        return {"array": [answer.dtype.name, list(answer.shape), numbers]}
+    if isinstance(answer, Mapping):
+        return {"mapping": [[_plain(key), _plain(item)] for key, item in answer.items()]}
+    if type(answer) is tuple:
+        return {"tuple": [_plain(item) for item in answer]}
+    raise TypeError(f"an answer of type {type(answer).__name__} can't be kept")
+
+
+def _built(stored: Any) -> Answer:  # Any: JSON
+    if not isinstance(stored, dict):
+        return stored
+    ((kind, content),) = stored.items()
+    if kind == "array":
+        dtype, shape, numbers = content
+        return np.array(numbers, dtype=dtype).reshape(shape)
+    if kind == "mapping":
+        return {_built(key): _built(item) for key, item in content}
+    return tuple(_built(item) for item in content)

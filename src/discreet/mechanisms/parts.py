@@ -1,0 +1,185 @@
+"""What a computation's result is, of each kind: its public form, and how far neighbours differ.
+
+Integers of a fixed shape (`Part`), real numbers of a fixed shape on a grid (`RealPart`), rows of
+which nobody knows how many there are (`RowsPart`), counts under keys that nobody knows
+(`KeysPart`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.mechanisms.fixed_point import FixedPoint, IntegerArray
+from discreet.mechanisms.rows import Grid, Rows
+from discreet.mechanisms.sensitivity import Sensitivity
+
+Value = int | IntegerArray
+Key = str | int | tuple[str | int, ...]
+
+
+class AnyPart(Protocol):
+    """One named part of a computation."""
+
+    gives: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The part's name."""
+        ...
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Every bound on how far apart results on neighbouring tables are, in whole steps."""
+        ...
+
+    def checked(self, result: object) -> Any:  # Any: each kind its own
+        """The result in its exact form, if it is what was declared; ``TypeError`` otherwise."""
+        ...
+
+    def moves(self, one: Any, other: Any) -> list[int]:  # Any: each kind its own
+        """By how much each number differs between two such results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Integers: of a public shape, ``()`` for a single one."""
+
+    gives: ClassVar[str] = "integers"
+
+    name: str
+    shape: tuple[int, ...]
+    sensitivity: Sensitivity
+
+    def __post_init__(self) -> None:
+        """Refuse an empty name, a shape that is none and anything that is not a ``Sensitivity``."""
+        checks.text(name=self.name)
+        object.__setattr__(self, "shape", whole_shape(self.shape))
+        if not isinstance(self.sensitivity, Sensitivity):
+            raise InvalidArgument(f"sensitivity = {self.sensitivity!r}: give a Sensitivity")
+
+    def checked(self, result: object) -> Value:
+        """Python's integer, or an array of int64 or of Python's integers."""
+        if self.shape == ():
+            if isinstance(result, int | np.integer) and not isinstance(
+                result, bool | np.timedelta64
+            ):
+                return int(result)
+            raise TypeError(f"part {self.name!r}: expected one integer")
+        # a subclass, such as a masked array, may hide numbers or add in its own way
+        if type(result) is not np.ndarray or result.shape != self.shape:
+            raise TypeError(f"part {self.name!r}: expected an array of shape {self.shape}")
+        if result.dtype == object:
+            if all(type(item) is int for item in result.flat):
+                return result
+        elif np.issubdtype(result.dtype, np.integer) and np.can_cast(result.dtype, np.int64):
+            return result.astype(np.int64)
+        raise TypeError(f"part {self.name!r}: expected integers, as int64 or as Python's own")
+
+    def moves(self, one: Value, other: Value) -> list[int]:
+        """The difference at each place."""
+        return _differences(one, other)
+
+
+@dataclass(frozen=True, slots=True)
+class RealPart:
+    """Real numbers of a public shape, which are put onto the nearest multiples of ``step``; the
+    sensitivity is that of the whole numbers of steps."""
+
+    gives: ClassVar[str] = "real numbers"
+
+    name: str
+    shape: tuple[int, ...]
+    sensitivity: Sensitivity
+    step: Fraction
+
+    def checked(self, result: object) -> FixedPoint:
+        """The nearest points of the grid."""
+        if self.shape == () and isinstance(result, np.ndarray | np.generic):
+            result = result.item() if result.ndim == 0 else result
+        if (getattr(result, "shape", ())) != self.shape:
+            raise TypeError(f"part {self.name!r}: expected numbers of shape {self.shape}")
+        return FixedPoint.nearest(result, self.step)
+
+    def moves(self, one: FixedPoint, other: FixedPoint) -> list[int]:
+        """The difference at each place, in steps."""
+        return _differences(one.steps, other.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPart:
+    """Rows of numbers, each column on a public grid; nobody knows how many rows there are.
+
+    One unit has at most ``per_unit`` of them. The sensitivity is that of their histogram: of how
+    often each possible row occurs.
+    """
+
+    gives: ClassVar[str] = "rows"
+
+    name: str
+    columns: tuple[tuple[str, Grid], ...]
+    per_unit: int
+    sensitivity: Sensitivity
+
+    def checked(self, result: object) -> Rows:
+        """The rows, each value on its column's grid, whatever it was."""
+        return Rows.of(result, self.columns, self.name)
+
+    def moves(self, one: Rows, other: Rows) -> list[int]:
+        """The differences of the two histograms where there is one."""
+        counted = (Counter(map(tuple, rows.places.tolist())) for rows in (one, other))
+        return _keyed_differences(*counted)
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPart:
+    """Counts under keys, of which nobody knows which there are; one unit has part in at most
+    ``sensitivity.l0`` of them."""
+
+    gives: ClassVar[str] = "counts under keys"
+
+    name: str
+    sensitivity: Sensitivity
+
+    def checked(self, result: object) -> dict[Key, int]:
+        """The keys and their counts, without those that are 0."""
+        if not isinstance(result, Mapping):
+            raise TypeError(f"part {self.name!r}: expected a mapping from keys to counts")
+        whole = Part(self.name, (), self.sensitivity)
+        counts = {_key(self.name, key): whole.checked(count) for key, count in result.items()}
+        return {key: int(count) for key, count in counts.items() if count}
+
+    def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
+        """The differences under all keys where there is one."""
+        return _keyed_differences(one, other)
+
+
+def whole_shape(shape: object) -> tuple[int, ...]:
+    """The shape, if it is a tuple of sizes."""
+    if not isinstance(shape, tuple | list):
+        raise InvalidArgument(f"shape = {shape!r}: give a tuple of sizes, () for one number")
+    return tuple(checks.count(shape=size) for size in shape)
+
+
+def _differences(one: Value, other: Value) -> list[int]:
+    flat = (np.asarray(value, dtype=object).ravel() for value in (one, other))
+    return [abs(int(a) - int(b)) for a, b in zip(*flat, strict=True)]
+
+
+def _keyed_differences(one: Mapping[Any, int], other: Mapping[Any, int]) -> list[int]:
+    keys: Iterable[Any] = {**one, **other}  # Any: keys of any kind
+    return [moved for key in keys if (moved := abs(one.get(key, 0) - other.get(key, 0)))]
+
+
+def _key(part: str, key: object) -> Key:
+    if type(key) in (str, int):
+        return key  # type: ignore[return-value]  # one of the two, by the line above
+    if type(key) is tuple and all(type(piece) in (str, int) for piece in key):
+        return key
+    raise TypeError(f"part {part!r}: expected keys that are texts, integers or tuples of these")

@@ -1,0 +1,105 @@
+"""Rows of numbers on public grids: what mechanisms take that look at single values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.exact import Number, shown
+
+Places = npt.NDArray[np.int64]
+
+_MOST_PLACES = 1 << 52
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Grid:
+    """The public values that a column can have: ``lower``, ``lower + step``, ... up to ``upper``.
+
+    >>> wages = Grid(0, 100, step=0.01)
+    >>> wages.size, wages.value(250)
+    (10001, 2.5)
+    """
+
+    lower: Fraction
+    upper: Fraction
+    step: Fraction
+
+    def __init__(self, lower: Number, upper: Number, step: Number = 1) -> None:
+        """Keep all three at their exact values; the step goes into the range a whole number of
+        times, at most 2^52."""
+        low, high = checks.finite(lower=lower), checks.finite(upper=upper)
+        each = checks.positive(step=step)
+        if high < low:
+            raise InvalidArgument(f"lower = {lower} lies above upper = {upper}: exchange them")
+        steps = (high - low) / each
+        if steps.denominator != 1 or steps >= _MOST_PLACES:
+            raise InvalidArgument(
+                f"step = {step}: give one that goes into the range from {lower} to {upper} a whole "
+                "number of times, at most 2^52"
+            )
+        for field, exact in (("lower", low), ("upper", high), ("step", each)):
+            object.__setattr__(self, field, exact)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return int((self.upper - self.lower) / self.step) + 1
+
+    def exact(self, place: int) -> Fraction:
+        """The value at this place, counted from 0."""
+        return self.lower + place * self.step
+
+    def value(self, place: int) -> float:
+        """The nearest float to it."""
+        return float(self.exact(place))
+
+    def places(self, values: npt.NDArray[np.float64]) -> Places:
+        """The place nearest to each value, to float64's precision; values beyond an end count as
+        the end, and those that are no number as the lower one.
+
+        A function of each value by itself that is defined for all of them, so that no value can
+        make it fail and none has a say in what becomes of others.
+        """
+        lower, upper = float(self.lower), float(self.upper)
+        inside = np.clip(np.where(np.isnan(values), lower, values), lower, upper)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = np.rint((inside - lower) / float(self.step))
+        whole = np.where(np.isfinite(steps), steps, 0.0)
+        return np.clip(whole, 0, self.size - 1).astype(np.int64)
+
+    def __repr__(self) -> str:
+        """The grid as it is written in code."""
+        step = "" if self.step == 1 else f", step={shown(self.step)}"
+        return f"Grid({shown(self.lower)}, {shown(self.upper)}{step})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows as ``places`` on the grids of their ``columns``: an array of (rows, columns)."""
+
+    columns: tuple[tuple[str, Grid], ...]
+    places: Places
+
+    @staticmethod
+    def of(table: object, columns: Sequence[tuple[str, Grid]], name: str) -> "Rows":
+        """The rows of an array of numbers; of one column, it may have one dimension. A plain
+        ``TypeError`` if it is no such array."""
+        if type(table) is not np.ndarray or table.dtype.kind not in "iufb":
+            raise TypeError(f"part {name!r}: expected an array of numbers")
+        if table.ndim == 1 and len(columns) == 1:
+            table = table[:, np.newaxis]
+        if table.ndim != 2 or table.shape[1] != len(columns):
+            raise TypeError(f"part {name!r}: expected rows of {len(columns)} numbers")
+        found = np.empty(table.shape, np.int64)
+        for i, (_, grid) in enumerate(columns):
+            found[:, i] = grid.places(table[:, i].astype(np.float64))
+        return Rows(tuple(columns), found)
+
+    def column(self, number: int = 0) -> Places:
+        """The places of one column, row by row."""
+        return self.places[:, number]

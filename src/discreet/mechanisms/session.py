@@ -1,0 +1,104 @@
+"""The one door's streaming form: charge for the whole session, then compute and answer in turn."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.errors import SessionEnded, WrongUnit
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.door import Door
+from discreet.mechanisms.mechanism import Interactive
+from discreet.mechanisms.release import computed, guarded
+from discreet.payment import Payer, Receipt
+from discreet.unit import Unit
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class Session(Generic[V, W]):
+    """A paid interactive mechanism at work. It lives in this process alone: what it keeps secret
+    is written nowhere, so that a session that was left can't be taken up again."""
+
+    __slots__ = ("_answer", "_door", "_mechanism", "receipt", "unit")
+
+    def __init__(
+        self, door: Door, mechanism: Interactive[V, W], unit: Unit, receipt: Receipt
+    ) -> None:
+        """Begin; `session` makes these, once they are paid."""
+        self.receipt, self.unit = receipt, unit
+        self._door, self._mechanism = door, mechanism
+        self._answer: Callable[[V], tuple[W, bool]] | None = guarded(
+            lambda: mechanism.begin(door.bits), door, receipt
+        )
+
+    def ask(self, bounded: Bounded[V]) -> W:
+        """The mechanism's answer to this computation, which runs now.
+
+        Raises `SessionEnded` once the mechanism has given all that was paid for, `WrongUnit` if
+        the computation protects another unit, `InvalidArgument` if it is more sensitive than the
+        session allows: nothing is read then, and the session goes on.
+        """
+        if bounded.unit != self.unit:
+            raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
+        self._mechanism.check(bounded)
+        answer = self._answer
+        if answer is None:
+            raise SessionEnded("all that was paid for has been given: open another session")
+        self._answer = None  # should anything fail below, nothing more is answered
+        self._door.note("bounded", (bounded.parts, bounded.is_joint))
+        value = computed(self._door, bounded, self.receipt)
+        given, goes_on = guarded(lambda: answer(value), self._door, self.receipt)
+        self._answer = answer if goes_on else None
+        self._door.note("released", given)
+        return given
+
+    def close(self) -> None:
+        """End the session; its secrets are dropped."""
+        self._answer = None
+
+    def __repr__(self) -> str:
+        """What is public about it."""
+        return f"Session({self._mechanism!r}, receipt {self.receipt.number})"
+
+
+@contextmanager
+def session(
+    mechanism: Interactive[V, W],
+    payer: Payer[PrivacyLoss],
+    *,
+    unit: Unit,
+    name: str,
+    by: str = "owner",
+) -> Iterator[Session[V, W]]:
+    """An interactive mechanism, paid for as a whole, that answers one computation at a time.
+
+    Guarantee: whatever is asked, and however the questions depend on earlier answers, all answers
+    together cost the unit ``mechanism.privacy_loss(unit)``, which the payer recorded durably
+    before the first. Should a computation raise, the payer is locked and the session over, as
+    with `release`. ``name`` is the purpose on the receipt.
+    """
+    with session_through(Door.secure(payer), mechanism, unit=unit, name=name, by=by) as opened:
+        yield opened
+
+
+@contextmanager
+def session_through(
+    door: Door, mechanism: Interactive[V, W], *, unit: Unit, name: str, by: str = "owner"
+) -> Iterator[Session[V, W]]:
+    """`session`, through a door that is given."""
+    loss = mechanism.privacy_loss(unit).for_unit(unit)
+    receipt = door.payer.charge(
+        loss,
+        purpose=checks.text(name=name),
+        by=checks.text(by=by),
+        is_insecure=not door.is_secure,
+    )
+    door.note("charged", loss.to_json())
+    opened = Session(door, mechanism, unit, receipt)
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,83 @@
+"""Real numbers on a grid: exactly the nearest multiple, and floats made last."""
+
+import math
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.mechanisms import FixedPoint
+from tests.mechanisms.kit import Wrong
+
+STEPS = [Fraction(1), Fraction(1, 1024), Fraction(8), Fraction(1, 10), Fraction(3, 7)]
+FLOATS = st.floats(-1e12, 1e12)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@given(values=st.lists(FLOATS, max_size=6))
+def test_an_array_and_its_numbers_find_the_same_multiple(
+    step: Fraction, values: list[float]
+) -> None:
+    found = FixedPoint.nearest(np.array(values, dtype=np.float64), step).steps
+    assert isinstance(found, np.ndarray)
+    for value, steps in zip(values, found.tolist(), strict=True):
+        assert steps == FixedPoint.nearest(value, step).steps
+        assert -step / 2 <= steps * step - Fraction(value) - 0 <= step / 2
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int32, np.uint64, object])
+def test_arrays_of_every_kind(kind: type) -> None:
+    values: np.ndarray[Any, Any] = np.array([0, 1, 3, 7], dtype=kind)
+    found = FixedPoint.nearest(values, Fraction(1, 4)).steps
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [0, 4, 12, 28]
+
+
+@pytest.mark.parametrize("value", [2.5, Fraction(5, 2), Decimal("2.5")])
+def test_numbers_of_every_kind(value: Wrong) -> None:
+    assert FixedPoint.nearest(value, Fraction(1)).steps == 3  # the upper one of two
+    assert FixedPoint.nearest(-value, Fraction(1)).steps == -2
+
+
+def test_a_float_is_what_its_bits_say() -> None:
+    """0.1 lies above a tenth, and its third above a thirtieth: no step more for its shortest
+    decimal."""
+    assert FixedPoint.nearest(0.05, Fraction(1, 10)).steps == (Fraction(0.05) >= Fraction(1, 20))
+
+
+def test_large_numbers_are_exact() -> None:
+    assert FixedPoint.nearest(1e300, Fraction(1)).steps == int(1e300)
+    huge = FixedPoint.nearest(np.array([1e300, -0.5]), Fraction(1)).steps
+    assert isinstance(huge, np.ndarray)
+    assert huge.tolist() == [int(1e300), 0]
+
+
+NO_NUMBERS = [math.nan, math.inf, "1", None, True, 1j]
+
+
+@pytest.mark.parametrize("wrong", NO_NUMBERS, ids=repr)
+def test_anything_else_is_no_number(wrong: Wrong) -> None:
+    with pytest.raises(TypeError, match="expected finite numbers"):
+        FixedPoint.nearest(wrong, Fraction(1))
+    with pytest.raises(TypeError, match="expected finite numbers"):
+        FixedPoint.nearest(np.array([wrong]), Fraction(1))
+
+
+def test_floats_are_made_last() -> None:
+    assert FixedPoint(3, Fraction(1, 10)).floats == 0.3
+    assert FixedPoint(10**400, Fraction(1)).floats == sys.float_info.max
+    assert FixedPoint(-(10**400), Fraction(1)).floats == -sys.float_info.max
+    many = FixedPoint(np.array([1, -2]), Fraction(1, 4)).floats
+    assert isinstance(many, np.ndarray)
+    assert many.tolist() == [0.25, -0.5]
+    large = FixedPoint(np.array([10**400, 5], dtype=object), Fraction(1, 2)).floats
+    assert isinstance(large, np.ndarray)
+    assert large.tolist() == [sys.float_info.max, 2.5]
+    ends = FixedPoint(np.array([2**62, -(2**62)]), Fraction(10) ** 300).floats
+    assert isinstance(ends, np.ndarray)
+    assert ends.tolist() == [sys.float_info.max, -sys.float_info.max]

@@ -1,0 +1,114 @@
+"""Rows on public grids: whatever a value is, it becomes one of the column's own."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded, Grid, Rows, Sensitivity
+from discreet.unit import Change, Unit
+from tests.mechanisms.kit import PERSON, Wrong
+
+GRIDS = [Grid(0, 10), Grid(-1, 1, step=0.25), Grid(0, 100, step=0.01), Grid(5, 5), Grid(-3, 2**50)]
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=repr)
+@given(values=st.lists(st.floats(), max_size=5))
+def test_every_float_has_a_place(grid: Grid, values: list[float]) -> None:
+    places = grid.places(np.array(values, dtype=np.float64))
+    for value, place in zip(values, places.tolist(), strict=True):
+        assert 0 <= place < grid.size
+        inside = (
+            grid.lower if math.isnan(value) else min(max(_exact(value), grid.lower), grid.upper)
+        )
+        assert abs(grid.exact(place) - inside) <= grid.step * Fraction(500_001, 1_000_000)
+
+
+def _exact(value: float) -> Fraction:
+    return (
+        Fraction(value)
+        if math.isfinite(value)
+        else Fraction(int(math.copysign(1, value))) * 2**2000
+    )
+
+
+def test_places_and_values() -> None:
+    grid = Grid(-1, 1, step=0.25)
+    assert grid.size == 9
+    assert [grid.value(i) for i in (0, 4, 8)] == [-1, 0, 1]
+    assert grid.places(np.array([-5, 0.1, 0.2, math.nan, math.inf])).tolist() == [0, 4, 5, 0, 8]
+    assert repr(grid) == "Grid(-1, 1, step=0.25)"
+    assert repr(Grid(0, 120)) == "Grid(0, 120)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((3, 2), "lower = 3 lies above upper = 2"),
+        ((0, 1, 0.3), "step = 0.3: give one that goes into the range"),
+        ((0, 2**53), "at most 2\\^52"),
+        ((0, 1, 0), "step = 0"),
+        ((math.nan, 1), "lower = nan"),
+        ((0, math.inf), "upper = inf"),
+        ((0, True), "upper = True"),
+    ],
+)
+def test_a_grid_that_is_none(arguments: tuple[Wrong, ...], text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        Grid(*arguments)
+
+
+def rows(
+    compute: Any = lambda: np.zeros(3), unit: Unit = PERSON, per_unit: int = 1
+) -> Bounded[Rows]:  # Any: of every kind
+    return Bounded.rows(
+        compute, columns={"age": Grid(0, 120)}, per_unit=per_unit, unit=unit, name="ages"
+    )
+
+
+def test_the_sensitivity_is_the_histograms() -> None:
+    assert rows(per_unit=3).part.sensitivity == Sensitivity(l1=3)
+    replaced = rows(unit=PERSON.with_change(Change.REPLACE), per_unit=3)
+    assert replaced.part.sensitivity == Sensitivity(l1=6, linf=3)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "i8", "u1", "?"])
+def test_tables_of_every_kind(kind: str) -> None:
+    table = np.array([0, 1, 1], dtype=kind)
+    found = rows().checked(table)
+    assert found.column().tolist() == [0, 1, 1]
+    assert rows().checked(table[:, np.newaxis]).places.shape == (3, 1)
+    assert rows().checked(table[:0]).places.shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[1, 2], np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), np.array([None]), None, 3.0],
+    ids=repr,
+)
+def test_anything_else_is_no_table(wrong: Wrong) -> None:
+    with pytest.raises(TypeError, match="part 'ages': expected"):
+        rows().checked(wrong)
+
+
+def test_columns_are_named_grids() -> None:
+    for columns in ({}, {"age": 3}, {"": Grid(0, 1)}):
+        with pytest.raises(InvalidArgument, match="column"):
+            Bounded.rows(lambda: np.zeros(1), columns=columns, unit=PERSON, name="a")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="per_unit = 0"):
+        rows(per_unit=0)
+
+
+def test_a_value_has_no_say_in_what_becomes_of_others() -> None:
+    """Each row of a neighbour keeps its place, whatever the new one holds."""
+    table = np.array([1.0, 5.0, 119.5])
+    part = rows().parts[0]
+    one = rows().checked(table)
+    for new in (math.nan, math.inf, -math.inf, 1e308, -0.0, 7.2):
+        other = rows().checked(np.append(table, new))
+        assert sum(part.moves(one, other)) == 1

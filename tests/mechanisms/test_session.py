@@ -1,0 +1,136 @@
+"""The door's streaming form: paid as a whole, then one answer after the other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from discreet.accounting import PrivacyLoss, Pure
+from discreet.audit import SeededBits
+from discreet.errors import (
+    BudgetExceeded,
+    ComputationFailed,
+    InvalidArgument,
+    SessionEnded,
+    WrongUnit,
+)
+from discreet.ledger import Ledger
+from discreet.mechanisms import Bounded, Door, session, session_through
+from discreet.noise import Bits, DiscreteLaplaceLaw
+from discreet.payment import Limit
+from discreet.unit import Unit
+from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, number
+
+
+@dataclass(frozen=True)
+class RunningSum:
+    """Sums of what it was asked, with noise that it drew at the beginning; for a few steps."""
+
+    steps: int
+    payer: FakePayer | None = None
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        return PrivacyLoss.of(Pure(1), unit=unit)
+
+    def check(self, bounded: Bounded[int]) -> None:
+        if bounded.part.sensitivity.l1 > 1:
+            raise InvalidArgument("too sensitive")
+
+    def begin(self, bits: Bits) -> Callable[[int], tuple[int, bool]]:
+        if self.payer is not None:
+            self.payer.events.append("begin")
+        secret, seen = DiscreteLaplaceLaw(5).draw(bits), list[int]()
+
+        def answer(value: int) -> tuple[int, bool]:
+            seen.append(value)
+            return secret + sum(seen), len(seen) < self.steps
+
+        return answer
+
+
+def test_the_charge_comes_before_everything() -> None:
+    payer = FakePayer()
+    counted = number(lambda: payer.events.append("compute") or 3)  # type: ignore[func-returns-value]
+    with session(RunningSum(2, payer), payer, unit=PERSON, name="sums", by="ana") as opened:
+        assert payer.events == ["charge", "begin"]
+        first = opened.ask(counted)
+        assert opened.ask(counted) == first + 3
+        with pytest.raises(SessionEnded, match="all that was paid for"):
+            opened.ask(counted)
+    assert payer.events == ["charge", "begin", "compute", "compute"]
+    assert payer.charges == [PrivacyLoss.of(Pure(1), unit=PERSON)]
+    assert (opened.receipt.purpose, opened.receipt.by) == ("sums", "ana")
+
+
+def test_a_closed_session_answers_nothing() -> None:
+    with session(RunningSum(2), FakePayer(), unit=PERSON, name="sums") as opened:
+        pass
+    with pytest.raises(SessionEnded):
+        opened.ask(number())
+    assert "secret" not in repr(opened)
+
+
+def test_what_was_not_paid_for_is_refused_and_the_session_goes_on() -> None:
+    runs: list[int] = []
+    with session(RunningSum(2), FakePayer(), unit=PERSON, name="sums") as opened:
+        with pytest.raises(InvalidArgument, match="too sensitive"):
+            opened.ask(number(lambda: runs.append(1) or 1, sensitivity=2))  # type: ignore[func-returns-value]
+        other = Bounded(lambda: 1, sensitivity=1, unit=Unit("household"), name="other")
+        with pytest.raises(WrongUnit, match="'other' is for"):
+            opened.ask(other)
+        opened.ask(number())
+    assert runs == []
+
+
+def test_nothing_begins_unless_it_is_paid() -> None:
+    payer = FakePayer(refuses=True)
+    with (
+        pytest.raises(BudgetExceeded),
+        session(RunningSum(2, payer), payer, unit=PERSON, name="sums"),
+    ):
+        raise AssertionError("opened")
+    assert payer.events == ["charge"]
+    ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=1))
+    with session(RunningSum(2), ledger, unit=PERSON, name="sums"):
+        pass
+    with pytest.raises(BudgetExceeded), session(RunningSum(2), ledger, unit=PERSON, name="sums"):
+        raise AssertionError("opened")
+
+
+def test_a_failure_ends_it_in_silence() -> None:
+    payer = FakePayer()
+
+    def failing() -> int:
+        raise ValueError(SECRET)
+
+    with session(RunningSum(9), payer, unit=PERSON, name="sums") as opened:
+        with pytest.raises(ComputationFailed) as caught:
+            opened.ask(number(failing))
+        assert caught.value.__cause__ is caught.value.__context__ is None
+        assert SECRET not in str(caught.value)
+        assert payer.is_locked
+        with pytest.raises(SessionEnded):
+            opened.ask(number())
+
+
+def test_an_interrupt_ends_it_too() -> None:
+    payer = FakePayer()
+
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    with session(RunningSum(9), payer, unit=PERSON, name="sums") as opened:
+        with pytest.raises(KeyboardInterrupt):
+            opened.ask(number(interrupted))
+        with pytest.raises(SessionEnded):
+            opened.ask(number())
+    assert not payer.is_locked
+
+
+def test_a_given_door_is_marked() -> None:
+    trace = ListTrace()
+    door = Door(FakePayer(), SeededBits(1), trace)
+    with session_through(door, RunningSum(2), unit=PERSON, name="sums") as opened:
+        opened.ask(number())
+    assert opened.receipt.is_insecure
+    assert [event for event, _ in trace.notes] == ["charged", "bounded", "computed", "released"]
