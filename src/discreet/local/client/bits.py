@@ -1,0 +1,85 @@
+"""Random words from the operating system, and exact draws from them.
+
+A coin's U is compared with its probability digit by digit, until a digit differs: so it has
+exactly that probability, whatever rational it is, and takes one byte most of the time.
+"""
+
+import os
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Whole = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+LARGEST = 1 << 62  # numbers that are drawn lie below
+
+
+class Bits(Protocol):
+    """A source of independent, uniform words of ``width`` bits each, 1 to 64."""
+
+    @property
+    def width(self) -> int:
+        """The number of bits in a word."""
+        ...
+
+    def words(self, count: int) -> Words:
+        """The next words."""
+        ...
+
+
+class SystemBits:
+    """64-bit words of the operating system's generator; nothing can seed it, and a copy or a
+    forked process repeats nothing."""
+
+    width = 64
+
+    def words(self, count: int) -> Words:
+        """The next words."""
+        return np.frombuffer(os.urandom(8 * count), np.uint64)
+
+
+SYSTEM = SystemBits()
+
+
+def coins(chance: Fraction, count: int, bits: Bits) -> Truths:
+    """Independent truths, each with exactly this chance, from 0 to 1."""
+    digits, size = _digits(count, bits)
+    whole, rest = divmod(chance.numerator << size, chance.denominator)
+    found = digits < whole
+    undecided = np.flatnonzero(digits == whole) if rest else ()
+    if len(undecided):
+        found[undecided] = coins(Fraction(rest, chance.denominator), len(undecided), bits)
+    return found
+
+
+def below(limit: int, count: int, bits: Bits) -> Whole:
+    """Independent whole numbers from 0 up to limit - 1, all equally likely; limit <= 2^62.
+
+    A number of whole words is drawn until it lies below the largest multiple of the limit.
+    """
+    each = max(1, -(-(limit - 1).bit_length() // bits.width))
+    last = np.uint64((1 << each * bits.width) // limit * limit - 1)
+    found = _joined(each, count, bits)
+    while len(refused := np.flatnonzero(found > last)):
+        found[refused] = _joined(each, len(refused), bits)
+    return (found % np.uint64(limit)).astype(np.int64)
+
+
+def _digits(count: int, bits: Bits) -> tuple[npt.NDArray[np.unsignedinteger[Any]], int]:
+    """Independent digits and the bits in each: bytes of a word of 64 bits, else whole words."""
+    if bits.width == 64:
+        return bits.words(-(-count // 8)).view(np.uint8)[:count], 8
+    return bits.words(count), bits.width
+
+
+def _joined(each: int, count: int, bits: Bits) -> Words:
+    """Numbers made of that many words each."""
+    words = bits.words(each * count).reshape(count, each)
+    found = words[:, 0].copy()
+    for place in range(1, each):
+        found = found << np.uint64(bits.width) | words[:, place]
+    return found
