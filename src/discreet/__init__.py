@@ -11,35 +11,58 @@ from typing import TYPE_CHECKING
 from discreet._version import __version__
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError
-from discreet.mechanisms import (
-    Bounded,
-    DiscreteLaplace,
-    Gaussian,
-    Part,
-    Release,
-    Sensitivity,
-    Together,
-    release,
-)
-from discreet.payment import Limit, Receipt
+from discreet.payment import Limit, MuLimit, Receipt, RenyiLimit, RhoLimit
 from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
+    from discreet.mechanisms import (
+        Bounded,
+        DiscreteLaplace,
+        Gaussian,
+        Grid,
+        Laplace,
+        Part,
+        RealGaussian,
+        RealSensitivity,
+        Sensitivity,
+        Together,
+    )
+    from discreet.mechanisms.release import Release, release
+    from discreet.mechanisms.session import Session, session
     from discreet.query import Answer, Column, Noise, Table, col, count, mean, open, sum  # noqa: A004
 
 _ROOMS = {
-    "Ledger": "discreet.ledger",
-    "Answer": "discreet.query",
-    "Column": "discreet.query",
-    "Noise": "discreet.query",
-    "Table": "discreet.query",
-    "col": "discreet.query",
-    "count": "discreet.query",
-    "mean": "discreet.query",
-    "open": "discreet.query",
-    "sum": "discreet.query",
+    "discreet.ledger": ("Ledger",),
+    "discreet.mechanisms": (
+        "Bounded",
+        "DiscreteLaplace",
+        "Gaussian",
+        "Grid",
+        "Laplace",
+        "Part",
+        "RealGaussian",
+        "RealSensitivity",
+        "Release",
+        "Sensitivity",
+        "Session",
+        "Together",
+        "release",
+        "session",
+    ),
+    "discreet.query": (
+        "Answer",
+        "Column",
+        "Noise",
+        "Table",
+        "col",
+        "count",
+        "mean",
+        "open",
+        "sum",
+    ),
 }
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Answer",
@@ -49,14 +72,22 @@ __all__ = [
     "DiscreetError",
     "DiscreteLaplace",
     "Gaussian",
+    "Grid",
+    "Laplace",
     "Ledger",
     "Limit",
+    "MuLimit",
     "Noise",
     "Part",
     "PrivacyLoss",
+    "RealGaussian",
+    "RealSensitivity",
     "Receipt",
     "Release",
+    "RenyiLimit",
+    "RhoLimit",
     "Sensitivity",
+    "Session",
     "Table",
     "Together",
     "Unit",
@@ -66,15 +97,16 @@ __all__ = [
     "mean",
     "open",
     "release",
+    "session",
     "sum",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """The names that need an engine or a database, imported when they are first used."""
-    if name not in _ROOMS:
+    """The names that need noise, an engine or a database, imported when they are first used."""
+    if name not in _ROOM_OF:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module(_ROOM_OF[name]), name)
 
 
 def __dir__() -> list[str]:

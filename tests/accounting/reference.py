@@ -53,7 +53,7 @@ HAS_REFERENCE = {
     "Threshold",
     "Zcdp",
 }
-IS_ENUMERATED = {  # see test_sampling
+IS_ENUMERATED = {  # see test_sampling, and test_tuning
     "RandomAllocation",
     "SampledWithReplacement",
     "SampledWithoutReplacement",

@@ -19,7 +19,7 @@ from discreet.accounting import (
     calibrate,
     calibrate_count,
 )
-from discreet.accounting.theorems import gaussian_multiplier
+from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import fraction
 

@@ -14,23 +14,27 @@ from hypothesis import strategies as st
 
 from discreet.accounting import (
     Approximate,
+    BoundedRange,
     Gaussian,
+    Laplace,
     PoissonSampled,
     PrivacyLoss,
     Pure,
     Term,
+    aims,
     distribution,
     knowledge,
 )
-from discreet.accounting.distribution import Counted
+from discreet.accounting.aims import Counted
+from discreet.accounting.interval import attained
 from discreet.accounting.pairs import Pair, Side, normal, reverse, sampled
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import fraction, precision
 from tests.accounting import test_grid as grid
 from tests.accounting.test_grid import Worst, known_weights, worsts
 from tests.accounting.test_pieces import exact, log_uniform, rates
 
-BITS = 700
+BITS = 2400  # deltas down to 1e-300 are told from e^600 q
 UNSEEN = arb(2) ** -600
 TOLERANCE = 0.001
 LEVELS = [1e-30, 1e-12, 1e-6, 1e-2, 0.3, 0.9, 1 - 1e-9]
@@ -150,11 +154,9 @@ class TestNearlyOneLoss:
     @pytest.mark.parametrize("delta", [0, 1e-30, 0.5])
     def test_the_interval(self, rate: Fraction, delta: float) -> None:
         """Not even what is hidden behind basic composition contradicts it."""
-        from discreet.accounting.theorems import _attained
-
         loss = 1 * PoissonSampled(Pure(31), rate)
-        attained = _attained(loss, fraction(delta), TOLERANCE)
-        assert attained <= loss.epsilon(delta)
+        reached = attained(loss, fraction(delta), TOLERANCE)
+        assert reached <= loss.epsilon(delta)
 
 
 class TestSmallDeltas:
@@ -171,6 +173,81 @@ class TestSmallDeltas:
         loss = count * Pure(Fraction(epsilon))
         with precision(BITS):
             assert true(exact(fraction(loss.epsilon(delta)))) <= exact(delta)
+
+
+class TestTheEndsOfARange:
+    """Losses of bounded range end at once, where a tilted law may have nearly all of its mass."""
+
+    def test_many_laplace_laws_at_a_tiny_delta(self) -> None:
+        """What rounding leaves open at the last edge is no infinite loss."""
+        (order,) = knowledge.pairs(100 * Laplace(10), Side.UPPER)
+        found = distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
+        assert 8.5 < found < 8.6
+        assert not (100 * Laplace(10)).interval(1e-20).is_wide
+
+    @pytest.mark.parametrize("miss", [1e-1, 1e-2, 1e-4, 1e-6])
+    def test_just_below_the_largest_loss(self, miss: float) -> None:
+        """The profile is (1 - e^(-miss/2))^2 there, but for e^-40."""
+        found = PrivacyLoss.of(BoundedRange(40)).delta(40 - miss)
+        true = math.expm1(-miss / 2) ** 2
+        assert true * (1 - 1e-6) <= found <= true * 1.01 + 1e-12
+
+
+class TestManyTerms:
+    """Those that are alike are seen together, and on the same cells."""
+
+    TERMS = tuple(
+        (PoissonSampled(Gaussian(1 + n / 40), 0.01 + n / 5000), 1 + n % 3) for n in range(20)
+    )
+
+    @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-40])
+    def test_together_as_one_by_one(self, delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        loss = PrivacyLoss((*self.TERMS, (Laplace(30), 2), (Pure(0.01), 5)))
+        upper = loss.epsilon(delta)
+        lower = attained(loss, fraction(delta), TOLERANCE)
+        assert lower <= upper <= lower * (1 + TOLERANCE)
+        monkeypatch.setattr(aims, "_MANY", 10**9)
+        alone = loss.epsilon(delta)
+        assert upper == pytest.approx(alone, rel=TOLERANCE)
+        assert attained(loss, fraction(delta), TOLERANCE) <= upper
+        assert lower <= alone
+
+    def test_rows_that_have_nothing_where_others_have_most(self) -> None:
+        """A large tilt shows only the largest losses, which not all pairs have."""
+        one, other = (sampled(normal(Fraction(mu)), Fraction(1, 2)) for mu in (100, 110))
+        group = aims.Seen.at([(one, 1), (other, 1)], 1e-9)
+        for tilt in (0.1, 1.0, 100.0):
+            log_moments, means, variances = group.moments(tilt)
+            assert np.isfinite([log_moments, means, variances]).all()
+            log_moment, share = group.tilted(tilt)
+            assert log_moments == pytest.approx(log_moment, rel=1e-9)
+            assert means == pytest.approx(share @ group.loss, rel=1e-9)
+
+    def test_what_is_enough_is_no_more_than_asked(self) -> None:
+        """The order of the neighbours that costs less is seen as coarsely as that allows."""
+        gone, come = knowledge.pairs(PrivacyLoss(self.TERMS), Side.UPPER)
+        whole = distribution.epsilon(gone, 1e-6, TOLERANCE, Side.UPPER)
+        close = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER)
+        coarse = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=whole)
+        assert close <= coarse <= whole
+        barely = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=close * 1.0001)
+        assert barely == close
+
+
+class TestTinyRates:
+    """Below 1e-100 nothing is put on a grid."""
+
+    @pytest.mark.parametrize("log", [99, 101, 400])
+    @pytest.mark.parametrize("inner", [Pure(1), Laplace(1), Gaussian(1)], ids=str)
+    def test_there_is_an_answer(self, inner: Term, log: int) -> None:
+        loss = 3 * PoissonSampled(inner, Fraction(1, 10**log))
+        found = loss.interval(1e-9)
+        assert found.lower == 0.0 <= found.upper < 0.2
+        assert loss.delta(1) < 1
+
+    def test_it_is_refused(self) -> None:
+        with pytest.raises(NoBound, match=r"^its rate is too small"):
+            sampled(normal(Fraction(1)), Fraction(1, 10**400))
 
 
 class TestCompositions:

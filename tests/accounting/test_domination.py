@@ -7,12 +7,8 @@ import pytest
 from flint import arb
 
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
-from discreet.accounting.domination import (
-    epsilon_of_square,
-    gaussian_leak,
-    largest_square,
-    square_of_pure,
-)
+from discreet.accounting.analytic import gaussian_leak
+from discreet.accounting.domination import epsilon_of_square, largest_square, square_of_pure
 from discreet.errors import NoBound
 from discreet.exact import lower_fraction, precision, upper_fraction
 from tests.accounting import reference

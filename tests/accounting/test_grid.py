@@ -11,14 +11,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import pairs
-from discreet.accounting.grid import Indices, Points, lowered, raised
+from discreet.accounting.grid import (
+    Indices,
+    Points,
+    _inscribed,
+    _Outcomes,
+    lowered,
+    raised,
+)
 from discreet.accounting.pairs import Atoms, Pair
 from discreet.accounting.pieces import Weighted
 from discreet.exact import precision
 from tests.accounting import test_pieces as pieces
 from tests.accounting.test_pieces import Smooth, Two, exact, log_uniform, rates
 
-BITS = 700
+BITS = 2400  # deltas down to 1e-300 are told from e^600 q
 UNSEEN = arb(2) ** -600
 
 
@@ -275,6 +282,35 @@ class TestDomination:
         for tilt in (0.1, 1.0):
             check_lowered(worst, Grid(1.0, [], [0.0, -1e-15, 1e-15, 5e-15, -5e-15]), tilt)
         check_raised(worst, Grid(1.0, [], [0.0, -1e-15, 1e-15, 5e-15, -5e-15]))
+
+
+class TestInscribed:
+    """Outcomes of which little is sure: the polygon lies below the least that they may be."""
+
+    @pytest.mark.parametrize("gap_radius", [0.0, 1e-4])
+    @pytest.mark.parametrize("q_radius", [0.0, 1e-5])
+    def test_all_radii_above_a_point_count(self, gap_radius: float, q_radius: float) -> None:
+        loss = np.linspace(-0.95, 0.95, 20) + 0.02
+        p = np.full(20, 0.05)
+        q = p * np.exp(-loss)
+        radii = np.full(20, q_radius), np.full(20, gap_radius)
+        step, index = 0.1, np.arange(-12, 13)
+        place, mass = _inscribed(index, step, 0.0, _Outcomes(loss, p, q, p - q, *radii))
+        assert mass.sum() > 0.8
+        with precision(BITS):
+            fall = [(-exact(step) * at).exp() for at in place.tolist()]
+            for at in index.tolist():
+                x = (exact(step) * at).exp()
+                seen = sum(
+                    (exact(m) * (1 - x * f).max(arb(0)) for m, f in zip(mass, fall, strict=True)),
+                    arb(0),
+                )
+                slip = exact(gap_radius) + exact(q_radius) * abs(x - 1)
+                least = (
+                    (exact(gap) - exact(one) * (x - 1) - slip).max(arb(0))
+                    for gap, one in zip(p - q, q, strict=True)
+                )
+                assert seen <= sum(least, arb(0)) + UNSEEN
 
 
 class TestTotals:

@@ -28,13 +28,16 @@ from discreet.accounting.pieces import (
     Reversed,
     Thinned,
     Weighted,
+    likeness,
     ndtr_radius,
     thinned,
+    together,
 )
 from discreet.exact import precision
 
 BITS = 1400  # masses down to 1e-300 are told apart from 1
 UNSEEN = arb(10) ** -285  # below what any delta may be
+NO_EDGES = (np.array([]), np.array([]))
 ULPS = 2.0  # what an elementary function of NumPy may be off by, in 2^-53 of its value
 
 
@@ -253,10 +256,25 @@ class TestMasses:
             edges = np.array([-5.0, -4.0, -3.0, last])
             assert_honest(smooth, edges, np.zeros(4), np.zeros(4))
 
+    @pytest.mark.parametrize("width", [Fraction(1, 10), Fraction(40)])
+    def test_beyond_a_ramp_there_is_nothing(self, width: Fraction) -> None:
+        (piece,) = pairs.bounded_range(width).pieces
+        end = float(width) * (1 + 1e-13)
+        found = piece.masses(np.array([-end, end]), np.full(2, 1e-16))
+        assert found.q.tolist()[::2] == found.gap.tolist()[::2] == [0.0, 0.0]
+        assert found.q_radius.tolist()[::2] == found.gap_radius.tolist()[::2] == [0.0, 0.0]
+
+    @pytest.mark.parametrize("off", [0.0, np.inf])
+    def test_infinite_edges(self, off: float) -> None:
+        """Nested samplings have some that are off by infinitely much."""
+        for piece in (Ramp(1.0, 0.5), Bell(1.0)):
+            found = piece.masses(np.array([-np.inf, np.inf]), np.full(2, off))
+            assert found.p.tolist() == [0.0, float(piece.masses(*NO_EDGES).p[0]), 0.0]
+
     @given(smooths())
     @settings(max_examples=60)
     def test_no_edges(self, smooth: Smooth) -> None:
-        assert_honest(smooth, np.array([]), np.array([]), np.array([]))
+        assert_honest(smooth, *NO_EDGES, np.array([]))
 
     @given(smooths(wrappings=1), st.sampled_from([1e-3, 1e-10, 1e-100]))
     @settings(max_examples=60)
@@ -268,6 +286,42 @@ class TestMasses:
             p, q = smooth.above(exact(edges[-1]))
             assert p <= exact(2 * tail + 1e-12) + UNSEEN
             assert q <= exact(2 * tail + 1e-12) + UNSEEN
+
+
+class TestTogether:
+    """Several pieces that are alike are what each is by itself."""
+
+    KINDS: tuple[Callable[[float], Piece], ...] = (
+        Bell,
+        lambda x: Ramp(x, 0.5 + x / 100),
+        lambda x: Thinned(Bell(x), x / 10),
+        lambda x: Reversed(Thinned(Ramp(x, 0.5), 1 - x / 10)),
+        lambda x: Weighted(Reversed(Bell(x)), x / 5),
+        lambda x: Thinned(Weighted(Thinned(Bell(3 * x), 0.3), 0.5), x / 100),
+    )
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_rows(self, kind: Callable[[float], Piece]) -> None:
+        each = [kind(x) for x in (1.0, 1.01, 1.06)]
+        whole = together(each)
+        edges = whole.look(1e-20)
+        blur = np.linspace(0, 1e-9, len(edges))
+        rows = whole.masses(edges, blur)
+        for place, piece in enumerate(each):
+            alone = piece.masses(edges, blur)
+            for name in ("q", "gap", "q_radius", "gap_radius", "p", "p_radius"):
+                assert np.array_equal(getattr(rows, name)[place], getattr(alone, name)), name
+
+    def test_a_look_is_that_of_the_widest(self) -> None:
+        whole = together([Thinned(Bell(x), 0.1) for x in (1.0, 1.1)])
+        assert whole.look(1e-9).tolist() == Thinned(Bell(1.1), 0.1).look(1e-9).tolist()
+
+    def test_what_is_alike(self) -> None:
+        assert likeness(Thinned(Bell(1.0), 0.1)) == likeness(Thinned(Bell(1.01), 0.101))
+        one, other = Folded(Bell(1.0)), Folded(Bell(1.0))
+        assert likeness(one) != likeness(other)
+        assert likeness(Bell(1.0)) != likeness(Bell(4.0))
+        assert likeness(Bell(1.0)) != likeness(Reversed(Bell(1.0)))
 
 
 class TestWhatScipyMayBeOffBy:
@@ -346,6 +400,8 @@ class TestConstructors:
             for smooth in (ramp(width), half_ramp(width)):
                 piece = smooth.piece
                 assert isinstance(piece, Ramp)
+                assert isinstance(piece.width, float)
+                assert isinstance(piece.weight, float)
                 assert abs(exact(piece.width) / exact(width) - 1) <= exact(2.0**-50)
                 true = smooth.whole[0] / -(-exact(width)).expm1()
                 assert abs(exact(piece.weight) / true - 1) <= exact(2.0**-50)
@@ -355,5 +411,6 @@ class TestConstructors:
     def test_bells(self, mu_squared: Fraction) -> None:
         (piece,) = pairs.normal(mu_squared).pieces
         assert isinstance(piece, Bell)
+        assert isinstance(piece.mu, float)
         with precision(400):
             assert abs(exact(piece.mu) / exact(mu_squared).sqrt() - 1) <= exact(2.0**-52)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,8 +20,10 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     RandomizedResponse,
+    Term,
     Zcdp,
 )
+from discreet.accounting.pairs import Atoms, Pair, Side
 from discreet.accounting.profile import Profile
 from discreet.errors import InvalidArgument
 from discreet.exact import ball, fraction, precision
@@ -41,6 +44,19 @@ SOME = [
     1 * Zcdp(0.1),
     Zcdp(0.1) + Approximate(0.1, 1e-6),
 ]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Told(Term):
+    """All is told, but for this much."""
+
+    rest: float
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        told = (math.inf, 1 - self.rest, 0.0)
+        return (Pair(Atoms.of(told, (0.0, self.rest, self.rest), (-math.inf, 0.0, 1.0))),)
+
+
 each_loss = pytest.mark.parametrize("loss", SOME, ids=repr)
 
 
@@ -120,6 +136,12 @@ class TestProfile:
         assert known.epsilons[-1] == 40000
         assert known.delta(39000) == 1.0
         assert known.delta(40000) == 0.0
+
+    @pytest.mark.parametrize("rest", [0.0, 5e-324])
+    def test_what_is_told_for_sure(self, rest: float) -> None:
+        """Hardly a finite loss is left to put on a grid, or none."""
+        known = (_Told(rest) + Pure(1)).profile()
+        assert set(known.deltas) == {1.0}
 
     def test_it_takes_little_time(self) -> None:
         SGD.profile()

@@ -17,6 +17,7 @@ from flint import arb, arb_poly
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
+    Filter,
     Gaussian,
     PoissonSampled,
     PrivacyLoss,
@@ -35,7 +36,8 @@ from discreet.accounting import (
 )
 from discreet.accounting.pairs import Pair, Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.exact import ball, precision, upper_fraction
+from discreet.exact import ball, float_up, fraction, precision
+from discreet.payment import RenyiLimit
 from discreet.unit import Change
 from tests.accounting.enumerated import (
     ABSENT,
@@ -98,7 +100,7 @@ def assert_attained(term: Term, laws: list[Law], slack: float = SURE) -> None:
 def renyi(term: Term, order: Fraction) -> float:
     assert isinstance(term, knowledge.KnowsRenyi)
     with precision(256):
-        return float(upper_fraction(term.renyi(order)))
+        return float_up(term.renyi(order))
 
 
 def shown(value: object) -> str | None:
@@ -251,10 +253,42 @@ class TestRandomAllocation:
             moment = power[order] * math.factorial(order) / arb(steps) ** order
             exact = moment.log() / (order - 1)
             found = ball(
-                Fraction(renyi(RandomAllocation(Gaussian(multiplier), steps), Fraction(order)))
+                fraction(renyi(RandomAllocation(Gaussian(multiplier), steps), Fraction(order)))
             )
             assert found >= exact
             assert found <= exact * 1.02 + 1e-9
+
+    @pytest.mark.parametrize("order", [Fraction(2), Fraction(5, 2), Fraction(4), Fraction(9)])
+    @pytest.mark.parametrize("multiplier", [1, 2])
+    def test_renyi_of_two_steps_by_the_trapezoid_rule(
+        self, multiplier: int, order: Fraction
+    ) -> None:
+        """Both directions, with nothing left out: no leak is counted beside them."""
+        term = RandomAllocation(Gaussian(multiplier), 2)
+        x = np.linspace(-30.0, 45.0, 501) * multiplier
+        loss = x / multiplier**2 - 1 / (2 * multiplier**2)
+        law = -((x / multiplier) ** 2) / 2 - math.log(multiplier * math.sqrt(2 * math.pi))
+        ratio = np.logaddexp.outer(loss, loss) - math.log(2)
+        both = np.add.outer(law, law)
+        exact = []
+        for power in (float(order), 1 - float(order)):
+            logs = both + power * ratio
+            most = float(logs.max())
+            total = float(np.exp(logs - most).sum()) * (x[1] - x[0]) ** 2
+            exact.append((most + math.log(total)) / float(order - 1))
+        assert knowledge.leak(1 * term) == 0
+        assert max(exact) <= renyi(term, order) * (1 + SURE) + SURE
+        assert renyi(term, order) <= min(1.001 * max(exact), renyi(Gaussian(multiplier), order))
+
+    @pytest.mark.parametrize("inner", [Gaussian(1), DiscreteLaplace(2), Pure(1)], ids=shown)
+    def test_it_leaks_no_more_than_one_step(self, inner: Term) -> None:
+        """So it fits limits in which nothing may leak, for less than one step does."""
+        term = RandomAllocation(inner, 20)
+        assert knowledge.leak(1 * term) == 0
+        filter_ = Filter.for_limit(RenyiLimit({2: 0.5, 4: 0.9}))
+        spent = filter_.add(filter_.start, 1 * term)
+        assert filter_.admits(spent)
+        assert spent.sums < filter_.add(filter_.start, 1 * inner).sums
 
     @pytest.mark.parametrize(("multiplier", "steps"), [(1.0, 100), (0.5, 30), (3.0, 1000)])
     def test_by_drawing(self, multiplier: float, steps: int) -> None:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import pytest
@@ -13,12 +15,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import fft
 
-from discreet.accounting import composition
-from discreet.accounting.composition import Composition, composed, decayed_sums
+from discreet.accounting import composition, spectrum
+from discreet.accounting.composition import Composition, Tilted, composed, decayed_sums
 from discreet.accounting.grid import Points
 from discreet.accounting.pairs import Side
 from discreet.accounting.pieces import ROUND, Floats
-from discreet.accounting.spectrum import convolved, fft_radius
+from discreet.accounting.spectrum import (
+    Convolved,
+    _Rows,
+    _summed,
+    convolved,
+    fft_radius,
+    sum_radius,
+)
 from discreet.exact import precision
 from tests.accounting.test_pieces import exact
 
@@ -116,6 +125,10 @@ def assert_convolved(laws: Sequence[Law], size: int, told: Sequence[arb], least:
     found = convolved(
         [(np.array(i, dtype=np.int64), np.array(share), count) for i, share, count in laws], size
     )
+    assert_near(found, told, least, size)
+
+
+def assert_near(found: Convolved, told: Sequence[arb], least: int, size: int) -> None:
     wrapped = [arb(0)] * size
     for place, mass in enumerate(told):
         wrapped[(least + place - found.moved) % size] += mass
@@ -192,6 +205,147 @@ class TestConvolved:
             for at, mass in zip(index, share, strict=True):
                 wrapped[at % 64] += exact(mass)
             assert_convolved([(index, share.tolist(), 1)], 64, wrapped, 0)
+
+
+@pytest.fixture(params=[True, False], ids=["by sums", "by transforms"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """How transforms are taken, whatever is quicker."""
+    monkeypatch.setattr(spectrum, "_TRANSFORM", 1e9 if request.param else 0)
+    return bool(request.param)
+
+
+@pytest.mark.usefixtures("way")
+class TestLawsSideBySide:
+    """Those with one and the same array of numbers, which are taken together."""
+
+    @pytest.mark.parametrize("size", [1, 25, 64, 81])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_small_laws(self, size: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        index = random.integers(-20, 20, random.integers(1, 6))
+        laws = []
+        for _ in range(5):
+            share = np.exp(random.uniform(-30, 0, len(index)))
+            laws.append((index, share / share.sum(), int(random.integers(1, 30))))
+        other = random.integers(-9, 9, 2), np.array([0.5, 0.5]), 3
+        assert_told([*laws, other, laws[0]], size)
+
+    @pytest.mark.parametrize("count", [1, 10**6])
+    def test_laws_that_are_nearly_one_number(self, count: int) -> None:
+        """Their rests are small, and so is what they are off by."""
+        index = np.array([3, 4])
+        laws = [(index, np.array([1 - rare, rare]), count) for rare in (1e-9, 2e-6, 1e-7)]
+        with precision(BITS):
+            told = [binomial(law[1].tolist(), count) for law in laws]
+            product = reduce(mul, map(arb_poly, told))
+            found = convolved(laws, 64)
+            assert found.radius < 1e-12
+            assert_near(found, [product[k] for k in range(product.degree() + 1)], 9 * count, 64)
+
+    def test_a_thousand_laws(self) -> None:
+        """What many roundings add up to."""
+        random = np.random.default_rng(1)
+        index = np.arange(4)
+        shares = random.dirichlet([50, 3, 2, 1], 1000)
+        assert_told([(index, share, 1) for share in shares], 512)
+
+
+def assert_told(laws: Sequence[tuple[NDArray[np.int64], Floats, int]], size: int) -> None:
+    with precision(BITS):
+        told, least = power([(i.tolist(), share.tolist(), count) for i, share, count in laws])
+        assert_near(convolved(laws, size), told, least, size)
+
+
+class TestDeclaredErrors:
+    """Transforms as wrong as they are declared to be: seen ones are far better, and would hide a
+    radius that is too small."""
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    @pytest.mark.parametrize("count", [1, 40])
+    @pytest.mark.parametrize("size", [27, 256])
+    def test_back(
+        self, size: int, count: int, sign: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        right = fft.irfft
+
+        def wrong(spectrum: NDArray[np.complex128], size: int) -> Floats:
+            whole = [*spectrum, *spectrum[1 : size - len(spectrum) + 1]]
+            off = fft_radius(size) * float(np.abs(whole).sum()) / size
+            return np.asarray(right(spectrum, size) + sign * 0.99 * off)
+
+        monkeypatch.setattr(fft, "irfft", wrong)
+        assert_told([(np.array([0, 1]), np.array([1 - 1e-6, 1e-6]), count)], size)
+
+    @pytest.mark.parametrize("turn", [1.0, -1.0, 1j])
+    @pytest.mark.parametrize("count", [1, 1000])
+    def test_there(self, count: int, turn: complex, monkeypatch: pytest.MonkeyPatch) -> None:
+        right = fft.rfft
+
+        def wrong(values: Floats) -> NDArray[np.complex128]:
+            off = fft_radius(len(values)) * float(np.abs(values).sum())
+            return np.asarray(right(values) + turn * 0.99 * off)
+
+        monkeypatch.setattr(fft, "rfft", wrong)
+        monkeypatch.setattr(spectrum, "_TRANSFORM", 0)
+        share = np.array([0.2, 0.3, 0.5])
+        assert_told([(np.array([0, 1, 5]), share, count)], 128)
+
+
+class TestTilted:
+    """A tilted share, times what all add up to, bounds the mass that it stands for."""
+
+    @pytest.mark.parametrize("side", Side)
+    @pytest.mark.parametrize("seed", range(4))
+    def test_each_mass(self, seed: int, side: Side) -> None:
+        """Both factors of a tilted mass far from 1, and so their rounding largest."""
+        random = np.random.default_rng(seed)
+        tilt, step, offset = 37.3, 0.1 + 1e-3 * random.random(), 0.01 * random.random()
+        index = np.arange(160)
+        mass = np.exp(-tilt * step * index + random.uniform(-3, 0, len(index)))
+        points = Points(index, mass, 0.0, step, offset)
+        found = Tilted.of([(points, 1)], tilt, side)
+        with precision(200):
+            whole = exact(found.log_total).exp()
+            for place, share in enumerate(found.share):
+                loss = exact(offset) + int(index[place]) * exact(step)
+                seen = exact(share) * whole * (-exact(tilt) * loss).exp()
+                assert (
+                    seen >= exact(mass[place]) if side is Side.UPPER else seen <= exact(mass[place])
+                )
+
+
+class TestSumRadius:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("length", [1, 3, 100, 3000])
+    def test_by_balls(self, kind: str, length: int) -> None:
+        random = np.random.default_rng(length)
+        size, shares = 2**15 - 7, np.array([numbers(kind, length)])
+        index = random.integers(-size, size, length)
+        places = np.unique(random.integers(0, size // 2, 20))
+        told = _Rows(index, 0, shares, np.zeros(1), np.zeros(1), np.ones(1))
+        real, imaginary, radius = _summed(told, places, size)
+        assert radius == sum_radius(length)
+        with precision(128):
+            for seen, place in zip(zip(real[0], imaginary[0], strict=True), places, strict=True):
+                true = acb(0)
+                for at, share in zip(index.tolist(), shares[0], strict=True):
+                    true += acb(exact(Fraction(-2 * at * int(place), size))).exp_pi_i() * exact(
+                        share
+                    )
+                assert abs(acb(*map(exact, seen)) - true) <= exact(radius)
+
+
+class TestRows:
+    @given(st.lists(st.floats(-60, 0), min_size=2, max_size=40))
+    def test_no_digits_of_a_rest_are_lost(self, logs: list[float]) -> None:
+        share = np.exp(np.array(logs))
+        share /= share.sum()
+        rows = _Rows.of(np.arange(len(share)), np.array([share]), np.ones(1))
+        whole = sum((Fraction(one) for one in share.tolist()), Fraction(0))
+        assert abs(Fraction(rows.excess[0]) - (whole - 1)) <= Fraction(1, 2**90)
+        rest = whole - Fraction(share.max())
+        off = abs(Fraction(rows.rest[0]) - rest)
+        assert off <= Fraction(ROUND) * (4 * rest + 4 * abs(whole - 1))
 
 
 def binomial(share: Sequence[float], count: int) -> list[arb]:

@@ -21,6 +21,7 @@ from discreet.accounting import (
     Pure,
     Term,
     Zcdp,
+    analytic,
     knowledge,
     theorems,
 )
@@ -368,7 +369,7 @@ class TestCalibration:
     @pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-9", "1e-3", "9/10"])
     def test_the_least_noise_that_is_enough(self, epsilon: str, delta: str) -> None:
         target, most = Fraction(epsilon), Fraction(delta)
-        least = theorems.gaussian_multiplier(target, most)
+        least = analytic.gaussian_multiplier(target, most)
         assert true_delta(1 * Gaussian(least), target) <= most
         assert fraction((1 * Gaussian(least)).epsilon(most)) <= target
         smaller = least * (1 - Fraction(1, 10**6))
@@ -377,14 +378,14 @@ class TestCalibration:
     @settings(max_examples=50)
     @given(st.floats(1e-4, 100), st.floats(1e-30, 0.5))
     def test_never_above_the_target(self, epsilon: float, delta: float) -> None:
-        least = theorems.gaussian_multiplier(fraction(epsilon), fraction(delta))
+        least = analytic.gaussian_multiplier(fraction(epsilon), fraction(delta))
         assert (1 * Gaussian(least)).epsilon(delta) <= epsilon
         assert (1 * Gaussian(least)).delta(epsilon) <= delta
         assert (1 * Gaussian(least * (1 - Fraction(1, 10**6)))).delta(epsilon) > delta
 
     def test_needs_a_delta(self) -> None:
         with pytest.raises(NoBound, match="needs a delta above 0"):
-            theorems.gaussian_multiplier(Fraction(1), Fraction(0))
+            analytic.gaussian_multiplier(Fraction(1), Fraction(0))
 
 
 class TestExtremes:

@@ -8,7 +8,8 @@ from discreet.accounting.calibration import Calibration, calibrate, calibrate_co
 from discreet.accounting.events import from_dp_event, to_dp_event
 from discreet.accounting.expression import Expression, parse
 from discreet.accounting.filter import Filter, Spent
-from discreet.accounting.loss import Interval, PrivacyLoss, Term
+from discreet.accounting.interval import Interval
+from discreet.accounting.loss import PrivacyLoss, Term
 from discreet.accounting.terms import (
     Approximate,
     BoundedRange,

@@ -10,14 +10,23 @@ docs/proofs/terms.md, under RandomAllocation.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
+from flint import arb, arb_poly
 
+from discreet.accounting import knowledge
+from discreet.accounting.loss import PrivacyLoss
+from discreet.accounting.moments import log_moment, unbounded
 from discreet.accounting.pairs import Atoms, Pair, Side, reverse
 from discreet.accounting.pieces import ROUND, Floats, Masses
 from discreet.errors import NoBound
+from discreet.exact import ball, fraction, precision
 
+_BITS = 256
 _TAIL = 1e-32
 _CELLS = 4096
 _LOWEST = -30.0  # of losses in the end
@@ -28,6 +37,8 @@ _LARGEST = 300  # loss, so that ratios can be added up as floats
 _LEAST = 1e-300
 _OUTLINE = 450  # values of which ends of cells are found
 _SLACK = 64 * ROUND
+_NEGLIGIBLE = 30.0  # logarithms
+_REMOTE = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +269,43 @@ def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
             np.concatenate([[rest], q, [0.0]]),
         )
     )
+
+
+# Renyi divergences without a leak
+
+
+@lru_cache(maxsize=4096)
+def log_moment_of_mean(loss: PrivacyLoss, steps: int, order: int) -> arb:
+    """A bound on ln of the mean under Q of the mean ratio to this whole power, by the multinomial
+    sum: the coefficient of x^order in the power of the sum of E[Y^n] x^n / n!."""
+    with precision(_BITS):
+        moments = [
+            ((n - 1) * knowledge.renyi(loss, Fraction(n))).exp() for n in range(2, order + 1)
+        ]
+        factorials = [arb(math.factorial(n)) for n in range(order + 1)]
+        both = zip([arb(1), arb(1), *moments], factorials, strict=False)
+        base, power = arb_poly([one / all_ways for one, all_ways in both]), arb_poly([1])
+        for digit in f"{steps:b}":
+            power = arb_poly((power * power).coeffs()[: order + 1])
+            if digit == "1":
+                power = arb_poly((power * base).coeffs()[: order + 1])
+        return (power[order] * math.factorial(order)).log() - order * arb(steps).log()
+
+
+def up_to_a_loss(pair: Pair, order: Fraction, higher: Sequence[tuple[int, arb]]) -> arb:
+    """A bound on the Renyi divergence of what the pair dominates. What the pair calls infinite
+    counts only up to some loss, and what lies beyond that is bounded by moments of ``higher``
+    powers, each given with its ln."""
+    power, infinite = float(order - 1), float(unbounded(pair))
+    room = -math.log(infinite) if infinite else _REMOTE
+    most = fraction((room - _NEGLIGIBLE - math.log(order)) / power)
+    if most <= 0:
+        return arb("inf")
+    atoms = pair.atoms
+    tangent = (float(most) + math.log(order) / power) * (1 + _SLACK)
+    loss = np.where(atoms.loss == np.inf, tangent, atoms.loss)
+    moment = ball(log_moment(Pair(Atoms(loss, atoms.p, atoms.q)), order))
+    beyond = arb("inf")
+    for one, grown in higher:
+        beyond = beyond.min(grown - ball((one - order + 1) * most))
+    return (moment + (beyond - moment).exp().log1p()) / ball(order - 1)

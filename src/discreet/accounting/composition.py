@@ -9,20 +9,20 @@ asked for. See docs/proofs/accountant.md.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
-from discreet.accounting.grid import Indices, Points
+from discreet.accounting.grid import Points
 from discreet.accounting.pairs import Side
 from discreet.accounting.pieces import ROUND, Floats
-from discreet.accounting.spectrum import convolved
+from discreet.accounting.runs import Runs
+from discreet.accounting.spectrum import Indices, Law, convolved
 
 LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0
-_REACHES = (4.0, 2.0, 1.0, 0.5, 8.0, 16.0)
+_REACHES = (4.0, 2.0, 1.0, 0.5, 8.0, 16.0)  # Chernoff's powers, over the standard deviation
+_PARTS = (0.2, 0.5, 0.8)  # and, below, of the tilt: an untilted law's tail
 _EXPONENT = 500.0
 _ROUNDS = 4
 _SMALL = 1 << 14
@@ -31,81 +31,78 @@ _SMALL = 1 << 14
 @dataclass(frozen=True, slots=True)
 class Tilted:
     """Several laws on one grid, after multiplication by e^(tilt loss): one behind the other, the
-    shares of each adding up to 1."""
+    shares of each adding up to 1. All is counted in steps: of each law the mean, and of the whole
+    sum the mean and the standard deviation."""
 
+    places: tuple[Indices, ...]
     index: Indices
     share: Floats
-    starts: Indices
+    runs: Runs
     counts: Floats
     tilt: float
     step: float
     log_total: float  # ln of what the whole sum's masses add up to, moved by what rounding may do
+    means: Floats
+    mean: float
+    stddev: float
 
     @staticmethod
     def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "Tilted":
         """The laws, tilted; each mass is first moved by what rounding may change."""
-        starts = np.cumsum([0] + [len(points.index) for points, _ in parts[:-1]])
-        sizes = [len(points.index) for points, _ in parts]
+        runs = Runs.of([len(points.index) for points, _ in parts])
         counts = np.array([count for _, count in parts], dtype=np.float64)
         index = np.concatenate([points.index for points, _ in parts])
         with np.errstate(divide="ignore"):
             log_mass = np.log(np.concatenate([points.mass for points, _ in parts]))
         moved = tilt * np.concatenate([points.loss for points, _ in parts])
-        power = moved + log_mass
-        most = np.maximum.reduceat(power, starts)
+        most, weight = runs.exponentials(moved + log_mass)
         with np.errstate(invalid="ignore"):
-            doubt = 6 * ROUND * (np.abs(moved) + np.abs(log_mass) + np.repeat(np.abs(most), sizes))
+            doubt = 6 * ROUND * (np.abs(moved) + np.abs(log_mass) + runs.spread(np.abs(most)))
         doubt = np.where(np.isfinite(log_mass), doubt + 8 * ROUND, 0.0)
-        weight = np.exp(power - np.repeat(most, sizes)) * (1 + _sign(side) * doubt)
-        total = np.add.reduceat(weight, starts)
-        share = weight / np.repeat(total, sizes)
+        weight = weight * (1 + _sign(side) * doubt)
+        total = runs.sums(weight)
+        share = weight / runs.spread(total)
         logs = most + np.log(total)
         rounding = 8 * ROUND * float(counts @ (1 + np.abs(logs))) * (1 + len(parts) * ROUND)
         rounding += len(parts) * ROUND * float(counts @ np.abs(logs))
         log_total = float(counts @ logs) + _sign(side) * rounding
-        return Tilted(index, share, starts, counts, tilt, parts[0][0].step, log_total)
+        means = runs.sums(share * index)
+        squares = runs.sums(share * (index - runs.spread(means)) ** 2)
+        mean, stddev = float(counts @ means), math.sqrt(float(counts @ squares))
+        step = parts[0][0].step
+        places = tuple(points.index for points, _ in parts)
+        return Tilted(
+            places, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
+        )
 
-    def slices(self) -> Iterator[tuple[Indices, Floats, int]]:
+    def laws(self) -> Iterator[Law]:
         """Index, share and count of each law."""
-        ends = np.append(self.starts[1:], len(self.index))
-        for start, end, count in zip(self.starts, ends, self.counts, strict=True):
-            yield self.index[start:end], self.share[start:end], int(count)
-
-    def moments(self) -> tuple[float, float]:
-        """The mean and the standard deviation of the sum's index."""
-        means = self._means(self.index)
-        centered = self._means((self.index - self._spread(means)) ** 2)
-        return float(self.counts @ means), math.sqrt(float(self.counts @ centered))
+        starts = self.runs.starts.tolist()
+        for place, start, count in zip(self.places, starts, self.counts.tolist(), strict=True):
+            yield place, self.share[start : start + len(place)], int(count)
 
     def log_outside(self, size: int, way: int, enough: float) -> float:
         """A bound on ln of the probability that the sum's index lies half a window of this size
         or more above its mean, or below (Chernoff's); not looked for further than is enough."""
         far = size // 2 - 2
-        ends = np.maximum.reduceat(np.where(self.share > 0, way * self.index, -np.inf), self.starts)
-        if float(self.counts @ ends) < way * self.moments()[0] + far:
+        ends = self.runs.mosts(np.where(self.share > 0, way * self.index, -np.inf))
+        if float(self.counts @ ends) < way * self.mean + far:
             return -math.inf
-        centered = way * (self.index - self._spread(self._means(self.index)))
-        _, stddev = self.moments()
+        centered = np.where(
+            self.share > 0, way * (self.index - self.runs.spread(self.means)), -np.inf
+        )
         best = 0.0
-        powers = [reach / max(stddev, 1e-9) for reach in _REACHES]
-        if way < 0:
-            powers += [part * self.tilt * self.step for part in (0.2, 0.5, 0.8)]
+        powers = [reach / max(self.stddev, 1e-9) for reach in _REACHES]
+        if way < 0 and self.tilt > 0:
+            powers += [part * self.tilt * self.step for part in _PARTS]
         for power in powers:
-            exponent = np.where(self.share > 0, power * centered, -np.inf)
-            most = np.maximum.reduceat(exponent, self.starts)
-            moment = most + np.log(self._means(np.exp(exponent - self._spread(most))))
+            most, weight = self.runs.exponentials(power * centered)
+            moment = most + np.log(self.runs.sums(self.share * weight))
             total = float(self.counts @ moment) * (1 + 1e-12) + 1e-12 * float(self.counts.sum())
             best = min(best, total - power * far)
             if best < enough:
                 break
         return best
-
-    def _means(self, values: NDArray[Any]) -> Floats:
-        return np.asarray(np.add.reduceat(self.share * values, self.starts))
-
-    def _spread(self, one_each: Floats) -> Floats:
-        ends = np.append(self.starts[1:], len(self.index))
-        return np.repeat(one_each, ends - self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +219,17 @@ def composed(
     """The law of the sum of independent losses, each so many times, on a window around its tilted
     mean that leaves out next to nothing; it reaches down to the least loss of interest."""
     tilted = Tilted.of(parts, tilt, side)
-    mean, _ = tilted.moments()
-    log_scale = tilted.log_total - tilt * (mean * tilted.step)
+    log_scale = tilted.log_total - tilt * (tilted.mean * tilted.step)
     log_beyond = log_delta - 12 - log_scale
     size, above, below = _window(tilted, side, log_beyond)
     step, sign = tilted.step, _sign(side)
     offsets = [count * points.offset for points, count in parts]
-    start = math.floor(mean) - size // 2
+    start = math.floor(tilted.mean) - size // 2
     lowest = (least - sum(offsets)) / step - 2
     if start - LARGEST < lowest < start and size < LARGEST:
         size = fft.next_fast_len(size + start - math.floor(lowest), real=True)
         start = math.floor(lowest)
-    found = convolved(tilted.slices(), size)
+    found = convolved(tilted.laws(), size)
     first = start * step + sum(offsets)
     log_scale = tilted.log_total + found.log_whole - tilt * first
     reach = abs(first) + step * size + sum(abs(offset) for offset in offsets)
@@ -256,7 +252,7 @@ def composed(
 def _window(tilted: Tilted, side: Side, log_beyond: float) -> tuple[int, float, float]:
     """A size for the window, and bounds on ln of the probabilities above it and below it. What
     wraps round matters to lower bounds; to upper ones, only what lies above."""
-    _, stddev = tilted.moments()
+    stddev = tilted.stddev
     wanted = 14 * stddev + 64
     while True:
         size = fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
@@ -282,7 +278,7 @@ def infinite(parts: Sequence[tuple[Points, int]], side: Side) -> float:
             return 1.0
         finite += count * math.log1p(-points.infinite)
     sign = _sign(side)
-    return min(1.0, -math.expm1(finite) * (1 + sign * 64 * ROUND))
+    return min(1.0, -math.expm1(finite) * (1 + sign * (64 + 2 * len(parts)) * ROUND))
 
 
 def decayed_sums(values: Floats, rate: float) -> Floats:

@@ -9,11 +9,9 @@ docs/proofs/filter.md, under "Squares".
 from fractions import Fraction
 from functools import lru_cache
 
-from flint import arb
-
-from discreet.accounting.theorems import gaussian_multiplier
+from discreet.accounting.analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
 from discreet.errors import NoBound
-from discreet.exact import ball, fraction, precision, upper_fraction
+from discreet.exact import ball, precision, upper_fraction
 
 _BITS = 256
 _LARGEST_EPSILON = 1000  # of what is above, the square would be larger than of any use
@@ -35,7 +33,7 @@ def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction:
     if epsilon > _LARGEST_EPSILON:
         raise NoBound(f"an epsilon above {_LARGEST_EPSILON} is too much to be counted as Gaussian")
     with precision(_BITS):
-        shared = 2 * _gaussian_rest(floor, epsilon) / (1 + ball(epsilon).exp())  # 1 - T
+        shared = 2 * gaussian_rest(floor, epsilon) / (1 + ball(epsilon).exp())  # 1 - T
         square = 8 * shared.erfcinv() ** 2 - ball(floor)
         if not square.is_finite():
             raise NoBound(f"such a floor is too much for numbers of {_BITS} bits")
@@ -52,42 +50,4 @@ def largest_square(epsilon: Fraction, delta: Fraction) -> Fraction:
 def epsilon_of_square(square: Fraction, delta: Fraction) -> Fraction | None:
     """The epsilon, rounded up, that normal noise of this mu squared has at this delta; ``None``
     if the square is beyond all use."""
-    if square > _LARGEST_SQUARE:
-        return None
-
-    def is_enough(epsilon: float) -> bool:
-        return upper_fraction(gaussian_leak(square, fraction(epsilon))) <= delta
-
-    with precision(_BITS):
-        if is_enough(0.0):
-            return Fraction(0)
-        low, high = 0.0, 1.0
-        while not is_enough(high):
-            low, high = high, 2 * high
-        while low < (middle := (low + high) / 2) < high and high - low > high * 1e-12:
-            low, high = (low, middle) if is_enough(middle) else (middle, high)
-        return fraction(high)
-
-
-def gaussian_leak(square: Fraction, epsilon: Fraction) -> arb:
-    """A ball around delta of normal noise at this epsilon, inside a `precision` block:
-    Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018, Theorem 8)."""
-    if square == 0:
-        return arb(0)
-    mu = ball(square).sqrt()
-    far, half = ball(epsilon) / mu, mu / 2
-    return _above(far - half) - ball(epsilon).exp() * _above(far + half)
-
-
-def _gaussian_rest(square: Fraction, epsilon: Fraction) -> arb:
-    """1 - delta, of which no digits are lost where delta is near 1."""
-    if square == 0:
-        return arb(1)
-    mu = ball(square).sqrt()
-    far, half = ball(epsilon) / mu, mu / 2
-    return _above(half - far) + ball(epsilon).exp() * _above(far + half)
-
-
-def _above(number: arb) -> arb:
-    """The probability that a standard normal value lies above the number."""
-    return (number / arb(2).sqrt()).erfc() / 2
+    return None if square > _LARGEST_SQUARE else gaussian_epsilon(square, delta)

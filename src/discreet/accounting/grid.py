@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.pairs import Atoms, Pair
-from discreet.accounting.pieces import ROUND, Floats, Masses, Piece
+from discreet.accounting.pairs import ATOM, Atoms, Pair
+from discreet.accounting.pieces import ROUND, Each, Floats, Masses, Piece
+from discreet.accounting.runs import log_sums
 
 Indices = NDArray[np.int64]
 
-_ATOM = 256 * ROUND
 _NEAR = 2.0**-16
 _TRIES = 4
 _FEW = 8
@@ -41,27 +41,51 @@ class Points:
         """The losses of the points."""
         return np.asarray(self.offset + self.index * self.step, dtype=np.float64)
 
-    def log_moment(self, tilt: float) -> float:
-        """About ln of the mean of e^(tilt loss)."""
-        with np.errstate(divide="ignore"):
-            power = np.log(self.mass) + tilt * self.loss
-        most = float(power.max(initial=-np.inf))
-        return most + math.log(float(np.exp(power - most).sum())) if most > -math.inf else most
+
+def log_moments_of(points: Sequence[Points], tilt: float) -> Floats:
+    """About ln of the mean of e^(tilt loss), of each of several points at the same losses."""
+    with np.errstate(divide="ignore"):
+        return log_sums(np.log([each.mass for each in points]) + tilt * points[0].loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A piece's probabilities between the points of a grid, of which one more lies above all that
+    were asked for: so what an end is unsure of stays finite. For several pieces at once, a row
+    each."""
+
+    index: Indices
+    edges: Floats
+    masses: Masses
+
+    @staticmethod
+    def of(piece: Piece, index: Indices, step: float) -> "Cells":
+        """Between these points."""
+        points = np.append(index, index[-1] + 1)
+        edges = _at(points, step)
+        return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
 
 
 def raised(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
     """Points that dominate the pair; ``edges`` tells each piece's cells in steps of the grid."""
-    parts = [_atoms_up(pair, step)]
-    slack = _slack(pair, edges, step)
-    for piece, index in zip(pair.pieces, edges, strict=True):
-        parts.append(_piece_up(piece, index, step))
-    return Points(
-        np.concatenate([part.index for part in parts]),
-        np.concatenate([part.mass for part in parts]),
-        sum(part.infinite for part in parts),
-        step,
-        slack,
-    )
+    both = zip(pair.pieces, edges, strict=True)
+    cells = [Cells.of(piece, index, step) for piece, index in both]
+    (points,) = raised_together(pair, cells, step)
+    return points
+
+
+def raised_together(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
+    """The same for a pair of which cells were made; for several at once, if its pieces hold
+    columns, and then it has no atoms."""
+    slack = _slack(pair, [each.index for each in cells], step)
+    parts = [_piece_up(each) for each in cells]
+    if len(pair.atoms.loss) or not cells:
+        parts.insert(0, _atoms_up(pair, step))
+    index = np.concatenate([part.index for part in parts])
+    mass = np.concatenate([np.atleast_2d(part.mass) for part in parts], axis=-1)
+    infinite = np.sum([np.atleast_1d(part.infinite) for part in parts], axis=0)
+    rows = zip(mass, infinite.tolist(), strict=True)
+    return [Points(index, row, beyond, step, slack) for row, beyond in rows]
 
 
 def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
@@ -82,7 +106,7 @@ def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> P
     parts = _atoms_down(pair, step, offset)
     for piece, index in pieces:
         parts.append(_inscribed(index, step, offset, _merged(piece, index, step, offset)))
-    infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum()) * (1 - _ATOM)
+    infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum()) * (1 - ATOM)
     return Points(
         np.concatenate([index for index, _ in parts]),
         np.concatenate([mass for _, mass in parts]),
@@ -92,23 +116,25 @@ def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> P
     )
 
 
-def log_moment(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> float:
+def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
     """About ln of the mean of e^(tilt loss), each cell taken as one outcome: to see how far off a
-    grid is."""
+    grid is. A number for each row of the cells."""
     single = _single(pair.atoms)
-    with np.errstate(divide="ignore"):
-        powers = [np.log(single.p) + tilt * single.loss]
-    for piece, index in zip(pair.pieces, edges, strict=True):
-        ends = _at(index, step)
-        seen = piece.masses(ends, np.zeros(len(ends)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = np.log1p(seen.gap / seen.q)[1:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = [np.atleast_2d(np.log(single.p) + tilt * single.loss)]
+        for each in cells:
+            seen, ends = each.masses, each.edges
+            gap, q, log_p = seen.gap[..., 1:-1], seen.q[..., 1:-1], np.log(seen.p)
+            loss = np.log1p(gap / q)
             loss = np.clip(np.where(np.isfinite(loss), loss, ends[1:]), ends[:-1], ends[1:])
-            powers.append(np.log(seen.p[1:-1]) + tilt * loss)
-            powers.append(np.log(seen.p[:1]) + tilt * ends[:1])
-    power = np.concatenate(powers)
-    most = float(power.max())
-    return most + math.log(float(np.exp(power - most).sum()))
+            powers.append(np.atleast_2d(log_p[..., 1:-1] + tilt * loss))
+            powers.append(np.atleast_2d(log_p[..., :1] + tilt * ends[:1]))
+    return log_sums(_beside(powers))
+
+
+def _beside(parts: Sequence[Floats]) -> Floats:
+    """Rows beside each other; those without numbers are left out."""
+    return np.concatenate([part for part in parts if part.size] or parts[:1], axis=-1)
 
 
 def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
@@ -122,37 +148,44 @@ def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
     ends = [step * float(np.abs(index[[0, -1]]).max()) for index in edges]
     if largest == 0.0 and not ends:
         return 0.0
-    return 2 * _ATOM * (largest + step) + 4 * ROUND * max([largest + step, *ends])
+    return 2 * ATOM * (largest + step) + 4 * ROUND * max([largest + step, *ends])
 
 
-def _atoms_up(pair: Pair, step: float) -> Points:
+def _atoms_up(pair: Pair, step: float) -> "_Raised":
     atoms = pair.atoms
-    infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + _ATOM)
+    infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + ATOM)
     held = np.isfinite(atoms.loss) & (atoms.p > 0)
-    loss, mass = np.maximum(atoms.loss[held], -_DEEP * step), atoms.p[held] * (1 + _ATOM)
+    loss, mass = np.maximum(atoms.loss[held], -_DEEP * step), atoms.p[held] * (1 + ATOM)
     index = np.floor(loss / step).astype(np.int64)
-    above = np.clip(loss - index * step + _ATOM * np.abs(loss), 0.0, step)
-    up = mass * np.minimum(np.expm1(-above) / np.expm1(-step) * (1 + _ATOM), 1.0)
-    return Points(
-        np.concatenate([index, index + 1]), np.concatenate([mass - up, up]), infinite, step, 0.0
-    )
+    above = np.clip(loss - index * step + ATOM * np.abs(loss), 0.0, step)
+    up = mass * np.minimum(np.expm1(-above) / np.expm1(-step) * (1 + ATOM), 1.0)
+    return _Raised(np.append(index, index + 1), np.append(mass - up, up), infinite)
 
 
-def _piece_up(piece: Piece, index: Indices, step: float) -> Points:
-    edges = _at(index, step)
-    seen = piece.masses(edges, np.zeros(len(edges)))
-    whole = seen.p + seen.p_radius
-    up = np.minimum(_upper_shares(seen, edges), whole[1:-1])
-    mass = np.concatenate([whole[:1], up])
-    mass[:-1] += whole[1:-1] - up
-    return Points(index, mass, float(whole[-1]), step, 0.0)
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """Points with their masses, and the mass at infinity; for several pieces, a row each."""
+
+    index: Indices
+    mass: Floats
+    infinite: Each
+
+
+def _piece_up(cells: Cells) -> _Raised:
+    whole = cells.masses.p + cells.masses.p_radius
+    inner = whole[..., 1:-1]
+    up = np.minimum(_upper_shares(cells.masses, cells.edges), inner)
+    mass = whole[..., :-1].copy()
+    mass[..., 1:] = up
+    mass[..., :-1] += inner - up
+    return _Raised(cells.index, mass, whole[..., -1])
 
 
 def _upper_shares(seen: Masses, edges: Floats) -> Floats:
     """What of each inner cell goes to its upper end: (p - q e^low) / (1 - e^-width), at most."""
-    q, gap = seen.q[1:-1], seen.gap[1:-1]
+    q, gap = seen.q[..., 1:-1], seen.gap[..., 1:-1]
     rise, width = np.expm1(edges[:-1]), np.diff(edges)
-    doubt = seen.gap_radius[1:-1] + np.abs(rise) * seen.q_radius[1:-1]
+    doubt = seen.gap_radius[..., 1:-1] + np.abs(rise) * seen.q_radius[..., 1:-1]
     doubt += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
     share = (gap - q * rise + doubt) / -np.expm1(-width)
     return np.maximum(share, 0.0) * (1 + 16 * ROUND)
@@ -190,7 +223,7 @@ def _single(atoms: Atoms) -> _Outcomes:
     loss, p = atoms.loss[held], atoms.p[held]
     gap = -p * np.expm1(-loss)
     q = p * np.exp(-loss)
-    return _Outcomes(loss, p, q, gap, _ATOM * q, _ATOM * np.abs(gap))
+    return _Outcomes(loss, p, q, gap, ATOM * q, ATOM * np.abs(gap))
 
 
 def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: float) -> float:
@@ -208,12 +241,12 @@ def _atoms_down(pair: Pair, step: float, offset: float) -> list[tuple[Indices, F
     kept = seen.loss > -_DEEP * step
     seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
     near = np.rint((seen.loss - offset) / step)
-    on_grid = np.abs(seen.loss - offset - near * step) <= _ATOM * (np.abs(seen.loss) + step)
+    on_grid = np.abs(seen.loss - offset - near * step) <= ATOM * (np.abs(seen.loss) + step)
     floor = np.floor((seen.loss - offset) / step)
     if np.count_nonzero(~on_grid) <= _FEW:
         place = np.where(on_grid, near, floor).astype(np.int64)
-        return [(place, seen.p * (1 - 2 * _ATOM))]
-    parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * _ATOM))]
+        return [(place, seen.p * (1 - 2 * ATOM))]
+    parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * ATOM))]
     rest = _Outcomes(*(getattr(seen, column.name)[~on_grid] for column in fields(seen)))
     floor = floor[~on_grid].astype(np.int64)
     parts.append(_inscribed(np.unique(np.append(floor, floor + 1)), step, offset, rest))

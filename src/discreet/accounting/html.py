@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from discreet.exact import decimal_down, decimal_up, fraction
 
 if TYPE_CHECKING:
-    from discreet.accounting.loss import Interval, PrivacyLoss
+    from discreet.accounting.interval import Interval
+    from discreet.accounting.loss import PrivacyLoss
     from discreet.accounting.theorems import Explanation
 
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"

@@ -71,6 +71,18 @@ class Leaks(Protocol):
 
 
 @runtime_checkable
+class Mirrored(Protocol):
+    """Whether one pair dominates in both orders of the neighbours, exchanging P and Q mirrors its
+    losses, and `renyi` is nowhere below its divergence; all apart from leaks. Nothing of this is
+    taken for granted of terms without this role."""
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether all of that is so."""
+        ...
+
+
+@runtime_checkable
 class KnowsPairs(Protocol):
     """Dominating pairs of laws, for neighbours in either order."""
 
@@ -130,6 +142,11 @@ def gaussian(loss: PrivacyLoss) -> Fraction:
 def leak(loss: PrivacyLoss) -> Fraction:
     """The probability with which the sum's Renyi bound need not hold (union bound)."""
     return sum((n * t.leak() for t, n in loss.terms if isinstance(t, Leaks)), Fraction(0))
+
+
+def is_mirrored(loss: PrivacyLoss) -> bool:
+    """Whether all terms are `Mirrored`, and so their sum."""
+    return all(isinstance(term, Mirrored) and term.is_mirrored for term, _ in loss.terms)
 
 
 def pairs(loss: PrivacyLoss, side: Side) -> list[list[tuple[Pair, int]]]:

@@ -5,7 +5,6 @@ at the edge, from `discreet.accounting.theorems`.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from discreet.exact import Number, float_up, precision, shown
 from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
+    from discreet.accounting.interval import Interval
     from discreet.accounting.profile import Profile
     from discreet.accounting.theorems import Explanation
     from discreet.accounting.trade_off import TradeOff
@@ -125,10 +125,11 @@ class PrivacyLoss:
     def epsilon(self, delta: Number = 0) -> float:
         """The smallest epsilon, rounded up, for which (epsilon, delta)-DP is proven here.
 
-        For most terms it comes from privacy loss distributions and is at most 0.1 % above the
-        smallest possible one; `interval` tells both ends, `explain` the other theorems. It holds
-        for this whole sum, its terms being fixed beforehand. Infinite if the sum has no bound at
-        this delta.
+        For most terms it comes from privacy loss distributions and is made to lie at most 0.1 %
+        above the smallest possible one. How close it came is not told here, and at tiny deltas,
+        or where rare samples meet millions of steps, it may be less close: `interval` tells both
+        ends, `explain` the other theorems. It holds for this whole sum, its terms being fixed
+        beforehand. Infinite if the sum has no bound at this delta.
         """
         from discreet.accounting.theorems import best_epsilon
 
@@ -152,7 +153,7 @@ class PrivacyLoss:
         >>> 1.827 < found.lower <= found.upper < 1.829, found.is_wide
         (True, False)
         """
-        from discreet.accounting.theorems import interval
+        from discreet.accounting.interval import interval
 
         wanted = checks.positive(tolerance=tolerance)
         return interval(self, checks.delta(delta=delta), wanted)
@@ -245,33 +246,6 @@ class PrivacyLoss:
 
     def _repr_html_(self) -> str:
         return html.loss(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Proven ends for an epsilon, and how close they were wanted, relatively."""
-
-    lower: float
-    upper: float
-    tolerance: float
-
-    @property
-    def width(self) -> float:
-        """How far the ends are apart."""
-        return self.upper - self.lower
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether the ends are farther apart than was wanted."""
-        return math.isinf(self.upper) or self.width > self.tolerance * self.upper
-
-    def __str__(self) -> str:
-        """One line in words."""
-        told = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
-        return f"{told} (wide: no closer ends were found)" if self.is_wide else told
-
-    def _repr_html_(self) -> str:
-        return html.interval(self)
 
 
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:

@@ -4,13 +4,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logsumexp
 
-from discreet.accounting.pairs import Pair
+from discreet.accounting.pairs import ATOM, Pair
 from discreet.accounting.pieces import ROUND
+from discreet.accounting.runs import log_sum
 from discreet.exact import fraction
-
-_ATOM = 256 * ROUND
 
 
 def log_moment(pair: Pair, order: Fraction) -> Fraction:
@@ -19,14 +17,14 @@ def log_moment(pair: Pair, order: Fraction) -> Fraction:
     atoms, power = pair.atoms, float(order - 1)
     held = np.isfinite(atoms.loss) & (atoms.p > 0)
     loss, log_p = atoms.loss[held], np.log(atoms.p[held])
-    found = float(logsumexp(log_p + power * loss))
+    found = log_sum(log_p + power * loss)
     largest = float(np.abs(loss).max(initial=0.0))
     size = power * largest + float(np.abs(log_p).max(initial=0.0))
-    slack = _ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + _ATOM
+    slack = ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + ATOM
     return max(fraction(math.nextafter(found + slack, math.inf)), Fraction(0))
 
 
 def unbounded(pair: Pair) -> Fraction:
     """The probability of an infinite loss, rounded up."""
     infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum())
-    return fraction(infinite * (1 + _ATOM)) if infinite else Fraction(0)
+    return fraction(infinite * (1 + ATOM)) if infinite else Fraction(0)

@@ -28,7 +28,9 @@ from discreet.accounting.pieces import (
 from discreet.errors import NoBound
 from discreet.exact import ball, precision
 
+ATOM = 256 * ROUND  # what an atom's numbers may be off by, and their sums and quotients
 _LARGEST_LOSS = 10**6
+_LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
 
 
 class Side(Enum):
@@ -118,14 +120,21 @@ def bounded_range(width: Fraction) -> Pair:
 
 def sampled(pair: Pair, rate: Fraction) -> Pair:
     """((1 - rate) Q + rate P, Q): the unit is in the sample with this probability."""
+    if rate < _LEAST_RATE:
+        raise NoBound("its rate is too small for a grid")
     share, kept, atoms = float(rate), float(1 - rate), pair.atoms
+    pieces = tuple(Thinned(piece, share) for piece in pair.pieces)
+    if not len(atoms.loss):
+        return Pair(pieces=pieces)
     mixed = Atoms(thinned(atoms.loss, share, kept), kept * atoms.q + share * atoms.p, atoms.q)
-    return Pair(mixed, tuple(Thinned(piece, share) for piece in pair.pieces))
+    return Pair(mixed, pieces)
 
 
 def reverse(pair: Pair) -> Pair:
     """(Q, P)."""
-    atoms = Atoms(-pair.atoms.loss, pair.atoms.q, pair.atoms.p)
+    atoms = (
+        Atoms(-pair.atoms.loss, pair.atoms.q, pair.atoms.p) if len(pair.atoms.loss) else _NO_ATOMS
+    )
     return Pair(atoms, tuple(Reversed(piece) for piece in pair.pieces), pair.lattice)
 
 

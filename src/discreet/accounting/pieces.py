@@ -5,6 +5,7 @@ be off by is declared here, and checked against balls by the tests; see docs/pro
 """
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,18 +14,22 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
+Each = float | Floats  # a number, or a column of them: one for each of several pieces of one kind
 
 ROUND = 2.0**-53
 _TINY = 1e-300
 _LOOKS = 256
+_FINEST_LOOK = 1e-8  # of a ramp's width: what lies closer to its end counts as one loss
 _LOWEST = -20.0
+_OCTAVE = 2  # pieces are alike if their numbers agree to a quarter of an octave or so
 _NEAR = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
 class Masses:
     """Of cells between edges, of which the first and the last are open to one side: the
-    probability ``q`` under Q, and ``gap``, by how much P's is larger; each up to its radius."""
+    probability ``q`` under Q, and ``gap``, by how much P's is larger; each up to its radius. Of
+    several pieces at once, there is a row for each."""
 
     q: Floats
     gap: Floats
@@ -60,12 +65,12 @@ class Bell:
     """The loss of two normal laws of variance 1 whose means are mu apart: normal itself, with
     variance mu^2, and mean mu^2/2 under P and -mu^2/2 under Q. ``mu`` is right to 2^-52."""
 
-    mu: float
+    mu: Each
 
     def look(self, tail: float) -> Floats:
         """Evenly spread."""
         far = -float(ndtri(min(max(tail, _TINY), 1e-17)))
-        end = self.mu * (self.mu / 2 + far)
+        end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _LOOKS)
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
@@ -84,14 +89,20 @@ def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
     with np.errstate(invalid="ignore", over="ignore"):
         radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + off) * off)) + _TINY
     radius = np.where(np.isinf(z), 0.0, np.where(radius <= 1.0, radius, 1.0))
-    tails = np.concatenate([[0.0], tail, [0.0]])
-    radii = np.concatenate([[0.0], radius, [0.0]])
-    is_upper = np.concatenate([[False], z >= 0, [True]])
-    mass = tails[1:] - tails[:-1]
-    mass[is_upper[:-1]] *= -1
-    around = np.flatnonzero(~is_upper[:-1] & is_upper[1:])
-    mass[around] = 1.0 - tails[around] - tails[around + 1]
-    return np.maximum(mass, 0.0), radii[:-1] + radii[1:] + 2 * ROUND * np.abs(mass)
+    tails, radii = _padded(tail, 0.0, 0.0), _padded(radius, 0.0, 0.0)
+    is_upper = _padded(z, -1.0, 1.0) >= 0
+    mass = np.diff(tails)
+    np.negative(mass, out=mass, where=is_upper[..., :-1])
+    around = ~is_upper[..., :-1] & is_upper[..., 1:]
+    mass[around] = 1.0 - tails[..., :-1][around] - tails[..., 1:][around]
+    return np.maximum(mass, 0.0), radii[..., :-1] + radii[..., 1:] + 2 * ROUND * np.abs(mass)
+
+
+def _padded(row: Floats, first: Each, last: Each) -> Floats:
+    """The row with a number before it and one behind it; or so each row."""
+    found = np.empty((*row.shape[:-1], row.shape[-1] + 2))
+    found[..., :1], found[..., 1:-1], found[..., -1:] = first, row, last
+    return found
 
 
 def ndtr_radius(size: Floats) -> Floats:
@@ -104,27 +115,33 @@ class Ramp:
     """Losses on [-width, width] of density weight/2 e^((loss - width)/2) under P, mirrored under
     Q. Both fields are right to 2^-50."""
 
-    width: float
-    weight: float
+    width: Each
+    weight: Each
 
     def look(self, tail: float) -> Floats:
-        """Evenly spread."""
-        return np.linspace(-self.width, self.width, _LOOKS)
+        """Ever closer to both ends, where a tilted law may have nearly all."""
+        width = float(np.max(self.width))
+        upper = np.append(width - np.geomspace(width, width * _FINEST_LOOK, _LOOKS // 2), width)
+        return np.unique(np.append(-upper, upper))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """In closed form: the gap is a product of two hyperbolic sines."""
         width = self.width
-        ends = np.concatenate([[-width], np.clip(edges, -width, width), [width]])
-        low, high = ends[:-1], ends[1:]
+        ends = _padded(np.clip(edges, -width, width), -width, width)
+        low, high = ends[..., :-1], ends[..., 1:]
         middle, quarter = np.abs(low + high) / 4, (high - low) / 4
         spread = -np.expm1(-2 * quarter)
         q = self.weight * np.exp((-low - width) / 2) * spread
         gap = self.weight * np.exp(middle + quarter - width / 2) * spread
         gap *= -np.expm1(-2 * middle) * np.sign(low + high)
         far = np.maximum(np.abs(low), np.abs(high))
-        off = np.concatenate([[0.0], blur + 8 * ROUND * width, [0.0]])
-        radius = self.weight * np.exp((far - width) / 2) * np.maximum(off[:-1], off[1:])
+        moved = np.broadcast_to(blur + 8 * ROUND * width, ends[..., 1:-1].shape)
+        off = _padded(moved, 0.0, 0.0)
+        radius = self.weight * np.exp((far - width) / 2) * np.maximum(off[..., :-1], off[..., 1:])
         radius = np.minimum(radius + 32 * ROUND * (q + np.abs(gap)) * (1 + width), 2.0)
+        with np.errstate(invalid="ignore"):  # an infinite edge may be off by infinitely much
+            radius[..., 1:][edges - moved >= width] = 0.0  # nothing lies there
+            radius[..., :-1][edges + moved <= -width] = 0.0
         return Masses(q, gap, radius, radius * np.minimum(far, 1.0))
 
 
@@ -133,20 +150,19 @@ class Thinned:
     """The piece if P is reached with probability ``rate`` only: of ((1 - rate) Q + rate P, Q)."""
 
     piece: Piece
-    rate: float
+    rate: Each
 
     def look(self, tail: float) -> Floats:
         """The piece's own look, without the lowest losses, which nearly coincide."""
-        return np.unique(
-            thinned(np.maximum(self.piece.look(tail), _LOWEST), self.rate, 1 - self.rate)
-        )
+        rate = float(np.max(self.rate))
+        return np.unique(thinned(np.maximum(self.piece.look(tail), _LOWEST), rate, 1 - rate))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The probabilities between what the edges were before."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             grown = np.expm1(edges) / self.rate
             whole = 1 + grown  # e to the loss before
-            before = np.where(edges < 600, np.log1p(grown), edges - math.log(self.rate))
+            before = np.where(edges < 600, np.log1p(grown), edges - np.log(self.rate))
             scale = np.where(edges < 600, np.exp(edges) / self.rate / whole, 1.0)
             moved = blur * scale  # to first order
             off = 6 * ROUND * np.abs(grown / whole) + 4 * ROUND * np.abs(before)
@@ -186,8 +202,9 @@ class Reversed:
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The same cells from the other side."""
-        seen = self.piece.masses(-edges[::-1], blur[::-1])
-        return Masses(seen.p[::-1], -seen.gap[::-1], seen.p_radius[::-1], seen.gap_radius[::-1])
+        seen = self.piece.masses(-edges[..., ::-1], blur[..., ::-1])
+        back = (seen.p, -seen.gap, seen.p_radius, seen.gap_radius)
+        return Masses(*(column[..., ::-1] for column in back))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +212,11 @@ class Weighted:
     """A part of the piece: both laws times ``weight``, which is right to 2^-48."""
 
     piece: Piece
-    weight: float
+    weight: Each
 
     def look(self, tail: float) -> Floats:
         """The piece's own look."""
-        return self.piece.look(min(tail / self.weight, 0.1))
+        return self.piece.look(min(tail / float(np.max(self.weight)), 0.1))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The piece's own cells times the weight."""
@@ -254,3 +271,31 @@ class Folded:
             unsure(upper.q_radius, lower.q_radius),
             unsure(upper.gap_radius, lower.gap_radius),
         )
+
+
+def likeness(piece: Piece) -> Hashable:
+    """What pieces that may be taken together have in common: their kind, and roughly their
+    numbers. A piece that goes with no other is like itself only."""
+    if not isinstance(piece, _ALIKE):
+        return id(piece)
+    parts = (getattr(piece, name) for name in piece.__slots__)
+    told = (round(_OCTAVE * math.log2(p)) if isinstance(p, float) else likeness(p) for p in parts)
+    return (type(piece), *told)
+
+
+def together(pieces: Sequence[Piece]) -> Piece:
+    """Several pieces that are alike, as one that holds a column for each of their numbers."""
+    first = pieces[0]
+    assert isinstance(first, _ALIKE)
+    columns = ([getattr(piece, name) for piece in pieces] for name in first.__slots__)
+    kind: Callable[..., Piece] = type(first)
+    return kind(*(_column(each) for each in columns))
+
+
+def _column(each: Sequence[Piece] | Sequence[float]) -> Piece | Floats:
+    if isinstance(each[0], float):
+        return np.array(each).reshape(-1, 1)
+    return together([piece for piece in each if not isinstance(piece, float)])
+
+
+_ALIKE = (Bell, Ramp, Thinned, Reversed, Weighted)

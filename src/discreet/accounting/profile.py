@@ -11,13 +11,8 @@ import numpy as np
 
 from discreet import checks
 from discreet.accounting import html, knowledge
-from discreet.accounting.distribution import (
-    Counted,
-    Look,
-    aim_at_delta,
-    aim_at_epsilon,
-    closely,
-)
+from discreet.accounting.aims import Counted, Look, aim_at_delta, aim_at_epsilon
+from discreet.accounting.distribution import NothingLeft, closely
 from discreet.accounting.loss import PrivacyLoss
 from discreet.accounting.pairs import Side
 from discreet.accounting.pieces import Floats
@@ -159,13 +154,18 @@ def _by_distribution(order: Counted, epsilons: Floats) -> Floats:
     if not order:
         return np.zeros(len(epsilons))
     look = Look.at(order, _TAIL)
+    if look.is_too_far:
+        return np.ones(len(epsilons))
     far = [aim_at_delta(look, level) for level in _LEVELS]
     near = aim_at_epsilon(look, far[-1].epsilon / 16)  # closer to 0 a look takes long, for little
     aims = [near]
     for aim in far:
         if aim.epsilon > aims[-1].epsilon + epsilons[-1] / _POINTS:
             aims.append(aim)
-    laws = [closely(look, aim, _TOLERANCE, Side.UPPER) for aim in aims]
+    try:
+        laws = [closely(look, aim, _TOLERANCE, Side.UPPER) for aim in aims]
+    except NothingLeft:
+        return np.ones(len(epsilons))
     places = np.searchsorted([aim.epsilon for aim in aims], epsilons).tolist()
     found = [
         min(law.delta(math.nextafter(one, 0.0)) for law in laws[max(0, at - 1) : at + 1])

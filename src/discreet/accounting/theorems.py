@@ -15,19 +15,18 @@ from fractions import Fraction
 from flint import arb
 
 from discreet.accounting import distribution, html, knowledge
-from discreet.accounting.distribution import Counted
-from discreet.accounting.loss import Interval, PrivacyLoss
-from discreet.accounting.pairs import Side, highest
+from discreet.accounting.analytic import gaussian_deltas, gaussian_epsilon
+from discreet.accounting.distribution import ONE_SIDE, float_below
+from discreet.accounting.loss import PrivacyLoss
+from discreet.accounting.pairs import Side
 from discreet.errors import NoBound
-from discreet.exact import ball, float_up, fraction, lower_fraction, precision, upper_fraction
+from discreet.exact import ball, float_up, fraction, precision, upper_fraction
 
 _BITS = 256
 _HIGHEST_LOG_ORDER = 60.0
 _LARGEST_EPSILON = 100
 _TOLERANCE = 0.001
-_FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)
-_PART = 0.3  # of a tolerance, for the bias of one side's grid
-_PARTS = (1.0, 0.25, 1 / 64)
+_PARTS = (1.0, 0.25, 1 / 64)  # of delta, tried until its grid says something
 _LAST = 1e-12  # for the rounding of the last steps
 
 
@@ -89,7 +88,7 @@ def best_epsilon(loss: PrivacyLoss, delta: Fraction) -> float:
 
 def best_delta(loss: PrivacyLoss, epsilon: Fraction) -> float:
     """The smallest delta that a theorem gives for the loss at this epsilon; at most 1."""
-    for theorems in ((_gaussian_delta_of,), (_distribution_delta, _basic_delta)):
+    for theorems in ((_gaussian_delta,), (_distribution_delta, _basic_delta)):
         if found := _answers(theorems, loss, epsilon):
             return float_up(min(*found, Fraction(1)))
     return float_up(min([*_answers(_DELTAS, loss, epsilon), Fraction(1)]))
@@ -105,33 +104,6 @@ def _answers(theorems: Sequence[_Theorem], loss: PrivacyLoss, number: Fraction) 
         with suppress(NoBound):
             found.append(theorem(loss, number))
     return found
-
-
-def interval(loss: PrivacyLoss, delta: Fraction, tolerance: Fraction) -> Interval:
-    """Proven ends for the smallest epsilon at this delta, computed ever more closely."""
-    aim = float(tolerance)
-    lower, upper = 0.0, best_epsilon(loss, delta)
-    for fineness in _FINENESS:
-        lower = max(lower, _attained(loss, delta, aim * fineness))
-        if upper - lower <= aim * upper or not upper:
-            break
-        with suppress(NoBound):
-            upper = min(upper, float_up(_by_distribution(loss, delta, aim * fineness)))
-    assert lower <= upper * (1 + 1e-9), "a lower end above the upper one"
-    return Interval(min(lower, upper), upper, aim)
-
-
-def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The smallest multiplier (to one part in 2^50) with which one Gaussian mechanism is
-    (epsilon, delta)-DP, by the exact law of Balle and Wang (2018, Theorem 8); never too small.
-    """
-    if delta <= 0:
-        raise NoBound("Gaussian noise needs a delta above 0")
-
-    def is_enough(multiplier: float) -> bool:
-        return _gaussian_delta(1 / fraction(multiplier) ** 2, epsilon) <= delta
-
-    return fraction(_smallest_float(is_enough, start=1.0))
 
 
 # Basic composition
@@ -272,78 +244,31 @@ def _order(log_order: float) -> Fraction:
 
 
 def _gaussian_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
-    return _exact_gaussian_epsilon(knowledge.gaussian(loss), delta)
+    return gaussian_epsilon(knowledge.gaussian(loss), delta)
 
 
-def _exact_gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    if mu_squared == 0:
-        return Fraction(0)
-    if delta == 0:
-        raise NoBound("Gaussian noise needs a delta above 0")
-
-    def is_enough(epsilon: float) -> bool:
-        return _gaussian_delta(mu_squared, fraction(epsilon)) <= delta
-
-    return Fraction(0) if is_enough(0.0) else fraction(_smallest_float(is_enough, start=1.0))
-
-
-def _gaussian_delta_of(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
-    return _gaussian_delta(knowledge.gaussian(loss), epsilon)
-
-
-def _gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018, Theorem 8)."""
-    return min(Fraction(1), _gaussian_deltas(mu_squared, epsilon)[1])
-
-
-def _gaussian_deltas(mu_squared: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """The same, from below and from above."""
-    if mu_squared == 0:
-        return Fraction(0), Fraction(0)
-    with precision(_BITS):
-        mu, root = ball(mu_squared).sqrt(), arb(2).sqrt()
-        far, half = ball(epsilon) / mu, mu / 2
-        first = _erfc((far - half) / root)
-        second = ball(epsilon).exp() * _erfc((far + half) / root)
-        if not second.is_finite():  # it is never negative
-            return Fraction(0), upper_fraction(first / 2)
-        return lower_fraction((first - second) / 2), upper_fraction((first - second) / 2)
-
-
-def _erfc(number: arb) -> arb:
-    """erfc, which falls, at both ends of the ball: of wide balls far out arb gives little."""
-    return number.lower().erfc().union(number.upper().erfc())
-
-
-def _smallest_float(is_enough: Callable[[float], bool], start: float) -> float:
-    """The smallest positive float that is enough, all larger ones being so too."""
-    low, high = 0.0, start
-    while not is_enough(high):
-        low, high = high, high * 2
-        if math.isinf(high):
-            raise NoBound("no floating-point number is large enough")
-    while low == 0.0 and is_enough(high / 2) and high > 1e-290:
-        high /= 2
-    low = max(low, high / 2)
-    while (middle := low + (high - low) / 2) not in (low, high):
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+def _gaussian_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+    return gaussian_deltas(knowledge.gaussian(loss), epsilon)[1]
 
 
 # Privacy loss distributions, on a grid
 
 
 def _distribution_epsilon(loss: PrivacyLoss, delta: Fraction) -> Fraction:
-    return _by_distribution(loss, delta, _TOLERANCE)
+    return upper_epsilon(loss, delta, _TOLERANCE)
 
 
-def _by_distribution(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> Fraction:
+def upper_epsilon(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> Fraction:
+    """An epsilon at this delta, rounded up, that is to be as close as the tolerance, relatively."""
     if delta == 0:
         raise NoBound("it needs a delta above 0")
-    level = _float_below(delta)
+    level, close = float_below(delta), tolerance * ONE_SIDE
     orders = knowledge.pairs(loss, Side.UPPER)
     for part in _PARTS:  # what holds at a smaller delta holds here
-        found = max(_epsilon(order, level * part, tolerance, Side.UPPER) for order in orders)
+        found = 0.0
+        for order in orders:
+            one = distribution.epsilon(order, level * part, close, Side.UPPER, enough=found)
+            found = max(found, one)
         if math.isfinite(found):
             break
     else:
@@ -352,51 +277,10 @@ def _by_distribution(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> Fr
 
 
 def _distribution_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
-    level = _float_below(epsilon)
+    level, close = float_below(epsilon), _TOLERANCE * ONE_SIDE
     orders = knowledge.pairs(loss, Side.UPPER)
-    found = max(_delta(order, level, _TOLERANCE, Side.UPPER) for order in orders)
+    found = max(distribution.delta(order, level, close, Side.UPPER) for order in orders)
     return min(Fraction(1), fraction(found) * (1 + fraction(_LAST)))
-
-
-def _attained(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> float:
-    """An epsilon that some mechanism with these terms reaches, as far as one is known."""
-    with suppress(NoBound):
-        return _gaussian_attained(knowledge.gaussian(loss), delta)
-    try:
-        orders = knowledge.pairs(loss, Side.LOWER)
-    except NoBound:
-        return 0.0
-    if delta:
-        level = math.nextafter(_float_below(delta), 1.0)
-        found = max(_epsilon(order, level, tolerance, Side.LOWER) for order in orders)
-    else:
-        found = max(sum(count * highest(pair) for pair, count in order) for order in orders)
-    return max(0.0, found * (1 - _LAST))
-
-
-def _gaussian_attained(mu_squared: Fraction, delta: Fraction) -> float:
-    """An epsilon, just below the right one, at which a Gaussian mechanism has more than delta."""
-    if mu_squared == 0 or delta == 0:
-        return math.inf if mu_squared else 0.0
-    found = float(_exact_gaussian_epsilon(mu_squared, delta))
-    for step in (1e-14, 1e-12, 1e-9, 1e-6):
-        below = found * (1 - step)
-        if _gaussian_deltas(mu_squared, fraction(below))[0] > delta:
-            return below
-    return 0.0
-
-
-def _float_below(number: Fraction) -> float:
-    nearest = float(number)
-    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)
-
-
-def _epsilon(order: Counted, delta: float, tolerance: float, side: Side) -> float:
-    return distribution.epsilon(order, delta, tolerance * _PART, side) if order else 0.0
-
-
-def _delta(order: Counted, epsilon: float, tolerance: float, side: Side) -> float:
-    return distribution.delta(order, epsilon, tolerance * _PART, side) if order else 0.0
 
 
 _EPSILONS: dict[str, Callable[[PrivacyLoss, Fraction], Fraction]] = {
@@ -412,6 +296,6 @@ _DELTAS = (
     _advanced_delta,
     _zcdp_delta,
     _renyi_delta,
-    _gaussian_delta_of,
+    _gaussian_delta,
     _distribution_delta,
 )

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
-from discreet.accounting.theorems import gaussian_multiplier
+from discreet.accounting.analytic import gaussian_multiplier
 from discreet.exact import Number, decimal_down, decimal_up, root_down, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.additive import integers, with_noise

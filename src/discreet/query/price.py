@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
-from discreet.accounting.theorems import gaussian_multiplier
+from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, root_down
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.one_bit import randomized_response_renyi
 from discreet.accounting.pairs import Pair, Side, randomized_response
-from discreet.accounting.terms.pure import randomized_response_renyi
 from discreet.errors import NoBound
 from discreet.exact import Number, ball, decimal_up, precision, upper_fraction
 
@@ -25,6 +26,8 @@ class Approximate(Term):
     >>> (10 * Approximate(0.1, 1e-7)).epsilon(delta=1e-6)
     1.0
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     epsilon: Fraction
     delta: Fraction

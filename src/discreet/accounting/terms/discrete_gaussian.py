@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -39,6 +40,8 @@ class DiscreteGaussian(Term):
     >>> (1 * DiscreteGaussian(10, sensitivity=2)).zcdp()
     0.02
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     stddev: Fraction
     sensitivity: Fraction

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
@@ -26,6 +27,8 @@ class DiscreteLaplace(Term):
     >>> (1 * DiscreteLaplace(scale=10, sensitivity=2)).epsilon()
     0.2
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     scale: Fraction
     sensitivity: Fraction

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
@@ -21,6 +22,8 @@ class Gaussian(Term):
     >>> (1 * Gaussian(4.0)).epsilon(delta=1e-6)
     1.0607018623282738
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     multiplier: Fraction
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
@@ -21,6 +22,8 @@ class Laplace(Term):
     >>> (1 * Laplace(4)).epsilon()
     0.25
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     multiplier: Fraction
 

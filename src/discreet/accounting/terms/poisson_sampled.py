@@ -8,13 +8,17 @@ from typing import ClassVar
 
 from flint import arb
 
-from discreet import checks
 from discreet.accounting import knowledge
-from discreet.accounting.distribution import joined
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting.pairs import Pair, Side, nothing, reverse, sampled
-from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import Number, ball, precision, upper_fraction
+from discreet.accounting.sampling import (
+    amplified,
+    between_whole_orders,
+    checked_rate,
+    told_apart,
+    whole_pairs,
+)
+from discreet.exact import Number, ball, precision
 from discreet.unit import Change
 
 _HIGHEST_ORDER = 128
@@ -44,17 +48,14 @@ class PoissonSampled(Term):
         """Keep the rate at its exact value; the privacy loss speaks of added or removed units, or
         of no relation in particular."""
         object.__setattr__(self, "privacy_loss", inner_loss(privacy_loss, self.change))
-        exact = checks.not_negative(rate=rate)
-        if exact > 1:
-            raise InvalidArgument(f"rate = {rate}: give a probability, from 0 to 1")
-        object.__setattr__(self, "rate", exact)
+        object.__setattr__(self, "rate", checked_rate(rate))
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """((1 - rate) Q + rate P, Q), and with P and Q for an added unit, (Q, (1 - rate) Q + rate
         P) (Zhu, Dong and Wang 2022, Theorem 11)."""
-        inner = [joined(order, side) for order in knowledge.pairs(self.privacy_loss, side)]
+        inner = whole_pairs(self.privacy_loss, side)
         if self.rate == 1:
-            return tuple(inner)
+            return inner
         if self.rate == 0:
             return (nothing(),)
         gone, come = inner[0], reverse(inner[-1])
@@ -64,12 +65,7 @@ class PoissonSampled(Term):
         """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
         8)."""
         epsilon, delta = knowledge.approximate(self.privacy_loss)
-        if self.rate in (0, 1):
-            return epsilon * self.rate, delta * self.rate
-        with precision(_BITS):
-            grown = 1 + ball(self.rate) * ball(epsilon).expm1()
-            amplified = upper_fraction(grown.log()) if grown.is_finite() else epsilon
-        return min(amplified, epsilon), self.rate * delta
+        return amplified(epsilon, self.rate), self.rate * delta
 
     def leak(self) -> Fraction:
         """rate times the leak of what is sampled; the rest is a mixture."""
@@ -81,21 +77,17 @@ class PoissonSampled(Term):
 
     def renyi(self, order: Fraction) -> arb:
         """For a removed unit and a whole order, the binomial sum of Mironov, Talwar and Zhang
-        (2019, Section 3.3); between whole orders (order - 1) times the divergence is convex. For
-        an added unit no more than that if losses are symmetric, else by Taylor's formula
-        (docs/proofs/terms.md). Never more than that of what is sampled."""
+        (2019, Section 3.3). For an added unit no more than that if losses are mirrored, else by
+        Taylor's formula (docs/proofs/terms.md). Never more than that of what is sampled."""
         if self.rate == 0:
             return arb(0)
         plain = knowledge.renyi(self.privacy_loss, order)
         if self.rate == 1 or order > _HIGHEST_ORDER:
             return plain
-        low = Fraction(math.floor(order))
-        share = ball(order - low)
-        moment = (1 - share) * _log_moment(self.privacy_loss, self.rate, int(low))
-        if order != low:
-            moment += share * _log_moment(self.privacy_loss, self.rate, int(low) + 1)
-        found = moment / ball(order - 1)
-        if not _is_symmetric(self.privacy_loss):
+        found = between_whole_orders(
+            order, lambda whole: _log_moment(self.privacy_loss, self.rate, whole)
+        )
+        if not knowledge.is_mirrored(self.privacy_loss):
             found = found.max(self._added(order, plain))
         return found.min(plain)
 
@@ -105,26 +97,16 @@ class PoissonSampled(Term):
         curve = (-power * (-rate).log1p()).expm1() - power * rate
         square = knowledge.renyi(self.privacy_loss, Fraction(2)).expm1()
         taylor = (curve * square).log1p() / power
-        mixed = (1 - rate + rate * (power * plain).exp()).log() / power
-        return taylor.min(-(-rate).log1p()).min(mixed)
+        return taylor.min(-(-rate).log1p()).min(told_apart(self.rate, order, plain))
 
 
 @lru_cache(maxsize=4096)  # a search for the best order asks for the same whole ones again
 def _log_moment(loss: PrivacyLoss, rate: Fraction, order: int) -> arb:
     """ln of the mean under Q of the ratio to this whole power, for a removed unit."""
-    taken, kept = ball(rate), ball(1 - rate)
-    total = kept ** (order - 1) * (kept + order * taken)
-    for n in range(2, order + 1):
-        growth = (n - 1) * knowledge.renyi(loss, Fraction(n))
-        total += math.comb(order, n) * kept ** (order - n) * taken**n * growth.exp()
-    return total.log()
-
-
-@lru_cache(maxsize=4096)
-def _is_symmetric(loss: PrivacyLoss) -> bool:
-    """Whether one pair serves both orders of the neighbours, so that exchanging them mirrors the
-    losses."""
-    try:
-        return len(knowledge.pairs(loss, Side.UPPER)) == 1
-    except NoBound:
-        return False
+    with precision(_BITS):
+        taken, kept = ball(rate), ball(1 - rate)
+        total = kept ** (order - 1) * (kept + order * taken)
+        for n in range(2, order + 1):
+            growth = (n - 1) * knowledge.renyi(loss, Fraction(n))
+            total += math.comb(order, n) * kept ** (order - n) * taken**n * growth.exp()
+        return total.log()

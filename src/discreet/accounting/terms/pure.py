@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.one_bit import randomized_response_renyi
 from discreet.accounting.pairs import Pair, Side, randomized_response
-from discreet.exact import Number, ball
+from discreet.exact import Number
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -21,6 +23,8 @@ class Pure(Term):
     >>> Pure(0.5)
     accounting.Pure(epsilon=0.5)
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     epsilon: Fraction
 
@@ -47,14 +51,3 @@ class Pure(Term):
     def for_group(self, size: int) -> "Pure":
         """size * epsilon (Dwork and Roth 2014, Theorem 2.2)."""
         return Pure(size * self.epsilon)
-
-
-def randomized_response_renyi(epsilon: Fraction, order: Fraction) -> arb:
-    """The Renyi divergence of one bit told truly with odds exp(epsilon) to 1.
-
-    With p = e^eps / (1 + e^eps): ln(p^a (1-p)^(1-a) + (1-p)^a p^(1-a)) / (a - 1).
-    The larger of the two powers is taken out of the logarithm, so that nothing overflows.
-    """
-    a, eps = ball(order), ball(epsilon)
-    sum_of_powers = ((1 - 2 * a) * eps).exp().log1p() - (-eps).exp().log1p()
-    return eps + sum_of_powers / (a - 1)

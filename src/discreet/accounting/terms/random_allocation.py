@@ -1,5 +1,6 @@
 """An epoch in which each unit takes part in one step, drawn at random."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -9,16 +10,18 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting import knowledge
-from discreet.accounting.allocation import allocated
-from discreet.accounting.distribution import joined
+from discreet.accounting.allocation import allocated, log_moment_of_mean, up_to_a_loss
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting.moments import log_moment, unbounded
 from discreet.accounting.pairs import Pair, Side
+from discreet.accounting.sampling import between_whole_orders, whole_pairs
 from discreet.errors import NoBound
 from discreet.exact import ball
 from discreet.unit import Change
 
 _NEXT_TO_NOTHING = Fraction(1, 2**80)
+_HIGHEST_ORDER = 128
+_TIMES = (2, 4, 8, 16, 64, 256, 1024)  # how much higher powers are that bound large losses
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -62,36 +65,71 @@ class RandomAllocation(Term):
         return knowledge.zcdp(self.privacy_loss)
 
     def leak(self) -> Fraction:
-        """That of one step, or what the pairs leave without a bound, where that is more."""
-        return max([knowledge.leak(self.privacy_loss), *map(unbounded, self._known())])
+        """None, if one step leaks nothing; else what one step leaks, or what the pairs leave
+        without a bound, where that is more."""
+        leak = knowledge.leak(self.privacy_loss)
+        return max([leak, *map(unbounded, self._known())]) if leak else leak
 
     def renyi(self, order: Fraction) -> arb:
-        """That of one step, or of the epoch's pairs, whichever is less. Below order 2 it is no
-        more than at 2, which floats tell better."""
+        """That of one step, or that of the epoch, whichever is less. Below order 2 it is no more
+        than at 2, which floats tell better."""
         plain = knowledge.renyi(self.privacy_loss, order)
         known = self._known()
         if not known:
             return plain
         sharp = max(order, Fraction(2))
-        moments = [log_moment(pair, sharp) for pair in known]
+        if self.leak():
+            both = [self._apart_from_leaks(pair, sharp) for pair in known]
+        else:
+            both = [self._gone(known[0], sharp), self._come(known[-1], sharp)]
+        return both[0].max(both[-1]).min(plain)
+
+    def _apart_from_leaks(self, pair: Pair, order: Fraction) -> arb:
+        """That of the pair, given that no loss is infinite."""
         kept = (-ball(self.leak())).log1p()
-        both = [(ball(moment) - ball(sharp) * kept) / ball(sharp - 1) for moment in moments]
-        return max(both, key=lambda found: found.upper()).min(plain)
+        return (ball(log_moment(pair, order)) - ball(order) * kept) / ball(order - 1)
+
+    def _gone(self, pair: Pair, order: Fraction) -> arb:
+        """For a unit that goes: by the moments of one step, and by the pair."""
+        if order > _HIGHEST_ORDER:
+            return arb("inf")
+
+        def of_whole(whole: int) -> arb:
+            return log_moment_of_mean(self.privacy_loss, int(self.steps), whole)
+
+        powers = [power for power in _higher(order) if power < _HIGHEST_ORDER]
+        found = up_to_a_loss(pair, order, [(power, of_whole(power + 1)) for power in powers])
+        return between_whole_orders(order, of_whole).min(found)
+
+    def _come(self, pair: Pair, order: Fraction) -> arb:
+        """For a unit that comes: by the pair, and by the mean of the logarithms, which is below
+        that of the mean ratio."""
+        moments = [
+            (power, power * knowledge.renyi(self.privacy_loss, 1 + power / self.steps))
+            for power in _higher(order)
+        ]
+        return up_to_a_loss(pair, order, moments)
 
     def _known(self) -> tuple[Pair, ...]:
-        """The pairs, if one step has some, there is more than one, and next to nothing of them is
-        infinite."""
+        """The pairs, if one step has some, there is more than one, and no more of them is
+        infinite than leaks."""
         if self.steps == 1:
             return ()
         try:
             pairs = self.pairs(Side.UPPER)
         except NoBound:
             return ()
-        enough = knowledge.leak(self.privacy_loss) + _NEXT_TO_NOTHING
-        return pairs if max(map(unbounded, pairs)) <= enough else ()
+        leak = knowledge.leak(self.privacy_loss)
+        is_close = max(map(unbounded, pairs)) <= leak + _NEXT_TO_NOTHING
+        return pairs if is_close or not leak else ()
+
+
+def _higher(order: Fraction) -> list[int]:
+    """Powers above order - 1, by which large losses are bounded."""
+    return [math.ceil((order - 1) * times) for times in _TIMES]
 
 
 @lru_cache(maxsize=64)
 def _pairs(loss: PrivacyLoss, steps: int, side: Side) -> tuple[Pair, ...]:
-    inner = [joined(order, side) for order in knowledge.pairs(loss, side)]
-    return tuple(inner) if steps == 1 else allocated(inner[0], inner[-1], steps, side)
+    inner = whole_pairs(loss, side)
+    return inner if steps == 1 else allocated(inner[0], inner[-1], steps, side)

@@ -3,13 +3,14 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.one_bit import randomized_response_renyi
 from discreet.accounting.pairs import Atoms, Pair, Side, randomized_response, reverse
-from discreet.accounting.terms.pure import randomized_response_renyi
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
 
@@ -31,6 +32,8 @@ class ReportNoisyMax(Term):
     >>> (1 * ReportNoisyMax(20, monotone=True)).epsilon()
     0.05
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     scale: Fraction
     sensitivity: Fraction

@@ -4,20 +4,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting import knowledge
-from discreet.accounting.distribution import joined
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
-from discreet.accounting.pairs import Atoms, Pair, Side, one_of
-from discreet.accounting.terms.sampled_without_replacement import (
+from discreet.accounting.one_bit import as_one_bit
+from discreet.accounting.pairs import Pair, Side, one_of
+from discreet.accounting.sampling import (
+    EVERYTHING,
     amplified,
-    as_one_bit,
     exchanged,
     serving_both,
+    whole_pairs,
 )
 from discreet.errors import NoBound
 from discreet.exact import ball, decimal_up, precision, upper_fraction
@@ -26,8 +28,6 @@ from discreet.unit import Change
 _BITS = 256
 _NOTHING = Fraction(1, 2**80)
 _FINENESS = 64  # of how often a unit is drawn, where that is often
-
-_TOLD = Pair(Atoms.of((float("inf"), 1.0, 0.0), (-float("inf"), 0.0, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -62,18 +62,7 @@ class SampledWithReplacement(Term):
         """From above, one pair for both orders: it is told how often the unit was drawn (Balle,
         Barthe and Gaboardi 2018, Theorem 10). From below that of an answer to which a unit counts
         once, however often it was drawn."""
-        with precision(_BITS):
-            drawn = upper_fraction(1 - (1 - ball(1 / self.population)) ** int(self.sample))
-            if side is Side.LOWER:
-                once = knowledge.pairs(self.privacy_loss, side)
-                return exchanged([joined(order, side) for order in once], drawn, side)
-            groups, rest = self._draws()
-            weighted = [
-                (float(ways / ball(drawn)), self._group_pair(times)) for times, ways in groups
-            ]
-            if rest > 0:
-                weighted.append((float(rest / ball(drawn)), _TOLD))
-        return exchanged([one_of(weighted)], min(drawn, Fraction(1)), side)
+        return _pairs(self, side)
 
     def approximate(self) -> tuple[Fraction, Fraction]:
         """With a the bound ln(1 + (e^epsilon - 1) / population) for a single draw: sample times
@@ -94,11 +83,11 @@ class SampledWithReplacement(Term):
     def leak(self) -> Fraction:
         """That the unit is drawn too often to be counted, or that one of its draws leaks; more
         draws are taken to leak no less."""
+        drawn, most = _drawn(self), Fraction(0)
         with precision(_BITS):
-            groups, total = self._draws()
-            most = Fraction(0)
-            for times, ways in groups:
-                most = max(most, knowledge.leak(self._group(times)))
+            total = drawn.rest
+            for group, ways in drawn.groups:
+                most = max(most, knowledge.leak(group))
                 total += ways * ball(most)
             found = upper_fraction(total)
         with suppress(NoBound):  # a leak that is nearly as large makes for a simple Renyi bound
@@ -108,64 +97,79 @@ class SampledWithReplacement(Term):
 
     def zcdp(self) -> Fraction:
         """That of the most draws that are counted."""
-        with precision(_BITS):
-            groups, _ = self._draws()
-        return max(knowledge.zcdp(self._group(times)) for times, _ in groups)
+        return max(knowledge.zcdp(group) for group, _ in _drawn(self).groups)
 
     def renyi(self, order: Fraction) -> arb:
         """The moments' mean, as if it were told how often the unit was drawn."""
-        groups, rest = self._draws()
-        power, total, most = ball(order - 1), arb(0), arb(0)
-        for times, ways in groups:
-            most = most.max(knowledge.renyi(self._group(times), order))
+        drawn, power, total, most = _drawn(self), ball(order - 1), arb(0), arb(0)
+        for group, ways in drawn.groups:
+            most = most.max(knowledge.renyi(group, order))
             total += ways * (power * most).expm1()
-        return as_one_bit(self, order, (total / (1 - rest)).log1p() / power)
+        return as_one_bit(self, order, (total / (1 - drawn.rest)).log1p() / power)
 
-    def _draws(self) -> tuple[list[tuple[int, arb]], arb]:
-        """How often the unit may be drawn, at least once, each with its probability, rounded up to
-        fewer different numbers where there are many; and a bound on that of still more draws, or
-        of so many that nothing is known of what they cost."""
-        groups: list[tuple[int, arb]] = []
-        rest = arb(0)
-        for times, ways in self._blocks():
-            if times and self._is_known(times):
-                groups.append((times, ways))
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What a unit's draws cost together, if there is one at least: each loss with its probability,
+    and a bound on the probability of more draws, or of so many that nothing is known of them."""
+
+    groups: tuple[tuple[PrivacyLoss, arb], ...]
+    rest: arb
+
+
+@lru_cache(maxsize=64)
+def _drawn(term: SampledWithReplacement) -> _Drawn:
+    groups, rest = [], arb(0)
+    with precision(_BITS):
+        for times, ways in _numbers(int(term.sample), int(term.population)):
+            if group := _group(term.privacy_loss, times):
+                groups.append((group, ways))
             else:
                 rest += ways
-        return groups, rest
+    return _Drawn(tuple(groups), rest)
 
-    def _is_known(self, times: int) -> bool:
-        try:
-            self._group(times)
-        except NoBound:
-            return False
-        return True
 
-    def _blocks(self) -> Iterator[tuple[int, arb]]:
-        """Numbers of draws, rounded up, and their probabilities; 0 stands for all others, which
-        are next to never drawn."""
-        most, units = int(self.sample), int(self.population)
-        if units == 1:
-            yield most, arb(1)
+def _group(loss: PrivacyLoss, times: int) -> PrivacyLoss | None:
+    """What so many draws of one unit cost, if that is known."""
+    try:
+        return knowledge.for_group(loss, times) if times else None
+    except NoBound:
+        return None
+
+
+@lru_cache(maxsize=16)
+def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...]:
+    drawn = _drawn(term)
+    with precision(_BITS):
+        ever = upper_fraction(1 - (1 - ball(1 / term.population)) ** int(term.sample))
+        if side is Side.LOWER:
+            return exchanged(whole_pairs(term.privacy_loss, side), ever, side)
+        weighted = [
+            (float(ways / ball(ever)), serving_both(whole_pairs(group, side)))
+            for group, ways in drawn.groups
+        ]
+        if drawn.rest > 0:
+            weighted.append((float(drawn.rest / ball(ever)), EVERYTHING))
+    return exchanged([one_of(weighted)], min(ever, Fraction(1)), side)
+
+
+def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
+    """Numbers of draws, rounded up to fewer different ones where there are many, and their
+    probabilities; 0 stands for all others, which are next to never drawn."""
+    if units == 1:
+        yield most, arb(1)
+        return
+    nothing = ball(_NOTHING)
+    mass, block, stop = (1 - ball(Fraction(1, units))) ** most, arb(0), 1
+    for times in range(1, most + 1):
+        mass *= ball(Fraction(most - times + 1, times * (units - 1)))
+        block += mass
+        if times < min(stop, most) or not block > nothing:
+            continue
+        yield times, block
+        block, stop = arb(0), times + max(1, times // _FINENESS)
+        ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # and falling
+        if ratio < 1 and mass * ratio < nothing * (1 - ratio):
+            yield 0, mass * ratio / (1 - ratio)
             return
-        nothing = ball(_NOTHING)
-        mass, block, stop = (1 - ball(1 / self.population)) ** most, arb(0), 1
-        for times in range(1, most + 1):
-            mass *= ball(Fraction(most - times + 1, times * (units - 1)))
-            block += mass
-            if times < min(stop, most) or not block > nothing:
-                continue
-            yield times, block
-            block, stop = arb(0), times + max(1, times // _FINENESS)
-            ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # and falling
-            if ratio < 1 and mass * ratio < nothing * (1 - ratio):
-                yield 0, mass * ratio / (1 - ratio)
-                return
-        yield 0, block
-
-    def _group(self, times: int) -> PrivacyLoss:
-        return knowledge.for_group(self.privacy_loss, times) if times > 1 else self.privacy_loss
-
-    def _group_pair(self, times: int) -> Pair:
-        orders = knowledge.pairs(self._group(times), Side.UPPER)
-        return joined(serving_both(orders), Side.UPPER)
+    yield 0, block

@@ -1,28 +1,29 @@
 """Samples of a fixed size around any privacy loss."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting import knowledge
-from discreet.accounting.distribution import joined
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
-from discreet.accounting.pairs import Pair, Side, reverse, sampled, symmetric
-from discreet.accounting.terms.pure import randomized_response_renyi
-from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import ball, precision, upper_fraction
+from discreet.accounting.one_bit import as_one_bit
+from discreet.accounting.pairs import Pair, Side
+from discreet.accounting.sampling import (
+    amplified,
+    between_whole_orders,
+    exchanged,
+    told_apart,
+    whole_pairs,
+)
+from discreet.errors import InvalidArgument
+from discreet.exact import ball
 from discreet.unit import Change
 
-Kind = TypeVar("Kind")
-
 _HIGHEST_ORDER = 256
-_BITS = 256
-_NEARLY_ALL = 1 - Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -64,8 +65,8 @@ class SampledWithoutReplacement(Term):
         """From above, one pair for both orders, whose losses above 0 are those of ((1 - rate) Q +
         rate P, Q); from below this pair and its reverse, which a sum attains where all units but
         one are alike (docs/proofs/terms.md)."""
-        inner = [joined(order, side) for order in knowledge.pairs(self.privacy_loss, side)]
-        return tuple(inner) if self.rate == 1 else exchanged(inner, self.rate, side)
+        inner = whole_pairs(self.privacy_loss, side)
+        return inner if self.rate == 1 else exchanged(inner, self.rate, side)
 
     def approximate(self) -> tuple[Fraction, Fraction]:
         """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
@@ -84,68 +85,22 @@ class SampledWithoutReplacement(Term):
     def renyi(self, order: Fraction) -> arb:
         """The smaller one of two bounds, both derived in docs/proofs/terms.md: as if it were told
         whether the unit is in the sample; and, for whole orders and what leaks nothing, a binomial
-        sum after Wang, Balle and Kasiviswanathan (2019, Theorem 9), between which (order - 1)
-        times the divergence is convex."""
+        sum after Wang, Balle and Kasiviswanathan (2019, Theorem 9)."""
         plain = knowledge.renyi(self.privacy_loss, order)
         if self.rate == 1:
             return plain
-        power = ball(order - 1)
-        told = (ball(self.rate) * (power * plain).expm1()).log1p() / power
-        told = as_one_bit(self, order, told.min(plain))
+        told = as_one_bit(self, order, told_apart(self.rate, order, plain).min(plain))
         if order > _HIGHEST_ORDER or knowledge.leak(self.privacy_loss):
             return told
-        low = Fraction(math.floor(order))
-        share = ball(order - low)
-        moment = (1 - share) * self._log_moment(low)
-        if order != low:
-            moment += share * self._log_moment(low + 1)
-        return (moment / power).min(told)
+        return between_whole_orders(order, self._log_moment).min(told)
 
-    def _log_moment(self, order: Fraction) -> arb:
+    def _log_moment(self, order: int) -> arb:
         """ln of a bound on the mean under Q of the ratio to this whole power."""
-        whole, rate = int(order), ball(self.rate)
-        total = arb(0)
-        for n in range(2, whole + 1):
+        rate, total = ball(self.rate), arb(0)
+        for n in range(2, order + 1):
             growth = (n - 1) * knowledge.renyi(self.privacy_loss, Fraction(n))
             moment = 2 * growth.exp()
             if n == 2:
                 moment = moment.min(4 * growth.expm1())
-            total += math.comb(whole, n) * rate**n * moment
+            total += math.comb(order, n) * rate**n * moment
         return total.log1p()
-
-
-def exchanged(inner: list[Pair], rate: Fraction, side: Side) -> tuple[Pair, ...]:
-    """The pairs of ((1 - rate) M + rate P, (1 - rate) M + rate Q), where P, Q and M, what follows
-    if the unit is in the sample in either table or in neither, have these pairs."""
-    if side is Side.LOWER:
-        below = min(rate, _NEARLY_ALL)
-        return sampled(inner[0], below), reverse(sampled(reverse(inner[-1]), below))
-    both = serving_both(inner)
-    return (symmetric(sampled(both, rate) if rate < _NEARLY_ALL else both),)
-
-
-def serving_both(orders: Sequence[Kind]) -> Kind:
-    """What is the same for both orders of the neighbours; what isn't is refused."""
-    if len(orders) > 1:
-        raise NoBound("a replaced unit needs one pair that serves both orders of the neighbours")
-    return orders[0]
-
-
-def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """ln(1 + rate (e^epsilon - 1)), rounded up."""
-    if rate in (0, 1):
-        return epsilon * rate
-    with precision(_BITS):
-        found = (ball(rate) * ball(epsilon).expm1()).log1p()
-        return min(upper_fraction(found), epsilon) if found.is_finite() else epsilon
-
-
-def as_one_bit(term: Term, order: Fraction, found: arb) -> arb:
-    """The bound found, or randomized response's for the term's own epsilon if that is less."""
-    try:
-        ((_, epsilon, delta),) = knowledge.parts(PrivacyLoss.of(term))
-    except NoBound:
-        return found
-    if delta > knowledge.leak(PrivacyLoss.of(term)):
-        return found
-    return found.min(randomized_response_renyi(epsilon, order))

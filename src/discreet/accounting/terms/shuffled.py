@@ -7,9 +7,9 @@ from typing import ClassVar
 from flint import arb
 
 from discreet.accounting import knowledge
-from discreet.accounting.distribution import joined
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting.pairs import Pair, Side
+from discreet.accounting.sampling import whole_pairs
 from discreet.unit import Change
 
 
@@ -38,7 +38,7 @@ class Shuffled(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """Those of a batch, which an epoch of one batch attains."""
-        return tuple(joined(order, side) for order in knowledge.pairs(self.privacy_loss, side))
+        return whole_pairs(self.privacy_loss, side)
 
     def approximate(self) -> tuple[Fraction, Fraction]:
         """That of a batch."""

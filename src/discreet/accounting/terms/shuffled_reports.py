@@ -11,8 +11,9 @@ from discreet import checks
 from discreet.accounting.clones import cloned, counted_bits, log_moment_beyond
 from discreet.accounting.loss import Term
 from discreet.accounting.moments import log_moment, unbounded
+from discreet.accounting.one_bit import randomized_response_renyi
 from discreet.accounting.pairs import Pair, Side, reverse
-from discreet.accounting.terms.pure import Pure, randomized_response_renyi
+from discreet.accounting.terms.pure import Pure
 from discreet.exact import Number, ball
 from discreet.unit import Change
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
 from discreet import checks
 from discreet.accounting.loss import Term
+from discreet.accounting.one_bit import randomized_response_renyi
 from discreet.accounting.pairs import Pair, Side, randomized_response
-from discreet.accounting.terms.pure import randomized_response_renyi
 from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import Number
 
@@ -33,6 +34,8 @@ class SparseVector(Term):
     >>> (1 * SparseVector(10, 40, hits=3, monotone=True)).epsilon()
     0.175
     """
+
+    is_mirrored: ClassVar[bool] = True
 
     threshold_scale: Fraction
     query_scale: Fraction

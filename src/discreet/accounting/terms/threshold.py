@@ -7,9 +7,9 @@ from flint import arb
 
 from discreet import checks
 from discreet.accounting import knowledge
-from discreet.accounting.distribution import joined
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
-from discreet.accounting.pairs import Atoms, Pair, Side, one_of
+from discreet.accounting.pairs import Pair, Side
+from discreet.accounting.sampling import or_everything, whole_pairs
 from discreet.accounting.terms.discrete_laplace import DiscreteLaplace
 from discreet.accounting.terms.gaussian import Gaussian
 from discreet.errors import InvalidArgument, WrongUnit
@@ -90,13 +90,13 @@ class Threshold(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """The noise's pair, unless everything is told."""
-        inner = [joined(order, side) for order in knowledge.pairs(self.privacy_loss, side)]
-        if not self.leak_probability:
-            return tuple(inner)
-        told = Pair(Atoms.of((float("inf"), 1.0, 0.0), (-float("inf"), 0.0, 1.0)))
-        leak = float(self.leak_probability)
-        kept = float(1 - self.leak_probability)
-        return tuple(one_of([(kept, pair), (leak, told)]) for pair in inner)
+        inner = whole_pairs(self.privacy_loss, side)
+        return tuple(or_everything(pair, self.leak_probability) for pair in inner)
+
+    @property
+    def is_mirrored(self) -> bool:
+        """If the noise is so: the leak is the same in both orders."""
+        return knowledge.is_mirrored(self.privacy_loss)
 
     def _with_leak(self, delta: Fraction) -> Fraction:
         return delta + self.leak_probability * (1 - min(delta, Fraction(1)))

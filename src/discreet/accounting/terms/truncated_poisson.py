@@ -10,8 +10,8 @@ from discreet import checks
 from discreet.accounting import binomial, knowledge
 from discreet.accounting.loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting.pairs import Pair, Side, one_of
+from discreet.accounting.sampling import checked_rate
 from discreet.accounting.terms.poisson_sampled import PoissonSampled
-from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball, float_up
 from discreet.unit import Change
 
@@ -47,10 +47,7 @@ class TruncatedPoisson(Term):
         """Keep the numbers at their exact values; the privacy loss speaks of added or removed
         units, or of no relation in particular."""
         object.__setattr__(self, "privacy_loss", inner_loss(privacy_loss, self.change))
-        exact = checks.not_negative(rate=rate)
-        if exact > 1:
-            raise InvalidArgument(f"rate = {rate}: give a probability, from 0 to 1")
-        object.__setattr__(self, "rate", exact)
+        object.__setattr__(self, "rate", checked_rate(rate))
         object.__setattr__(self, "most", Fraction(checks.positive_count(most=most)))
         object.__setattr__(self, "records", Fraction(checks.positive_count(records=records)))
 

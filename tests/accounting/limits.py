@@ -1,0 +1,64 @@
+"""Limits to try filters on, and what fits within them."""
+
+from fractions import Fraction
+from functools import cache
+
+from discreet.accounting import (
+    Filter,
+    PrivacyLoss,
+    Spent,
+    Term,
+)
+from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+
+EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
+DELTAS = [0.0, 1e-30, 1e-9, 1e-6, 1e-3, 0.3]
+LIMITS = [Limit(epsilon, delta) for epsilon in EPSILONS for delta in DELTAS]
+USUAL = Limit(1, 1e-6)
+OTHER_LIMITS: list[AnyLimit] = [
+    RhoLimit(0.5),
+    RhoLimit(1e-3),
+    MuLimit(1),
+    MuLimit(0.01),
+    RenyiLimit({2: 0.5, 8: 1.5, 32: 10}),
+]
+
+
+@cache
+def made(limit: AnyLimit) -> Filter:
+    return Filter.for_limit(limit)
+
+
+def fits(limit: AnyLimit, *losses: PrivacyLoss | Term) -> bool:
+    """Whether the charges, one after the other, end within the limit."""
+    filter_ = made(limit)
+    spent = filter_.start
+    for loss in losses:
+        spent = filter_.add(spent, PrivacyLoss() + loss)
+    return filter_.admits(spent)
+
+
+def most(limit: AnyLimit, loss: PrivacyLoss, before: PrivacyLoss | None = None) -> int:
+    """The largest count of the loss that is admitted as one charge."""
+    filter_ = made(limit)
+    spent = filter_.add(filter_.start, before or PrivacyLoss())
+    low, high = 0, 1
+    while filter_.admits(filter_.add(spent, high * loss)):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        admitted = filter_.admits(filter_.add(spent, middle * loss))
+        low, high = (middle, high) if admitted else (low, middle)
+    return low
+
+
+def beyond(filter_: Filter) -> Spent:
+    """Every sum one unit beyond its bound, and no leak."""
+    return Spent(0, tuple(bound + 1 for bound in filter_.bounds))
+
+
+def orders_of(filter_: Filter, spent: Spent) -> list[tuple[int, Fraction]]:
+    """Each Renyi sum with its order."""
+    count = len(filter_.shares)
+    totals = spent.sums[len(spent.sums) - count :]
+    return [(total, order) for total, (order, _) in zip(totals, filter_.shares, strict=True)]

@@ -1,0 +1,182 @@
+"""The best of all adaptive strategies against a rule that admits charges, searched exhaustively.
+
+What is gained adds over transcripts, so that the best strategy follows backwards: at each point
+the best of stopping and of each charge that the rule admits.
+"""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+
+from flint import arb
+
+from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
+from discreet.accounting.domination import largest_square, square_of_pure
+from discreet.accounting.filter import Squares
+from discreet.exact import float_up, fraction, precision, root_down
+from discreet.payment import Limit
+from tests.accounting import reference
+
+Outcomes = tuple[tuple[float, float], ...]  # the probability of each answer on either neighbour
+DEPTH = 4
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Whether the charges made so far, the last one included, are still admitted. What ``after``
+    returns is all that the rule remembers of them."""
+
+    start: Hashable
+    after: Callable[[Hashable, PrivacyLoss], Hashable]
+    admits: Callable[[Hashable], bool]
+
+
+def worst(
+    rule: Rule, menu: list[Term], epsilon: float, depth: int = DEPTH, back: bool = False
+) -> float:
+    """The largest delta that any adaptive strategy of this many charges reaches."""
+    grown = math.exp(epsilon)
+    return largest(rule, menu, lambda p, q: max(p - grown * q, 0.0), depth, back=back)
+
+
+def worst_divergence(
+    rule: Rule, menu: list[Term], order: float, depth: int = DEPTH, back: bool = False
+) -> float:
+    """The largest Renyi divergence of this order that any such strategy reaches."""
+    powers = largest(rule, menu, lambda p, q: q * (p / q) ** order, depth, back=back)
+    return math.log(powers) / (order - 1)
+
+
+def largest(
+    rule: Rule,
+    menu: list[Term],
+    gain: Callable[[float, float], float],
+    depth: int = DEPTH,
+    back: bool = False,
+) -> float:
+    """The most that any adaptive strategy gains, summed over its transcripts; what is gained by a
+    transcript of probabilities (p, q) is convex and homogeneous, so that the worst mechanism of
+    each term is the worst here."""
+    answers = [answers_of(term) for term in menu]
+    if back:
+        answers = [tuple((q, p) for p, q in outcomes) for outcomes in answers]
+
+    @cache
+    def choices(state: Hashable) -> list[tuple[Hashable, Outcomes]]:
+        charged = (
+            (rule.after(state, PrivacyLoss.of(term)), outcomes)
+            for term, outcomes in zip(menu, answers, strict=True)
+        )
+        return [(after, outcomes) for after, outcomes in charged if rule.admits(after)]
+
+    known: dict[Hashable, float] = {}
+
+    def reached(p: float, q: float, state: Hashable, left: int) -> float:
+        best = gain(p, q)
+        if left == 0:
+            return best
+        key = (f"{p:.13e}", f"{q:.13e}", state, left)
+        if key not in known:
+            for after, outcomes in choices(state):
+                found = sum(reached(p * x, q * y, after, left - 1) for x, y in outcomes)
+                best = max(best, found)
+            known[key] = best
+        return known[key]
+
+    return reached(1.0, 1.0, rule.start, depth)
+
+
+@cache
+def answers_of(term: Term) -> Outcomes:
+    """A mechanism that satisfies the term: its worst one, or for normal noise that one told in
+    eight steps."""
+    with precision(reference.BITS):
+        law = reference.law_of_term(term)
+        if law.mu_squared:
+            return normal_cells(math.sqrt(law.mu_squared))
+        pairs = [(float(p), float(p * (-reference.exact(r)).exp())) for r, p in law.finite.items()]
+        leak = float(law.infinite)
+    return (*pairs, *([(leak, 0.0), (0.0, leak)] if leak else []))
+
+
+def normal_cells(mu: float) -> Outcomes:
+    def below(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    cuts = [-math.inf, *(step / 2 for step in range(-4, 10)), math.inf]
+    ends = [(below(cut - mu), below(cut)) for cut in cuts]
+    return tuple((b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends))
+
+
+def by_filter(filter_: Filter) -> Rule:
+    def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+        assert isinstance(state, Spent)
+        return filter_.add(state, loss)
+
+    def admits(state: Hashable) -> bool:
+        assert isinstance(state, Spent)
+        return filter_.admits(state)
+
+    return Rule(filter_.start, after, admits)
+
+
+def by_sum(admits: Callable[[PrivacyLoss], bool]) -> Rule:
+    """A rule that looks at the sum of all charges as if it had been fixed beforehand."""
+
+    def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+        assert isinstance(state, PrivacyLoss)
+        return state + loss
+
+    @cache
+    def decides(state: Hashable) -> bool:
+        assert isinstance(state, PrivacyLoss)
+        return admits(state)
+
+    return Rule(PrivacyLoss(), after, decides)
+
+
+# Limits and bits that fill them
+
+
+SQUARES = [Limit(0.05, 0.2), Limit(0.5, 0.05), Limit(1, 0.01), Limit(2, 0.2)]
+
+
+def only_squares(limit: Limit, part: float = 0.02) -> Filter:
+    """All of delta for the squares, and this part of them never spent."""
+    full = largest_square(limit.epsilon, limit.delta)
+    return Filter(limit, squares=Squares(limit.delta, full * fraction(part)))
+
+
+def bit_within(most: float) -> float:
+    """The largest epsilon of a bit whose square is at most this."""
+    return solved(lambda x: square_of_pure(fraction(x), Fraction(0)) <= most)
+
+
+def solved(is_small: Callable[[float], bool]) -> float:
+    """The largest number, to 5 digits, that is small; numbers above it are not."""
+    low, high = 0.0, 1.0
+    while is_small(high):
+        low, high = high, 2 * high
+    while high - low > 1e-5 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_small(middle) else (low, middle)
+    return float(f"{low:.5g}")
+
+
+def filled(order: int, epsilon: float, *bits: float) -> float:
+    """The delta at which these bits fill a filter of this one order."""
+    with precision(reference.BITS):
+        a = reference.exact(order)
+        laws = [reference.law_of_term(Pure(bit)).finite for bit in bits]
+        total = sum((reference.renyi(law, Fraction(order)) for law in laws), arb(0))
+        constant = (a - 1) ** (a - 1) / a**a
+        share = constant * ((a - 1) * (total - reference.exact(fraction(epsilon)))).exp()
+        return float_up(share + arb(10) ** -15)
+
+
+def multiplier_of(mu_squared: Fraction) -> Fraction:
+    return 1 / root_down(mu_squared)

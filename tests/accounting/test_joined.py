@@ -1,0 +1,67 @@
+"""A whole sum as one pair, to be sampled: nowhere below what the sum itself costs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet.accounting import (
+    Approximate,
+    BoundedRange,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PrivacyLoss,
+    Pure,
+    distribution,
+    knowledge,
+)
+from discreet.accounting.pairs import Side
+from discreet.accounting.spectrum import convolved
+
+SUMS = [
+    2 * Pure(0.5) + Gaussian(2),
+    Laplace(3) + Gaussian(3),
+    2 * Laplace(2),
+    3 * Pure(0.5),
+    Approximate(0.1, 1e-3) + 2 * Pure(0.5),
+    BoundedRange(0.5) + 5 * Gaussian(4),
+]
+
+
+@pytest.mark.parametrize("loss", SUMS, ids=str)
+def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None:
+    for order in knowledge.pairs(loss, Side.UPPER):
+        atoms = distribution.joined(order, Side.UPPER).atoms
+        assert atoms.p.sum() >= 1
+        assert atoms.q.sum() >= 1 - 1e-9
+        for epsilon in (0.0, 0.2, 1.0):
+            far = atoms.loss > epsilon
+            claimed = float((atoms.p[far] * -np.expm1(epsilon - atoms.loss[far])).sum())
+            assert claimed >= distribution.delta(order, epsilon, 1e-3, Side.LOWER)
+            assert claimed <= distribution.delta(order, epsilon, 1e-3, Side.UPPER) * 1.01 + 1e-12
+
+
+@pytest.mark.parametrize("loss", SUMS, ids=str)
+@pytest.mark.parametrize("rate", [1e-2, 1e-7])
+def test_sampled_deltas_at_0_scale_with_the_rate(loss: PrivacyLoss, rate: float) -> None:
+    """At epsilon 0, delta of a Poisson sample is the rate times the sum's (Li, Qardaji and Su
+    2012)."""
+    sampled = PrivacyLoss.of(PoissonSampled(loss, rate)).delta(0)
+    exact = rate * loss.delta(0)
+    assert exact * (1 - 2e-3) <= sampled <= exact * 1.02 + 1e-15
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0, 8.0, 30.0])
+@pytest.mark.parametrize("size", [243, 256, 3645])
+def test_a_law_as_smooth_as_a_normal_one(spread: float, size: int) -> None:
+    """Its transform falls to 0 through all sizes, those below 2^-26 among them, whose squares
+    are lost beside 1."""
+    places = np.arange(-40, 41)
+    share = np.exp(-0.5 * (places / spread) ** 2)
+    share /= share.sum()
+    found = convolved([(places.astype(np.int64), share, 1)], size)
+    direct = np.zeros(size)
+    np.add.at(direct, places % size, share)
+    moved = np.roll(found.mass, found.moved % size) * math.exp(found.log_whole)
+    assert np.abs(moved - direct).max() <= found.radius <= 1e-12
