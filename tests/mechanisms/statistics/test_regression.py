@@ -1,0 +1,184 @@
+"""Regressions: as NumPy's where noise is small, and intervals that hold as stated."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Grid
+from discreet.mechanisms.statistics import INTERCEPT, Moments, moments, regression
+from discreet.mechanisms.statistics.regression import _solved, _Spread
+from tests.mechanisms.kit import PERSON, Wrong
+from tests.mechanisms.statistics.kit import Table, at_least, at_most, people, released
+from tests.mechanisms.statistics.test_summary import WAGES, wages
+
+Noise = DiscreteLaplace | Gaussian
+KINDS: list[Callable[[Any], Noise]] = [DiscreteLaplace, Gaussian]
+
+COLUMNS = {"y": Grid(-10, 10, 0.1), "a": Grid(0, 10), "b": Grid(-2, 2)}
+SIZE = 1000
+UNIT = 200**2 << 20  # of which noise is a share of what one row adds at most
+
+
+def table() -> Table:
+    random = np.random.default_rng(5)
+    a, b = random.integers(0, 11, SIZE), random.integers(-2, 3, SIZE)
+    y = np.round(0.7 * a - 1.5 * b - 2 + random.normal(0, 1, SIZE), 1).clip(-10, 10)
+    return np.stack([y, a, b], axis=1)
+
+
+def solved(data: Table) -> list[float]:
+    """NumPy's least squares of the first column on the others and an intercept."""
+    design = np.concatenate([np.ones((len(data), 1)), data[:, 1:]], axis=1)
+    return [float(one) for one in np.linalg.lstsq(design, data[:, 0], rcond=None)[0]]
+
+
+def known(noise: Noise, seed: int) -> Moments:
+    rows = people(table(), COLUMNS)
+    return Moments.of(released(moments(rows), noise, seed), rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_budget_comes_nearer_to_numpy(kind: Callable[[Any], Noise]) -> None:
+    on = ["educ", "exper", "union"]
+    rows = people(wages(), WAGES)
+    facts = moments(rows)
+    value, truth = facts.compute(), solved(np.round(wages(), 2))
+    fixed: Bounded[Any] = Bounded(
+        lambda: value, sensitivity=1, unit=PERSON, name="wages", shape=value.shape
+    )
+    unit, far, lengths = max(value) // 4360, [], []
+    for share in (1, 0.01, 0.0001):
+        read = Moments.of(released(fixed, kind(unit * share), 1), rows)
+        found = regression(read, "lwage", on)
+        assert list(found.coefficients) == [INTERCEPT, *on]
+        intervals = found.coefficients.values()
+        assert all(i.lower <= t <= i.upper for i, t in zip(intervals, truth, strict=True))
+        far.append(max(abs(i.value - t) for i, t in zip(intervals, truth, strict=True)))
+        lengths.append(max(i.upper - i.lower for i in intervals))
+    assert far[0] > 10 * far[1] > 100 * far[2]
+    assert lengths[0] > 30 * lengths[1] > 900 * lengths[2]
+    assert far[-1] < 1e-3
+
+
+@pytest.mark.parametrize(("kind", "too_much"), [(DiscreteLaplace, 8), (Gaussian, 4)])
+def test_intervals_hold_together_with_their_confidence(
+    kind: Callable[[Any], Noise], too_much: int
+) -> None:
+    """400 releases at 80 %; false alarms 1 in 10^9. So many times shorter ones would not pass."""
+    truth, trials, held, shorter = solved(table()), 400, 0, 0
+    for seed in range(trials):
+        found = regression(known(kind(2 * UNIT), seed), "y", ["a", "b"], 0.8).coefficients
+        off = [
+            abs(i.value - t) / (i.upper - i.value)
+            for i, t in zip(found.values(), truth, strict=True)
+        ]
+        held += max(off) <= 1
+        shorter += max(off) <= 1 / too_much
+    assert at_most(held, trials) >= 0.8
+    assert at_most(shorter, trials) < 0.8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_noise_of_the_equations_is_as_proven(kind: Callable[[Any], Noise]) -> None:
+    """For fixed coefficients |G' b - h'| is within the spread, with hardly more than stated."""
+    noise = kind(1000)
+    scale = 1000.0
+    known = Moments((), noise, 1000, np.zeros((1, 1)))
+    random, trials = np.random.default_rng(2), 4000
+    for p in (1, 2, 6):
+        spread = _Spread.of(known, p, 0.9)
+        drawn = noise.sample(np.zeros((trials, 2 + 3 * p + p * p), dtype=np.int64), _bits()) / scale
+        for b in (random.normal(size=p + 1), np.ones(p + 1), np.eye(p + 1)[0], np.zeros(p + 1)):
+            lengths = np.linalg.norm(_equations_noise(drawn, b, p), axis=1)
+            inside = int(np.count_nonzero(lengths <= spread.most(float(np.linalg.norm(b)))))
+            assert at_most(inside, trials) >= 0.9
+        if kind is Gaussian:  # at 0 the bound is the chi-square law itself
+            assert at_least(inside, trials) <= 0.9
+
+
+def _bits() -> Any:  # Any: whatever gives bits
+    from discreet.audit import SeededBits
+
+    return SeededBits(3)
+
+
+def _equations_noise(drawn: Table, b: Table, p: int) -> Table:
+    """E b - e from its definition: noise of 1, y_i, y_i y_j, 2 y_i^2 - 1, and of the outcome."""
+    count, sums, squares = drawn[:, 0], drawn[:, 1 : 1 + p], drawn[:, 1 + p : 1 + 2 * p]
+    outcome = drawn[:, 1 + 2 * p : 2 + 3 * p]
+    rest = drawn[:, 2 + 3 * p :].reshape(-1, p, p)
+    matrix = np.zeros((len(drawn), p + 1, p + 1))
+    matrix[:, 0, 0] = count
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = sums
+    matrix[:, 1:, 1:] = np.triu(rest, 1) + np.triu(rest, 1).transpose(0, 2, 1)
+    for i in range(p):
+        matrix[:, i + 1, i + 1] = (count + squares[:, i]) / 2
+    found: Table = matrix @ b - outcome
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_whatever_noise_within_the_spread_the_truth_is_inside(size: int) -> None:
+    """The worst there is: as much noise as the spread allows, along the worst direction."""
+    random, nearest = np.random.default_rng(size), 0.0
+    for _ in range(400):
+        square = random.normal(size=(size, size))
+        matrix = square @ square.T + np.eye(size)
+        values, vectors = np.linalg.eigh(matrix)
+        truth = vectors[:, 0] * random.choice([-3.0, 0.0, 0.3, 3.0])
+        spread = _Spread(float(values[0]) * random.choice([0.05, 0.3, 0.45]), 2.0)
+        noise = vectors[:, 0] * spread.most(float(np.linalg.norm(truth))) * random.choice([-1, 1])
+        into = random.normal(size=(size, size))
+        found, radii = _solved(matrix, matrix @ truth - noise, spread, into)
+        off = np.abs(into @ truth - found)
+        assert np.all(off <= radii)
+        nearest = max(nearest, float((off / radii).max()))
+    assert nearest > 0.95
+
+
+def test_where_noise_hides_the_answer_nothing_is_claimed() -> None:
+    rows = people(table()[:3], COLUMNS)
+    read = Moments.of(released(moments(rows), Gaussian(20 * UNIT), 0), rows)
+    for interval in regression(read, "y", ["a", "b"]).coefficients.values():
+        assert (interval.lower, interval.upper) == (-np.inf, np.inf)
+        assert np.isfinite(interval.value)
+
+
+def test_columns_that_say_the_same_are_told_by_unbounded_intervals() -> None:
+    data = table()
+    twice = np.concatenate([data, data[:, 1:2]], axis=1)
+    rows = people(twice, COLUMNS | {"again": Grid(0, 10)})
+    read = Moments.of(released(moments(rows), Gaussian(UNIT), 0), rows)
+    found = regression(read, "y", ["a", "again"]).coefficients
+    assert found["a"].upper == np.inf
+    assert abs(found["a"].value - found["again"].value) < 0.1  # the direction left out
+
+
+def test_a_hopeless_inverse_is_never_trusted() -> None:
+    matrix = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])
+    _, radii = _solved(matrix, np.ones(2), _Spread(1e-30, 1.0), np.eye(2))
+    assert np.all(np.isinf(radii))
+
+
+def test_it_is_shown_in_words() -> None:
+    text = str(regression(known(Gaussian(UNIT), 1), "y", ["a", "b"]))
+    assert text.startswith("y, intervals at 0.95 for all together:\n  intercept: -")
+    assert len(text.splitlines()) == 4
+
+
+@pytest.mark.parametrize("on", [[], "a", ["a", "a"], ["y"], ["a", "y"]])
+def test_regressors_are_others_each_once(on: Wrong) -> None:
+    with pytest.raises(InvalidArgument, match="give names of other columns"):
+        regression(known(Gaussian(1), 0), "y", on)
+
+
+def test_names_and_confidences_are_checked() -> None:
+    read = known(Gaussian(1), 0)
+    with pytest.raises(InvalidArgument, match=r"column 'c': give one of \['y', 'a', 'b'\]"):
+        regression(read, "y", ["c"])
+    for wrong in (0, 1, float("nan"), True):
+        with pytest.raises(InvalidArgument, match="confidence = "):
+            regression(read, "y", ["a"], wrong)
