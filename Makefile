@@ -9,7 +9,7 @@ FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON = $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	"$$p" -c "$(FITS)" >/dev/null 2>&1 && echo "$$p" && break; done)
 
-COMPARISONS := noise group_by accounting local
+COMPARISONS := noise group_by accounting local mechanisms
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-long check format bench peers docs constraints clean

@@ -60,6 +60,10 @@ class Worker:
         """The seconds per item of one run of the case."""
         return float(self._answer(case))
 
+    def errors(self, case: str) -> tuple[float, ...]:
+        """Of one batch of errors: their number, their sum and that of their squares."""
+        return tuple(map(float, self._answer(case).split()))
+
     def stop(self) -> None:
         """End the worker, by the end of its input."""
         self._process.communicate()

@@ -4,16 +4,23 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 Case = tuple[int, Callable[[], object]]  # its number of items, and what to run
+Errors = Callable[[], Iterable[float]]  # one batch of errors; a single one is exact
 
 
-def serve(cases: Mapping[str, Case]) -> None:
-    """Answer with the seconds of CPU time per item; a line ``?`` with the names of the cases."""
+def serve(cases: Mapping[str, Case], errors: Mapping[str, Errors] | None = None) -> None:
+    """Answer with the seconds of CPU time per item, or with one batch of errors: their number,
+    their sum and that of their squares; a line ``?`` with the names of all of both."""
+    measured = errors or {}
     for line in sys.stdin:
         if line.strip() == "?":
-            print(*cases, flush=True)
+            print(*cases, *measured, flush=True)
+            continue
+        if line.strip() in measured:
+            batch = list(measured[line.strip()]())
+            print(len(batch), sum(batch), sum(each * each for each in batch), flush=True)
             continue
         items, run = cases[line.strip()]
         start = spent()

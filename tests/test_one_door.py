@@ -12,7 +12,12 @@ SOURCE = Path(discreet.__file__).parent
 
 # The only files that may call ``sample``: the door itself, and what hands on to several. And
 # ``begin``, by which an interactive mechanism draws: the door's streaming form.
-MAY_SAMPLE = {"mechanisms/release.py", "mechanisms/together.py"}
+MAY_SAMPLE = {
+    "mechanisms/release.py",
+    "mechanisms/together.py",
+    "mechanisms/tuning/scored.py",
+    "mechanisms/tuning/tuning.py",
+}
 MAY_BEGIN = {"mechanisms/session.py"}
 DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
 # What has no data: there a sample is a number of records, and a transaction begins.

@@ -60,6 +60,8 @@ IS_ENUMERATED = {  # see test_sampling, and test_tuning
     "Shuffled",
     "ShuffledReports",
     "TruncatedPoisson",
+    "TunedNegativeBinomial",
+    "TunedPoisson",
 }
 
 _MOST = 300  # losses of a law, before it is made coarser

@@ -449,16 +449,15 @@ class TestExplanation:
         assert set(said.silent) == {
             "basic composition",
             "advanced composition",
-            "zCDP",
             "Gaussian",
         }
-        assert set(said.figures) == {"Renyi", "privacy loss distribution"}
+        assert set(said.figures) == {"zCDP", "Renyi", "privacy loss distribution"}
         assert (
             said.epsilon
             == said.figures["privacy loss distribution"]
             == (Gaussian(4) + Approximate(0.1, 1e-7)).epsilon(1e-6)
         )
-        assert "<- best" in str(said).splitlines()[2]
+        assert "<- best" in str(said).splitlines()[3]
 
     def test_has_no_best_where_nothing_answers(self) -> None:
         said = (1 * Gaussian(4)).explain()

@@ -30,6 +30,8 @@ from discreet.accounting.terms import (
     SparseVector,
     Threshold,
     TruncatedPoisson,
+    TunedNegativeBinomial,
+    TunedPoisson,
     Zcdp,
 )
 
@@ -60,6 +62,8 @@ __all__ = [
     "Term",
     "Threshold",
     "TruncatedPoisson",
+    "TunedNegativeBinomial",
+    "TunedPoisson",
     "Zcdp",
     "calibrate",
     "calibrate_count",

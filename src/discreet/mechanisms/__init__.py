@@ -1,11 +1,13 @@
 """Computations with known sensitivity, the noise that makes them private, and the one door."""
 
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.door import Door, Trace
 from discreet.mechanisms.fixed_point import FixedPoint, FloatArray, IntegerArray
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.max_norm import MaxNorm
 from discreet.mechanisms.mechanism import Additive, Interactive, Mechanism
 from discreet.mechanisms.parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
 from discreet.mechanisms.real_gaussian import RealGaussian
@@ -13,12 +15,14 @@ from discreet.mechanisms.release import Release, release, release_through
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import RealSensitivity, Sensitivity
 from discreet.mechanisms.session import Session, session, session_through
+from discreet.mechanisms.staircase import Staircase
 from discreet.mechanisms.together import Together
 
 __all__ = [
     "Additive",
     "AnyPart",
     "Bounded",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "Door",
     "FixedPoint",
@@ -30,6 +34,7 @@ __all__ = [
     "Key",
     "KeysPart",
     "Laplace",
+    "MaxNorm",
     "Mechanism",
     "Part",
     "RealGaussian",
@@ -40,6 +45,7 @@ __all__ = [
     "RowsPart",
     "Sensitivity",
     "Session",
+    "Staircase",
     "Together",
     "Trace",
     "Value",

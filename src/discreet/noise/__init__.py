@@ -16,8 +16,10 @@ from discreet.noise.discrete_gaussian import DiscreteGaussianLaw
 from discreet.noise.grid import OnGrid
 from discreet.noise.half_width import half_width
 from discreet.noise.laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
+from discreet.noise.max_norm import MaxNormLaw
 from discreet.noise.order import permutation, sample_without_replacement, shuffled
 from discreet.noise.selection import exponential_choice, permute_and_flip
+from discreet.noise.staircase import StaircaseLaw
 from discreet.noise.uniform import UniformLaw
 
 __all__ = [
@@ -30,10 +32,12 @@ __all__ = [
     "ExponentialBernoulliLaw",
     "GeometricLaw",
     "Law",
+    "MaxNormLaw",
     "NoiseLaw",
     "OnGrid",
     "RoundedGaussianLaw",
     "SecureBits",
+    "StaircaseLaw",
     "UniformLaw",
     "Words",
     "exponential_choice",

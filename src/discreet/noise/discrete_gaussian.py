@@ -16,6 +16,8 @@ from discreet.noise.bits import Bits, Words
 from discreet.noise.grid import OnGrid, steps_of
 from discreet.noise.inversion import Outcomes, Settled, Shape
 from discreet.noise.laws import RoundedGaussianLaw
+from discreet.noise.normal_tails import normal_tail, normal_variance
+from discreet.noise.searched import searched
 
 _SPARE_BITS = 64
 _DIGIT = 16
@@ -48,6 +50,20 @@ class DiscreteGaussianLaw:
     def on_grid(self, k: int) -> "OnGrid[DiscreteGaussianLaw]":
         """This law for multiples of 2^-k, its sigma being given in units of the answer."""
         return OnGrid(DiscreteGaussianLaw(steps_of(self.sigma, k)), k)
+
+    def tail(self, magnitude: int) -> arb:
+        """The share of all chances that outcomes at least this far from 0 have."""
+        return normal_tail(self.sigma, magnitude)
+
+    def inverse(self, uniform: arb) -> arb:
+        """The whole one of such x, found near the normal law's."""
+        near = ball(self.sigma) * arb(2).sqrt() * uniform.erfcinv()
+        return searched(self.tail, uniform, near)
+
+    def stddev(self) -> float:
+        """The standard deviation, which is a little smaller than sigma."""
+        with precision(_SPARE_BITS):
+            return float(normal_variance(self.sigma).upper().sqrt())
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""

@@ -19,6 +19,8 @@ from discreet.accounting.terms.shuffled_reports import ShuffledReports
 from discreet.accounting.terms.sparse_vector import SparseVector
 from discreet.accounting.terms.threshold import Threshold
 from discreet.accounting.terms.truncated_poisson import TruncatedPoisson
+from discreet.accounting.terms.tuned_negative_binomial import TunedNegativeBinomial
+from discreet.accounting.terms.tuned_poisson import TunedPoisson
 from discreet.accounting.terms.zcdp import Zcdp
 
 __all__ = [
@@ -41,5 +43,7 @@ __all__ = [
     "SparseVector",
     "Threshold",
     "TruncatedPoisson",
+    "TunedNegativeBinomial",
+    "TunedPoisson",
     "Zcdp",
 ]

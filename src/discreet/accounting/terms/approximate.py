@@ -45,6 +45,10 @@ class Approximate(Term):
         """Randomized response's, apart from what `leak` lets through."""
         return randomized_response_renyi(self.epsilon, order)
 
+    def zcdp(self) -> Fraction:
+        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4), with the same care."""
+        return self.epsilon**2 / 2
+
     def leak(self) -> Fraction:
         """delta."""
         return self.delta

@@ -1,0 +1,129 @@
+"""Any function of a table, made private: computed on blocks of it, the results then aggregated."""
+
+import hashlib
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.exact import Number
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.fixed_point import IntegerArray
+from discreet.mechanisms.rows import Grid, Places
+from discreet.mechanisms.sensitivity import Sensitivity
+from discreet.unit import Change, Unit
+
+T = TypeVar("T", bound=np.generic)
+Table = npt.NDArray[T]
+
+BASIS = "by construction: the rows of a unit are in one block"
+
+
+def sample_and_aggregate(
+    read: Callable[[], tuple[npt.NDArray[Any], Table[T]]],  # Any: ids of any kind
+    function: Callable[[Table[T]], object],
+    *,
+    blocks: int,
+    grid: Grid,
+    default: Number,
+    unit: Unit,
+    name: str,
+) -> Bounded[IntegerArray]:
+    """The function's value on each block of the table's rows, as its place on the grid.
+
+    ``read()`` gives each row's unit and the rows. A row's block depends on its unit alone, by a
+    public hash, so that one unit moves one value, as far as the grid goes; two, if it is
+    replaced, since its id may be another then. The function is called once for each block, with
+    copies of its rows, and may be any: what lies beyond the grid counts as its end, and whatever
+    raises or is no number as the ``default``; warnings are not shown. It must keep nothing from
+    one call to another, and give nothing away but its result: that is the caller's word. The
+    running time is not covered.
+
+    `MedianOfBlocks` and `MeanOfBlocks` release what comes out. Nissim, Raskhodnikova and Smith
+    (2007).
+
+    >>> ids, pay = np.arange(1000), np.linspace(3, 30, 1000)
+    >>> spread = sample_and_aggregate(
+    ...     lambda: (ids, pay), np.std, blocks=40, grid=Grid(0, 20, step=0.01), default=0,
+    ...     unit=Unit("person"), name="spread of pay",
+    ... )
+    >>> spread.part.sensitivity
+    Sensitivity(l0=1, l1=2000, l2_squared=4000000, linf=2000)
+    """
+    count = checks.positive_count(blocks=blocks)
+    if not isinstance(grid, Grid):
+        raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 120)")
+    otherwise = float(checks.finite(default=default))
+    for given in (read, function):
+        if not callable(given):
+            raise InvalidArgument("read, function: give functions; they run after the charge")
+
+    def compute() -> IntegerArray:
+        ids, rows = map(np.asarray, read())
+        values = [_value(function, rows[places], otherwise) for places in _split(ids, count)]
+        return grid.places(np.array(values))
+
+    moved = 1 if _is_added(unit) else 2
+    return Bounded(
+        compute,
+        sensitivity=Sensitivity(l0=moved, linf=grid.size - 1, length=count),
+        unit=unit,
+        name=name,
+        shape=(count,),
+        basis=BASIS,
+    )
+
+
+def block_of(ids: npt.NDArray[Any], blocks: int) -> Places:  # Any: ids of any kind
+    """The number of the block, from 0, that each unit's rows go to: a hash of its id alone."""
+    if ids.dtype.kind in "iu":
+        mixed = _mixed(ids.astype(np.uint64))
+    else:
+        different, which = np.unique(ids.astype(str), return_inverse=True)
+        mixed = np.array([_digest(text) for text in different.tolist()], np.uint64)[which]
+    return (mixed % np.uint64(blocks)).astype(np.int64)
+
+
+def _split(ids: npt.NDArray[Any], blocks: int) -> list[Places]:
+    """The rows of each block, in the table's order."""
+    numbers = block_of(ids, blocks)
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, blocks)))
+
+
+def _value(function: Callable[[Table[T]], object], rows: Table[T], otherwise: float) -> float:
+    """The function's value, whatever it does: one block's failure is no one else's matter."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            found = float(function(rows))  # type: ignore[arg-type]  # what is no number raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # exits and engines' panics too
+        return otherwise
+    return otherwise if math.isnan(found) else found
+
+
+def _is_added(unit: Unit) -> bool:
+    if not isinstance(unit, Unit):
+        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
+    return unit.change is Change.ADD_REMOVE
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """SplitMix64's finaliser (Steele, Lea and Flood 2014): spreads ids that follow each other."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return words ^ words >> np.uint64(31)
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )

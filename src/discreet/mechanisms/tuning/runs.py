@@ -1,0 +1,196 @@
+"""How many runs there are: laws whose draws stay secret, and what the best run then costs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Protocol
+
+from flint import arb
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss, Pure, Term, TunedNegativeBinomial, TunedPoisson, tuning
+from discreet.accounting.knowledge import approximate
+from discreet.errors import InvalidArgument
+from discreet.exact import (
+    Number,
+    ball,
+    decimal_down,
+    decimal_up,
+    precision,
+    shown,
+    upper_fraction,
+)
+from discreet.noise import Bits
+
+_BITS = 128
+_DIGITS = 9
+
+
+class Runs(Protocol):
+    """The law of the number of runs."""
+
+    @property
+    def most(self) -> int:
+        """The ceiling: a larger number is drawn anew; 0 if there is none."""
+        ...
+
+    @property
+    def law(self) -> tuning.Runs:
+        """The law without the ceiling."""
+        ...
+
+    def term(self, one_run: PrivacyLoss | Term) -> Term:
+        """What the best of so many runs costs, each of which costs this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class NegativeBinomialRuns:
+    """K = 1, 2, ... with probability proportional to (1 - gamma)^K Gamma(K + eta) / K!.
+
+    ``eta`` 1 is the geometric law, ``eta`` 0 the logarithmic one. A larger eta keeps K closer to
+    its mean, and costs more: with runs that cost epsilon each, up to (2 + eta) epsilon. A smaller
+    gamma makes more runs, which costs next to nothing in pure privacy. Papernot and Steinke
+    (2022), Definition 1.
+
+    >>> NegativeBinomialRuns.for_mean(20, eta=1)
+    NegativeBinomialRuns(eta=1, gamma=0.05)
+    """
+
+    eta: Fraction
+    gamma: Fraction
+    most: int
+
+    def __init__(self, *, eta: Number, gamma: Number, most: int = 0) -> None:
+        """Keep the numbers at their exact values; gamma 1 is a single run. Unless ``most`` is 0, a
+        larger number of runs is drawn anew, and so many are always made."""
+        held = TunedNegativeBinomial(Pure(1), eta, gamma, most)
+        for field, exact in (("eta", held.eta), ("gamma", held.gamma), ("most", int(held.most))):
+            object.__setattr__(self, field, exact)
+
+    @staticmethod
+    def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
+        """Those of the largest gamma, to 9 digits, with at least this expected number, which is 1
+        or above."""
+        wanted, shape = checks.positive(mean=mean), checks.not_negative(eta=eta)
+        if wanted < 1:
+            raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
+        low, high = Fraction(0), Fraction(10**_DIGITS)  # in units of the last digit
+        while high - low > 1:
+            middle = Fraction((low + high) // 2)
+            gamma = middle / 10**_DIGITS
+            with precision(_BITS):
+                is_enough = not tuning.NegativeBinomial(shape, gamma).mean() < ball(wanted)
+            low, high = (middle, high) if is_enough else (low, middle)
+        if not low:
+            raise InvalidArgument(f"mean = {mean}: too large a number of runs")
+        gamma = (high if wanted == 1 else low) / 10**_DIGITS
+        return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+
+    @property
+    def law(self) -> tuning.NegativeBinomial:
+        """The law without the ceiling."""
+        return tuning.NegativeBinomial(self.eta, self.gamma)
+
+    def term(self, one_run: PrivacyLoss | Term) -> TunedNegativeBinomial:
+        """`accounting.TunedNegativeBinomial`."""
+        return TunedNegativeBinomial(one_run, self.eta, self.gamma, self.most)
+
+    def __repr__(self) -> str:
+        """The law as it is written in code."""
+        ceiling = f", most={self.most}" if self.most else ""
+        return f"NegativeBinomialRuns(eta={shown(self.eta)}, gamma={shown(self.gamma)}{ceiling})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PoissonRuns:
+    """K = 0, 1, 2, ... is Poisson with this mean; with K = 0 nothing is chosen.
+
+    It keeps K close to its mean, which costs more the larger that is. Papernot and Steinke (2022),
+    Theorem 6.
+
+    >>> PoissonRuns(20)
+    PoissonRuns(20)
+    """
+
+    mean: Fraction
+    most: int
+
+    def __init__(self, mean: Number, *, most: int = 0) -> None:
+        """Keep the mean at its exact value. Unless ``most`` is 0, a larger number of runs is
+        drawn anew, and so many are always made."""
+        object.__setattr__(self, "mean", checks.positive(mean=mean))
+        object.__setattr__(self, "most", checks.count(most=most))
+
+    @property
+    def law(self) -> tuning.Poisson:
+        """The law without the ceiling."""
+        return tuning.Poisson(self.mean)
+
+    def term(self, one_run: PrivacyLoss | Term) -> TunedPoisson:
+        """`accounting.TunedPoisson`."""
+        return TunedPoisson(one_run, self.mean, self.most)
+
+    def __repr__(self) -> str:
+        """The law as it is written in code."""
+        return f"PoissonRuns({shown(self.mean)}{f', most={self.most}' if self.most else ''})"
+
+
+def draw(runs: Runs, bits: Bits) -> int:
+    """A number of runs, exactly: by as many digits of a uniform U as decide between which two
+    cumulative probabilities it lies."""
+    numerator, size = bits.word(), bits.width
+    while (outcome := _decided(runs, numerator, size)) is None:
+        numerator, size = numerator << bits.width | bits.word(), size + bits.width
+    return outcome
+
+
+def _decided(runs: Runs, numerator: int, size: int) -> int | None:
+    """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one."""
+    with precision(size + _BITS):
+        low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
+        whole = sum(_chances(runs), arb(0)) if runs.most else arb(1)
+        below = arb(0)
+        for outcome, chance in enumerate(_chances(runs)):
+            if not low * whole >= below:
+                return None
+            below += chance
+            if (outcome and outcome == runs.most) or high * whole <= below:
+                return outcome
+    raise AssertionError("a law without a ceiling has no last number")
+
+
+def _chances(runs: Runs) -> Iterator[arb]:
+    return islice(runs.law.chances(), runs.most + 1 if runs.most else None)
+
+
+def share_missed(runs: Runs, share: Fraction) -> Fraction:
+    """The probability, rounded up, that none of the runs is of a kind that each is with this
+    probability: at most that without a ceiling over that of a number within it."""
+    with precision(_BITS):
+        kept = tuning.Kept.of(runs.law, runs.most)
+        found = runs.law.generating(ball(1 - share)) / kept.within
+        return upper_fraction(found.min(arb(1)))
+
+
+def best_share(runs: Runs, confidence: Fraction) -> Fraction:
+    """The smallest share s, to 9 digits, of one run's outcomes, best first, that the best of all
+    runs lies in at this confidence; 1 at the least if there may be no run so often."""
+    low, high = Fraction(0), Fraction(1)
+    while high - low > high / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        low, high = (
+            (low, middle) if share_missed(runs, middle) <= 1 - confidence else (middle, high)
+        )
+    return min(decimal_up(high, _DIGITS), Fraction(1))
+
+
+def epsilon_of_each(runs: Runs, epsilon: Fraction) -> Fraction:
+    """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
+    low, high = Fraction(0), epsilon
+    while high - low > high / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        whole = PrivacyLoss.of(runs.term(Pure(middle)))
+        low, high = (middle, high) if approximate(whole)[0] <= epsilon else (low, middle)
+    return decimal_down(low, _DIGITS)

@@ -1,0 +1,60 @@
+"""A mechanism with a private score of what it gave: one run of a tuning."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parts import Part
+from discreet.mechanisms.sensitivity import Sensitivity
+from discreet.noise import Bits
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored(Generic[V, W]):
+    """Runs a mechanism, and measures on the same data how good what it gave is, with noise.
+
+    ``measure(value, given)`` is a whole number, higher being better, and for each thing that can
+    be given, a unit moves it by at most ``sensitivity``. ``noise`` is a mechanism for integers.
+    What comes out is a mapping with the ``score`` and the ``value``.
+
+    Guarantee: the sum of both privacy losses, by adaptive composition, given that the stated
+    sensitivity is right: it is asserted by the caller. A ``measure`` that fails on some data locks
+    the ledger, as a computation does.
+    """
+
+    mechanism: Mechanism[V, W]
+    measure: Callable[[V, W], int]
+    noise: Mechanism[int, int]
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no function, and a sensitivity that is no whole number above 0."""
+        checks.positive_count(sensitivity=self.sensitivity)
+        if not callable(self.measure):
+            raise InvalidArgument(f"measure = {self.measure!r}: give a function")
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """That of the mechanism, and that of the score's noise."""
+        score: Bounded[int] = Bounded(
+            lambda: 0, sensitivity=self.sensitivity, unit=bounded.unit, name="score"
+        )
+        return self.mechanism.privacy_loss(bounded) + self.noise.privacy_loss(score)
+
+    def sample(self, value: V, bits: Bits) -> Mapping[str, Any]:  # Any: a score, and whatever comes
+        """What the mechanism gave, and its score."""
+        given = self.mechanism.sample(value, bits)
+        part = Part("score", (), Sensitivity(l1=self.sensitivity))
+        score = int(part.checked(self.measure(value, given)))
+        return {"score": self.noise.sample(score, bits), "value": given}
+
+    def __repr__(self) -> str:
+        """What is public about it; the function isn't shown."""
+        return f"Scored({self.mechanism!r}, {self.noise!r}, sensitivity={self.sensitivity})"

@@ -1,0 +1,242 @@
+"""Every mechanism by every question about its privacy loss, for units that come and go and for
+units that are replaced. A new mechanism is asked for here by its name."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet.mechanisms
+from discreet.accounting import PrivacyLoss
+from discreet.errors import NoBound
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    FixedPoint,
+    Gaussian,
+    Grid,
+    Laplace,
+    RealGaussian,
+    Rows,
+    Sensitivity,
+    Together,
+)
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.framework import (
+    MeanOfBlocks,
+    MedianOfBlocks,
+    ProposeTestRelease,
+    proposed,
+    sample_and_aggregate,
+)
+from discreet.mechanisms.max_norm import MaxNorm
+from discreet.mechanisms.quantiles import (
+    ApproximateBounds,
+    Cumulative,
+    InterQuartileRange,
+    Quantile,
+    Quantiles,
+    SmoothMedian,
+)
+from discreet.mechanisms.selection import (
+    BestOfEachGroup,
+    DensestInterval,
+    ExponentialMechanism,
+    NoisyMax,
+    PermuteAndFlip,
+    TopK,
+)
+from discreet.mechanisms.staircase import Staircase
+from discreet.mechanisms.thresholds import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    NumericSparseVector,
+    PartitionSelection,
+    SetUnion,
+    SparseVector,
+    sets_of_keys,
+)
+from discreet.mechanisms.trees import StreamCounter, TreeCounts
+from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
+from discreet.unit import Change, Unit
+from tests.mechanisms.kit import PERSON
+
+UNITS = {change: PERSON.with_change(change) for change in Change}
+GRID = Grid(0, 10)
+NAMES = ["a", "b", "c"]
+
+
+def number(unit: Unit) -> Bounded[int]:
+    return Bounded(lambda: 3, sensitivity=1, unit=unit, name="number")
+
+
+def scores(unit: Unit, shape: tuple[int, ...] = (3,)) -> Bounded[Any]:  # Any: an array
+    sensitivity = Sensitivity(linf=1, length=int(np.prod(shape)))
+    zeros = np.zeros(shape, dtype=np.int64)
+    return Bounded(lambda: zeros, sensitivity=sensitivity, unit=unit, name="scores", shape=shape)
+
+
+def real(unit: Unit) -> Bounded[FixedPoint]:
+    return Bounded.real(lambda: 0, sensitivity=1, step=0.5, unit=unit, name="real")
+
+
+def rows(unit: Unit) -> Bounded[Rows]:
+    return Bounded.rows(lambda: np.zeros(3), columns={"x": GRID}, unit=unit, name="rows")
+
+
+def keys(unit: Unit) -> Bounded[Any]:  # Any: a mapping
+    return Bounded.keys(lambda: {"a": 1}, per_unit=1, unit=unit, name="keys")
+
+
+def sets(unit: Unit) -> Bounded[Any]:  # Any: weights
+    return sets_of_keys(lambda: {1: ["a"]}, per_unit=2, unit=unit, name="sets")
+
+
+def pairs(unit: Unit) -> Bounded[Any]:  # Any: a mapping
+    parts = (number(unit).parts[0],)
+    return Bounded.together(lambda: {"number": 3}, parts=parts, unit=unit, name="pairs")
+
+
+def private_test(unit: Unit) -> Bounded[Any]:  # Any: a distance and a value
+    return proposed(lambda: (31, 250), bound=4, unit=unit, name="tested")
+
+
+def blocks(unit: Unit) -> Bounded[Any]:  # Any: an array
+    return sample_and_aggregate(
+        lambda: (np.arange(9), np.arange(9)),
+        lambda part: float(part[0]),
+        blocks=3,
+        grid=GRID,
+        default=0,
+        unit=unit,
+        name="blocks",
+    )
+
+
+SCORED: Scored[int, int] = Scored(
+    DiscreteLaplace(20), lambda n, noisy: -abs(n - noisy), DiscreteLaplace(20), 1
+)
+
+PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
+    "ApproximateBounds": lambda u: ApproximateBounds.for_epsilon(1, rows(u)).privacy_loss(rows(u)),
+    "BestOfEachGroup": lambda u: BestOfEachGroup.for_epsilon(
+        1, scores(u, (2, 3)), groups=["x", "y"], candidates=NAMES
+    ).privacy_loss(scores(u, (2, 3))),
+    "Cumulative": lambda u: Cumulative([0, 5, 10], scale=2).privacy_loss(rows(u)),
+    "DensestInterval": lambda u: DensestInterval.for_epsilon(1, rows(u), width=2).privacy_loss(
+        rows(u)
+    ),
+    "DiscreteGaussian": lambda u: DiscreteGaussian(3).privacy_loss(number(u)),
+    "DiscreteLaplace": lambda u: DiscreteLaplace(3).privacy_loss(number(u)),
+    "ExponentialMechanism": lambda u: ExponentialMechanism(NAMES, 1).privacy_loss(scores(u)),
+    "Gaussian": lambda u: Gaussian(3).privacy_loss(number(u)),
+    "GaussianThreshold": lambda u: GaussianThreshold.for_epsilon(1, 1e-6, keys(u)).privacy_loss(
+        keys(u)
+    ),
+    "InterQuartileRange": lambda u: InterQuartileRange.for_epsilon(1, rows(u)).privacy_loss(
+        rows(u)
+    ),
+    "Laplace": lambda u: Laplace(3, 0.5).privacy_loss(real(u)),
+    "LaplaceThreshold": lambda u: LaplaceThreshold.for_epsilon(1, 1e-6, keys(u)).privacy_loss(
+        keys(u)
+    ),
+    "MaxNorm": lambda u: MaxNorm(3, length=3).privacy_loss(scores(u)),
+    "NoisyMax": lambda u: NoisyMax(NAMES, 3).privacy_loss(scores(u)),
+    "PartitionSelection": lambda u: PartitionSelection.for_epsilon(1, 1e-6, keys(u)).privacy_loss(
+        keys(u)
+    ),
+    "PermuteAndFlip": lambda u: PermuteAndFlip(NAMES, 1).privacy_loss(scores(u)),
+    "Quantile": lambda u: Quantile.for_epsilon(1, rows(u)).privacy_loss(rows(u)),
+    "Quantiles": lambda u: Quantiles.for_epsilon(1, rows(u), levels=[0.25, 0.75]).privacy_loss(
+        rows(u)
+    ),
+    "RealGaussian": lambda u: RealGaussian(3, 0.5).privacy_loss(real(u)),
+    "SetUnion": lambda u: SetUnion.for_epsilon(1, 1e-6, sets(u)).privacy_loss(sets(u)),
+    "SmoothMedian": lambda u: SmoothMedian.for_epsilon(1, 1e-6, rows(u)).privacy_loss(rows(u)),
+    "SparseVector": lambda u: SparseVector.for_epsilon(1, 5).privacy_loss(u),
+    "NumericSparseVector": lambda u: NumericSparseVector(
+        SparseVector.for_epsilon(1, 5), answer_scale=3
+    ).privacy_loss(u),
+    "Staircase": lambda u: Staircase(epsilon=1, width=2).privacy_loss(number(u)),
+    "MeanOfBlocks": lambda u: MeanOfBlocks(3, grid=GRID, blocks=3).privacy_loss(blocks(u)),
+    "MedianOfBlocks": lambda u: MedianOfBlocks(3, grid=GRID).privacy_loss(blocks(u)),
+    "ProposeTestRelease": lambda u: ProposeTestRelease.for_epsilon(
+        1, 1e-6, private_test(u)
+    ).privacy_loss(private_test(u)),
+    "Scored": lambda u: SCORED.privacy_loss(number(u)),
+    "StreamCounter": lambda u: StreamCounter.for_epsilon(1, u, steps=20).privacy_loss(u),
+    "TopK": lambda u: TopK(NAMES, 2, 1).privacy_loss(scores(u)),
+    "TreeCounts": lambda u: TreeCounts(Gaussian(3), branching=2).privacy_loss(scores(u)),
+    "Tuning": lambda u: Tuning(
+        {"one": SCORED}, NegativeBinomialRuns(eta=1, gamma=0.1)
+    ).privacy_loss(number(u)),
+    "Together": lambda u: Together({"number": Gaussian(3)}).privacy_loss(pairs(u)),
+}
+
+# The other ones, and why they aren't asked here.
+ELSEWHERE: dict[str, str] = {
+    "Release": "has a privacy loss, and is no mechanism",
+}
+
+QUESTIONS: dict[str, Callable[[PrivacyLoss], object]] = {
+    "epsilon": lambda loss: loss.epsilon(delta=1e-5),
+    "delta": lambda loss: loss.delta(epsilon=1),
+    "interval": lambda loss: loss.interval(delta=1e-5),
+    "explain": lambda loss: loss.explain(delta=1e-5),
+    "renyi": lambda loss: loss.renyi(order=2),
+    "zcdp": lambda loss: loss.zcdp(),
+    "advantage": lambda loss: loss.advantage(),
+    "profile": lambda loss: loss.profile().delta(1),
+    "trade_off": lambda loss: loss.trade_off().type_two(0.1),
+    "for_group": lambda loss: loss.for_group(2).epsilon(delta=1e-4),
+    "ten times": lambda loss: (10 * loss).epsilon(delta=1e-4),
+}
+# Questions that nothing proven answers, each with the reason.
+KEYS_OF_A_GROUP = (
+    "a key that several of a group have comes out with another probability than one that a single "
+    "unit has, and the term knows that of a single unit alone"
+)
+NOTHING_KNOWN: dict[tuple[str, str], str] = {
+    (name, "for_group"): KEYS_OF_A_GROUP
+    for name in ("GaussianThreshold", "LaplaceThreshold", "SetUnion", "ProposeTestRelease")
+}
+
+
+def mechanisms() -> Iterator[str]:
+    """The names of all classes that have a privacy loss."""
+    package = discreet.mechanisms
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = importlib.import_module(info.name)
+        for name, kind in inspect.getmembers(module, inspect.isclass):
+            is_role = getattr(kind, "_is_protocol", False)
+            if kind.__module__ == info.name and hasattr(kind, "privacy_loss") and not is_role:
+                yield name
+
+
+def test_every_mechanism_is_in_the_table() -> None:
+    assert set(mechanisms()) == PRICES.keys() | ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("change", Change, ids=lambda change: change.value)
+@pytest.mark.parametrize("name", PRICES)
+def test_every_question_has_an_answer(name: str, change: Change) -> None:
+    loss = PRICES[name](UNITS[change])
+    assert loss.unit == UNITS[change]
+    assert PrivacyLoss.from_json(loss.to_json()) == loss
+    for question, ask in QUESTIONS.items():
+        if (name, question) in NOTHING_KNOWN:
+            with pytest.raises(NoBound):
+                ask(loss)
+        else:
+            assert ask(loss) is not None, question
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_a_unit_that_is_replaced_is_charged_no_less(name: str) -> None:
+    """Where the same mechanism takes both: its sensitivities say how much more."""
+    come, exchanged = (PRICES[name](UNITS[change]) for change in Change)
+    assert come.epsilon(delta=1e-3) <= exchanged.epsilon(delta=1e-3) * 1.01 + 1e-9
