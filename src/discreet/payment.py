@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from discreet import checks
 from discreet.errors import InvalidArgument
@@ -215,4 +215,17 @@ class Payer(Protocol[Loss]):
 
     def lock(self, receipt: Receipt) -> None:
         """Refuse every further charge until the owner acts: a paid computation failed."""
+        ...
+
+
+@runtime_checkable
+class CountsSteps(Protocol[Loss]):
+    """Counts the steps of what was paid as a whole, durably, so that none runs twice."""
+
+    def reserve(self, receipt: Receipt, loss: Loss, *, count: int, of: int, plan: str) -> range:
+        """Take the next steps of this receipt before they run; they are never given again."""
+        ...
+
+    def reserved(self, receipt: Receipt) -> int:
+        """How many steps were taken."""
         ...

@@ -1,6 +1,7 @@
 """What else a privacy loss answers: Renyi and zCDP bounds, groups, an attacker's advantage."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -100,6 +101,11 @@ def leak(one: Distribution, other: Distribution, epsilon: Fraction) -> arb:
     return sum((part for part in over if part > 0), arb(0))
 
 
+@dataclass(frozen=True, slots=True)
+class Opaque(Term):
+    """Nothing is known of it."""
+
+
 class TestCurves:
     def test_renyi(self) -> None:
         assert (2 * Gaussian(4)).renyi(8) == 0.5
@@ -112,7 +118,10 @@ class TestCurves:
 
     def test_what_has_no_such_bound(self) -> None:
         with pytest.raises(NoBound, match="no zCDP bound"):
-            (1 * Approximate(1, 0.1)).zcdp()
+            (1 * Opaque()).zcdp()
+
+    def test_apart_from_a_delta(self) -> None:
+        assert (1 * Approximate(1, 0.1)).zcdp() == (1 * Pure(1)).zcdp() == 0.5
 
     @pytest.mark.parametrize("order", [1, 0.5, 0, -2, math.nan, math.inf, True, "2"])
     def test_a_bad_order_is_refused_by_name(self, order: float) -> None:

@@ -9,7 +9,7 @@ from discreet.accounting import Filter, PrivacyLoss, Pure
 from discreet.errors import LedgerDamaged
 from discreet.ledger import Ledger
 from discreet.ledger.chain import next_state, verify
-from discreet.ledger.entries import Answer, Charge, Fact, Lock, Opening, Unlock
+from discreet.ledger.entries import Answer, Charge, Fact, Lock, Opening, Steps, Unlock
 from discreet.payment import Limit, Request
 from discreet.unit import Unit
 from tests.ledger.kit import PERSON, made, pay
@@ -44,6 +44,7 @@ def ledger(tmp_path: Path) -> Ledger:
         [charge(0.5)],
         [Answer(1, "42")],
         [Lock(2), Lock(1), Answer(1, "42"), Unlock("looked", "owner"), charge(0.5)],
+        [Steps(1, 0, 0, 3, 5, "a"), Steps(2, 0, 0, 1, 1, "b"), Steps(1, 1, 3, 2, 5, "a")],
     ],
 )
 def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
@@ -65,6 +66,15 @@ def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
         [Lock(1), Unlock("looked", "owner"), Unlock("looked", "owner")],
         [Answer(2, "42")],
         [Answer(0, "42")],
+        [Steps(0, 0, 0, 1, 5, "a")],
+        [Steps(1, 1, 0, 1, 5, "a")],
+        [Steps(1, 0, 1, 1, 5, "a")],
+        [Steps(1, 0, 0, 0, 5, "a")],
+        [Steps(1, 0, 0, 6, 5, "a")],
+        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 2, 2, 5, "a")],
+        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 3, 2, 5, "b")],
+        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 3, 2, 6, "a")],
+        [Steps(1, 0, 0, 5, 5, "a"), Steps(1, 1, 5, 1, 5, "a")],
         [Opening(Unit("family"), Filter.for_limit(LIMIT))],
         [Opening(PERSON, Filter.for_limit(LIMIT))],
     ],

@@ -22,6 +22,7 @@ from discreet.ledger.entries import (
     Lock,
     Opening,
     State,
+    Steps,
     Unlock,
     read,
     sha256,
@@ -66,6 +67,7 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Answer, WHOLE, TEXT),
     st.builds(Lock, WHOLE),
     st.builds(Unlock, TEXT, TEXT),
+    st.builds(Steps, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
 )
 SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple))
 STATES = st.builds(

@@ -1,7 +1,7 @@
 """How a ledger goes on: the state after each fact, and the rules that a whole chain obeys."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from discreet.accounting import Filter, Spent
 from discreet.errors import LedgerDamaged
@@ -13,6 +13,7 @@ from discreet.ledger.entries import (
     Lock,
     Opening,
     State,
+    Steps,
     Unlock,
     terms_of,
 )
@@ -37,7 +38,7 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> State:
             return replace(state, is_locked=True)
         case Unlock():
             return replace(state, is_locked=False)
-        case Answer():
+        case Answer() | Steps():
             return state
 
 
@@ -49,16 +50,15 @@ def verify(links: Iterable[Link]) -> None:
     """
     head: Link | None = None
     opening: Opening | None = None
-    charges: dict[int, Charge] = {}
+    past = _Past({}, {})
     for link in links:
         if head is None or opening is None:
             opening = _first(link)
         else:
-            _follows(link, head, opening, charges)
+            _follows(link, head, opening, past)
         if isinstance(link.fact, Opening):
             opening = link.fact
-        if isinstance(link.fact, Charge):
-            charges[link.number] = link.fact
+        past.remember(link)
         head = link
     if head is None:
         raise LedgerDamaged("it has no entries")
@@ -76,9 +76,23 @@ def _first(link: Link) -> Opening:
     return link.fact
 
 
-def _follows(link: Link, head: Link, opening: Opening, charges: dict[int, Charge]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What was charged so far, and the last steps of each charge."""
+
+    charges: dict[int, Charge]
+    steps: dict[int, Steps]
+
+    def remember(self, link: Link) -> None:
+        if isinstance(link.fact, Charge):
+            self.charges[link.number] = link.fact
+        if isinstance(link.fact, Steps):
+            self.steps[link.fact.charge] = link.fact
+
+
+def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
     check_sums(link.state.spent, opening.filter)
-    if not _is_allowed(link, head, opening, charges):
+    if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
     expected = next_state(head, opening, link.fact)
     if isinstance(link.fact, Charge) and _covers(link.state.spent, expected.spent):
@@ -87,7 +101,15 @@ def _follows(link: Link, head: Link, opening: Opening, charges: dict[int, Charge
         raise LedgerDamaged(f"the sums or the state after entry {link.number} are not what follows")
 
 
-def _is_allowed(link: Link, head: Link, opening: Opening, charges: dict[int, Charge]) -> bool:
+def follow_on(steps: Steps, last: Steps | None) -> bool:
+    """Whether these are the next steps of their charge, and of the same plan as the last ones."""
+    is_next = (steps.block, steps.first) == ((last.block + 1, last.end) if last else (0, 0))
+    is_same = last is None or (steps.of, steps.plan) == (last.of, last.plan)
+    return is_next and is_same and 0 < steps.count <= steps.of - steps.first
+
+
+def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
+    charges = past.charges
     match link.fact:
         case Opening(_, chosen, form):
             return not charges and chosen == opening.filter and form == opening.format
@@ -100,6 +122,8 @@ def _is_allowed(link: Link, head: Link, opening: Opening, charges: dict[int, Cha
             return number in charges
         case Unlock():
             return head.state.is_locked
+        case Steps(number):
+            return number in charges and follow_on(link.fact, past.steps.get(number))
 
 
 def _covers(spent: Spent, expected: Spent) -> bool:

@@ -11,7 +11,16 @@ from discreet.errors import (
     RequestReused,
 )
 from discreet.ledger.anchor import Mark
-from discreet.ledger.entries import Answer, Charge, Link, Opening, State, answer_key
+from discreet.ledger.entries import (
+    Answer,
+    Charge,
+    Link,
+    Opening,
+    State,
+    Steps,
+    answer_key,
+    steps_key,
+)
 from discreet.ledger.store import Rows
 from discreet.ledger.views import refusal
 from discreet.payment import AnyLimit, Receipt, Request
@@ -103,6 +112,23 @@ def paid(rows: Rows, head: Link, receipt: Receipt) -> Charge:
         if isinstance(link.fact, Charge) and link.digest == receipt.digest:
             return link.fact
     raise InvalidArgument(f"receipt = {receipt!r}: it is not from this ledger")
+
+
+def last_steps(rows: Rows, charge: int) -> Steps | None:
+    """The last steps that were taken of a charge, found by doubling and halving."""
+    found, ahead = -1, 0
+    while rows.has(steps_key(charge, ahead)):
+        found, ahead = ahead, 2 * ahead + 1
+    while ahead - found > 1:
+        middle = (found + ahead) // 2
+        is_there = rows.has(steps_key(charge, middle))
+        found, ahead = (middle, ahead) if is_there else (found, middle)
+    link = rows.under(steps_key(charge, found))
+    if link is None:
+        return None
+    if not isinstance(link.fact, Steps):
+        raise LedgerDamaged(f"entry {link.number} stands for steps and is none")
+    return link.fact
 
 
 def receipt_of(link: Link, paid: Charge, kept: str | None = None) -> Receipt:

@@ -37,6 +37,7 @@ class Kind(Enum):
     ANSWER = "answer"
     LOCK = "lock"
     UNLOCK = "unlock"
+    STEPS = "steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,28 @@ class Unlock:
     by: str
 
 
-Fact = Opening | Charge | Answer | Lock | Unlock
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps of a charge that was paid as a whole, taken before they run, never given back.
+
+    They are those from ``first`` on, ``count`` of all the ``of``, in the charge's block of that
+    number; ``plan`` is a digest of what the steps are.
+    """
+
+    charge: int
+    block: int
+    first: int
+    count: int
+    of: int
+    plan: str
+
+    @property
+    def end(self) -> int:
+        """The first step after these."""
+        return self.first + self.count
+
+
+Fact = Opening | Charge | Answer | Lock | Unlock | Steps
 
 _KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -91,6 +113,7 @@ _KINDS: dict[type[Fact], Kind] = {
     Answer: Kind.ANSWER,
     Lock: Kind.LOCK,
     Unlock: Kind.UNLOCK,
+    Steps: Kind.STEPS,
 }
 
 
@@ -166,11 +189,14 @@ def read(row: Row, previous: str) -> Link:
 
 
 def key_of(number: int, fact: Fact) -> str:
-    """What may happen only once: a request of one analyst, the answer of a charge, an entry."""
+    """What may happen only once: a request of one analyst, the answer of a charge, a block of its
+    steps, an entry."""
     if isinstance(fact, Charge) and fact.request is not None:
         return request_key(fact.by, fact.request)
     if isinstance(fact, Answer):
         return answer_key(fact.charge)
+    if isinstance(fact, Steps):
+        return steps_key(fact.charge, fact.block)
     return f"entry {number}"
 
 
@@ -182,6 +208,11 @@ def request_key(by: str, request: Request) -> str:
 def answer_key(charge: int) -> str:
     """The key of the answer to that charge."""
     return f"answer {charge}"
+
+
+def steps_key(charge: int, block: int) -> str:
+    """The key of that block of the charge's steps."""
+    return f"steps {charge} {block}"
 
 
 def terms_of(opening: Opening) -> str:
@@ -225,6 +256,9 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
             return {"charge": charge}
         case Unlock(reason, by):
             return {"reason": reason, "by": by}
+        case Steps(charge, block, first, count, of, plan):
+            taken = {"block": block, "first": first, "count": count}
+            return {"charge": charge, **taken, "of": of, "plan": plan}
 
 
 def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
@@ -248,6 +282,10 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             return Lock(_whole(values["charge"]))
         case Kind.UNLOCK:
             return Unlock(_text(values["reason"]), _text(values["by"]))
+        case Kind.STEPS:
+            charge, block = _whole(values["charge"]), _whole(values["block"])
+            first, count, of = (_whole(values[name]) for name in ("first", "count", "of"))
+            return Steps(charge, block, first, count, of, _text(values["plan"]))
 
 
 def _limit_to_json(limit: AnyLimit) -> dict[str, object]:

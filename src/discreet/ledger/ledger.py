@@ -13,12 +13,14 @@ from discreet.errors import (
     LedgerDamaged,
     LedgerDiffers,
     LedgerError,
+    SessionEnded,
 )
 from discreet.ledger import chain
 from discreet.ledger.anchor import Anchor, Mark
 from discreet.ledger.decisions import (
     admit,
     charge_for,
+    last_steps,
     opening_for,
     paid,
     receipt_of,
@@ -32,6 +34,7 @@ from discreet.ledger.entries import (
     Link,
     Lock,
     Opening,
+    Steps,
     Unlock,
     answer_key,
     request_key,
@@ -216,6 +219,42 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         with self._writing() as (rows, head):
             paid(rows, head, receipt)
             _append(rows, head, Lock(receipt.number))
+
+    def reserve(
+        self, receipt: Receipt, loss: PrivacyLoss, *, count: int, of: int, plan: str
+    ) -> range:
+        """The next ``count`` steps, or as many as are left, of all the ``of`` that were paid
+        under this receipt; durably taken before they run, and never given again.
+
+        ``loss`` is what was paid and ``plan`` a digest of what the steps are: another loss or
+        plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
+        """
+        wanted, most = checks.positive_count(count=count), checks.positive_count(of=of)
+        told = checks.text(plan=plan)
+        with self._writing() as (rows, head):
+            if paid(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):
+                raise InvalidArgument(
+                    f"charge {receipt.number} paid for something else than {loss}: go on with the "
+                    "plan that it was made for"
+                )
+            last = last_steps(rows, receipt.number)
+            block, first = (0, 0) if last is None else (last.block + 1, last.end)
+            if last is not None and (most, told) != (last.of, last.plan):
+                raise InvalidArgument(
+                    f"charge {receipt.number} was made for another plan: go on with that one"
+                )
+            if first >= most:
+                raise SessionEnded(f"all {most} steps that charge {receipt.number} paid were taken")
+            taken = range(first, min(first + wanted, most))
+            _append(rows, head, Steps(receipt.number, block, first, len(taken), most, told))
+        return taken
+
+    def reserved(self, receipt: Receipt) -> int:
+        """How many steps were taken of what was paid under this receipt."""
+        with self._reading() as (rows, head):
+            paid(rows, head, receipt)
+            last = last_steps(rows, receipt.number)
+        return 0 if last is None else last.end
 
     def unlock(self, reason: str, by: str) -> None:
         """Take charges again: the owner has looked, and says why that is right."""

@@ -84,6 +84,11 @@ class Rows:
         ).scalar()
         return None if number is None else self.link(number)
 
+    def has(self, key: str) -> bool:
+        """Whether there is a link of that key."""
+        found = select(_entries.c.number).where(_entries.c.key == key)
+        return self.connection.execute(found).scalar() is not None
+
     def opening(self, head: Link) -> Opening:
         """The opening in force, as the head vouches for it."""
         fact = self.link(head.state.opening).fact

@@ -8,7 +8,7 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, knowledge
 from discreet.accounting.filter import LEAK_UNIT
 from discreet.errors import NoBound
 from discreet.exact import decimal_down, decimal_up, fraction, shown
-from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Unlock
+from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Steps, Unlock
 from discreet.payment import AnyLimit, Limit, RenyiLimit
 
 _DIGITS = 6
@@ -19,7 +19,7 @@ class Entry:
     """One line of a ledger's history; what its kind doesn't have is None.
 
     ``purpose`` of an unlocking is its reason; ``about`` is the number of the charge that an
-    answer or a lock belongs to.
+    answer, a lock or steps belong to.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Entry:
                 return replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
             case Unlock(reason, by):
                 return replace(blank, purpose=reason, by=by)
-            case Answer(charge) | Lock(charge):
+            case Answer(charge) | Lock(charge) | Steps(charge):
                 return replace(blank, about=charge)
             case Opening():
                 return blank
