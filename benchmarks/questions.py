@@ -17,6 +17,7 @@ REALS = COUNTS / 8.0
 AGES = np.clip(_random.normal(40, 15, MANY).round(), 0, 100).astype(int)  # public: 0 to 100
 AGE_GRID = np.arange(0, 10001) / 100
 SOME_AGES = np.clip(_random.normal(40, 15, FEW), 0, 100).round(2)  # public: hundredths, 0 to 100
+_AGE_ERRORS = np.abs(AGE_GRID - np.median(SOME_AGES))
 SCORES = _random.integers(0, 1000, MANY)  # a unit moves each by 1, up or down
 CLOSE_SCORES = np.array([100, 99, 99, 98, 97, 96, 95, 95, 94, 92, 90, 88, 85, 80, 80, 75, 70, 60])
 WORDS = np.repeat(np.arange(1, 1001), np.maximum(4000 // np.arange(1, 1001), 1))  # one a unit
@@ -49,15 +50,20 @@ def rounded_gaussian(stddev: float) -> float:
 
 def median_by_weights(rate: float) -> float:
     """How far a median by the exponential mechanism lies from the true one, on average: of the
-    hundredths, each missing it by so many rows."""
-    missed, errors = _misses()
-    weights = np.exp(-rate * missed)
-    return float(weights / weights.sum() @ errors)
+    hundredths, each missing it by so many rows as lie too many below it or above it."""
+    weights = np.exp(-rate * _missing_rows())
+    return float(weights / weights.sum() @ _AGE_ERRORS)
 
 
 def median_by_flips(rate: float) -> float:
     """The same by permute-and-flip."""
-    return _error_of_flips(*_misses(), rate)
+    return _error_of_flips(_missing_rows(), _AGE_ERRORS, rate)
+
+
+def median_by_flips_of_balance(rate: float) -> float:
+    """The same where each misses by half the difference of the rows below it and above it."""
+    below, above = _below_and_above()
+    return _error_of_flips(np.abs(below - above) / 2, _AGE_ERRORS, rate)
 
 
 def median_between_rows(rate: float) -> float:
@@ -72,10 +78,15 @@ def median_between_rows(rate: float) -> float:
     return float(weights / weights.sum() @ means)
 
 
-def _misses() -> tuple[np.ndarray, np.ndarray]:
-    below = np.searchsorted(np.sort(SOME_AGES), AGE_GRID, "left")
-    above = FEW - np.searchsorted(np.sort(SOME_AGES), AGE_GRID, "right")
-    return np.abs(below - above) / 2, np.abs(AGE_GRID - np.median(SOME_AGES))
+def _missing_rows() -> np.ndarray:
+    below, above = _below_and_above()
+    missed: np.ndarray = np.maximum(np.maximum(below, above) - FEW / 2, 0)
+    return missed
+
+
+def _below_and_above() -> tuple[np.ndarray, np.ndarray]:
+    rows = np.sort(SOME_AGES)
+    return np.searchsorted(rows, AGE_GRID, "left"), FEW - np.searchsorted(rows, AGE_GRID, "right")
 
 
 def keys_lost(scale: float, threshold: int) -> float:

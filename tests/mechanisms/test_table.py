@@ -38,6 +38,7 @@ from discreet.mechanisms.quantiles import (
     ApproximateBounds,
     Cumulative,
     InterQuartileRange,
+    PermuteAndFlipQuantile,
     Quantile,
     Quantiles,
     SmoothMedian,
@@ -150,6 +151,9 @@ PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
         keys(u)
     ),
     "PermuteAndFlip": lambda u: PermuteAndFlip(NAMES, 1).privacy_loss(scores(u)),
+    "PermuteAndFlipQuantile": lambda u: PermuteAndFlipQuantile.for_epsilon(1, rows(u)).privacy_loss(
+        rows(u)
+    ),
     "Quantile": lambda u: Quantile.for_epsilon(1, rows(u)).privacy_loss(rows(u)),
     "Quantiles": lambda u: Quantiles.for_epsilon(1, rows(u), levels=[0.25, 0.75]).privacy_loss(
         rows(u)

@@ -16,13 +16,12 @@ from discreet.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Grid,
-    IntegerArray,
     Laplace,
     Mechanism,
     Sensitivity,
     release,
 )
-from discreet.mechanisms.quantiles import Quantile, histogram
+from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile, histogram
 from discreet.mechanisms.selection import PermuteAndFlip
 from discreet.mechanisms.statistics import (
     Moments,
@@ -88,22 +87,8 @@ def some_ages(unit: Unit) -> Bounded[Any]:
 QUANTILE = Quantile.for_epsilon(q.EPSILON, some_ages(ADDED))
 
 
-def missed(unit: Unit) -> Bounded[IntegerArray]:
-    """Minus twice the rows by which each hundredth misses the median: a row that comes or goes
-    moves that by 1, one that is exchanged by 2."""
-
-    def compute() -> IntegerArray:
-        rows = np.sort(np.clip(q.SOME_AGES, 0, 100))
-        below = np.searchsorted(rows, q.AGE_GRID, "left")
-        found: IntegerArray = np.searchsorted(rows, q.AGE_GRID, "right") + below - len(rows)
-        return -np.abs(found)
-
-    moved = Sensitivity(linf=1 if unit == ADDED else 2, length=len(q.AGE_GRID))
-    return Bounded(compute, sensitivity=moved, unit=unit, name="missed", shape=(len(q.AGE_GRID),))
-
-
 FLIPPED = {
-    unit: PermuteAndFlip.for_epsilon(q.EPSILON, missed(unit), range(len(q.AGE_GRID)))
+    unit: PermuteAndFlipQuantile.for_epsilon(q.EPSILON, some_ages(unit))
     for unit in (ADDED, REPLACED)
 }
 SCORES = Bounded(
@@ -198,8 +183,8 @@ CASES: dict[str, Case] = {
     "sum": (1, drawn(SUM, laplace(SUM))),
     "mean": (1, drawn(MEAN, Laplace.for_epsilon(q.EPSILON, MEAN))),
     "variance": (1, drawn(VARIANCE, Laplace.for_epsilon(q.EPSILON, VARIANCE))),
-    "median": (1, drawn(missed(ADDED), FLIPPED[ADDED])),
-    "median-replaced": (1, drawn(missed(REPLACED), FLIPPED[REPLACED])),
+    "median": (1, drawn(some_ages(ADDED), FLIPPED[ADDED])),
+    "median-replaced": (1, drawn(some_ages(REPLACED), FLIPPED[REPLACED])),
     "median-quantile": (1, drawn(some_ages(ADDED), QUANTILE)),
     "choice": (1, drawn(SCORES, CHOICE)),
     "keys": (1, drawn(WORDS, KEYS)),
@@ -221,8 +206,8 @@ serve(
         "error-sum": lambda: integer_error(SUM),
         "error-mean": lambda: real_error(MEAN),
         "error-variance": lambda: real_error(VARIANCE),
-        "error-median": lambda: [q.median_by_flips(2 * float(FLIPPED[ADDED].rate))],
-        "error-median-replaced": lambda: [q.median_by_flips(2 * float(FLIPPED[REPLACED].rate))],
+        "error-median": lambda: [q.median_by_flips(1 / float(FLIPPED[ADDED].scale))],
+        "error-median-replaced": lambda: [q.median_by_flips(1 / float(FLIPPED[REPLACED].scale))],
         "error-median-quantile": lambda: [q.median_by_weights(1 / float(QUANTILE.scale))],
         "error-choice": lambda: [q.gap_of_flips(q.CLOSE_SCORES, float(CHOICE.rate))],
         "error-keys": lambda: [q.keys_lost(float(KEYS.scale), KEYS.threshold)],

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from discreet import checks
+from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_down
 
 _DIGITS = 9
+_MOST = 10**300
 
 
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
@@ -18,6 +20,10 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
     scale = Fraction(1)
     while error_of(scale) <= wanted:
         scale *= 2
+        if scale > _MOST * (wanted + 1):
+            raise InvalidArgument(
+                f"confidence = {confidence}: an error of {error} is had by chance"
+            )
     while error_of(scale) > wanted:
         scale /= 2
     good, bad = scale, 2 * scale

@@ -426,3 +426,14 @@ def test_a_confidence_lies_between_0_and_1(kind: type[Choice], wrong: Wrong) -> 
         kind.for_error(3, wrong, NAMES)
     with pytest.raises(InvalidArgument, match="error = "):
         kind.for_error(-1, 0.9, NAMES)
+
+
+def test_an_error_that_any_noise_has_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"confidence = 0\.1: an error of 3 is had by chance"):
+        PermuteAndFlip.for_error(3, 0.1, ["a", "b"])
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**300), Fraction(10**300)])
+def test_errors_are_forecast_at_all_rates(rate: Fraction) -> None:
+    error = PermuteAndFlip(range(3), rate).error(0.95)
+    assert 2.9 < error * rate < 3 or error == 0

@@ -2,6 +2,7 @@
 
 from discreet.mechanisms.quantiles.bounds import ApproximateBounds
 from discreet.mechanisms.quantiles.cumulative import Cumulative
+from discreet.mechanisms.quantiles.flipped import PermuteAndFlipQuantile
 from discreet.mechanisms.quantiles.histogram import histogram
 from discreet.mechanisms.quantiles.inter_quartile_range import InterQuartileRange
 from discreet.mechanisms.quantiles.quantile import Quantile
@@ -12,6 +13,7 @@ __all__ = [
     "ApproximateBounds",
     "Cumulative",
     "InterQuartileRange",
+    "PermuteAndFlipQuantile",
     "Quantile",
     "Quantiles",
     "SmoothMedian",

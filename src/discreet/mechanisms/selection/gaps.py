@@ -59,9 +59,12 @@ def flip_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
     being passed over with probability 1 - p, it is 1 - (1 - (1 - p)^n) / (n p)."""
 
     def chance(gap: int) -> arb:
-        taken, all_of_them = ball(-rate * gap).exp(), others + 1
-        passed = (all_of_them * (-taken).log1p()).expm1()
-        return 1 + passed / (all_of_them * taken)
+        fallen, all_of_them = ball(-rate * gap), others + 1
+        taken = fallen.exp()
+        left = (-taken).log1p() if 2 * taken < 1 else (-fallen.expm1()).log()
+        passed = (all_of_them * left).expm1()
+        found = 1 + passed / (all_of_them * taken)
+        return found if found.is_finite() else others * taken / 2  # at least it, where p is tiny
 
     return chance
 
