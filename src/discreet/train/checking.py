@@ -1,0 +1,300 @@
+"""The engine beside a plain loop over examples, and neighbours of a made-up batch.
+
+A sum is only as private as each loss is alone: where one example's loss or gradient depends on
+another example, no clipping helps. `check` looks for that on made-up examples, since a refusal that
+depends on private data would tell something about it.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from discreet.errors import InvalidArgument, Refused
+from discreet.train.clipping import Clipping, Flat
+from discreet.train.engine import Contribution, clipped_sum
+
+Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
+COMPARED = 3  # examples that are computed alone
+WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in half precision anything is off
+
+
+def check(
+    model: nn.Module,
+    losses: Callable[[Batch], Tensor],
+    like: Batch,
+    clipping: Clipping | None = None,
+) -> None:
+    """Refuse a model or loss of which single gradients are not what they should be.
+
+    Of ``like`` only shapes and types are used: made-up numbers take its place, as many examples as
+    it has (whole numbers are 0 and 1, so that they are places in any table). The engine's sum is
+    compared with a plain loop, and must not change when another example does. Dropout is off
+    meanwhile. Buffers and random numbers are then as before.
+    """
+    examples = _examples(like)
+    number = max(1, min(COMPARED, examples - 2))
+    start = (examples - number) // 2
+    with _undisturbed(model):
+        made_up = _made_up(like)
+        compared = range(start, start + number)
+        _Looking(model, losses, examples, compared).compare(made_up, clipping)
+
+
+class _Looking:
+    """One check of one model."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        losses: Callable[[Batch], Tensor],
+        examples: int,
+        compared: range,
+    ) -> None:
+        self.model, self.losses = model, losses
+        self.examples, self.compared = examples, compared
+
+    def compare(self, batch: Batch, clipping: Clipping | None) -> None:
+        """The examples compared: all together, with changed neighbours, and each alone."""
+        neighbour = _each(batch, self._changed)
+        self._together(batch, Flat(1.0))  # what the engine refuses, it says best
+        limit = clipping or Flat(self._middle_norm(batch))
+        wanted = self._one_by_one(batch, limit)
+        found = self._together(batch, limit)
+        moved = self._together(neighbour, limit)
+        size = math.hypot(*(float(each.norm()) for each in wanted.sums))
+        within = max(WITHIN.get(p.dtype, 0.1) for p in self.model.parameters()) * (size + 1e-12)
+        if self._differs(found, moved, within) is not None:
+            raise self._mixing(batch, neighbour)
+        if (name := self._differs(found, wanted, within)) is not None:
+            raise Refused(
+                f"{name}: gradients of single examples differ from those that each example has "
+                "alone; use it in the model's forward by PyTorch's own functions, with examples in "
+                "the first dimension, and without reentrant checkpoints; no loss may depend on the "
+                "number of examples"
+            )
+
+    def _changed(self, one: Tensor) -> Tensor:
+        """Other numbers for all examples but those compared."""
+        other = 3 * one.flip(0) + 1 if one.is_floating_point() else 1 - one.long()
+        other, kept = other.to(one.dtype), slice(self.compared.start, self.compared.stop)
+        other[kept] = one[kept]
+        return other
+
+    def _one_by_one(self, batch: Batch, clipping: Clipping) -> Contribution:
+        """Each of the examples compared, alone."""
+
+        def alone(number: int) -> Tensor:
+            place = self.compared.start + number
+            return self.losses(_each(batch, lambda one: one[place : place + 1]))
+
+        return one_by_one(self.model, alone, len(self.compared), clipping)
+
+    def _together(self, batch: Batch, clipping: Clipping) -> Contribution:
+        """The sum of the examples compared, computed together with all others."""
+
+        def chosen() -> Tensor:
+            found = self.losses(batch)
+            if not isinstance(found, Tensor) or found.shape != (self.examples,):
+                return found  # the engine says what is wrong with it
+            place = torch.arange(self.examples, device=found.device)
+            is_compared = (place >= self.compared.start) & (place < self.compared.stop)
+            return torch.where(is_compared, found, torch.zeros_like(found))
+
+        return clipped_sum(self.model, chosen, self.examples, clipping)
+
+    def _middle_norm(self, batch: Batch) -> float:
+        """A norm that clips some but not all."""
+        middle = float(self._one_by_one(batch, Flat(1.0)).squared_norms.sqrt().median())
+        return middle if math.isfinite(middle) and middle > 0 else 1.0
+
+    def _differs(self, one: Contribution, other: Contribution, within: float) -> str | None:
+        """The first parameter whose sums differ."""
+        names = [name for name, p in self.model.named_parameters() if p.requires_grad]
+        for name, mine, theirs in zip(names, one.sums, other.sums, strict=True):
+            if not float((mine - theirs).norm()) <= within:
+                return name
+        return None
+
+    def _mixing(self, batch: Batch, neighbour: Batch) -> Refused:
+        """Names the first layer in which another example changes an example's outcome."""
+        name = self._first_that_mixes(batch, neighbour)
+        where = f"{name} mixes examples" if name else "the loss of one example depends on others"
+        return Refused(
+            f"{where}: changing one example changes another one's gradient; compute each example "
+            "by itself (GroupNorm or LayerNorm for BatchNorm, as discreet.train.repair does; no "
+            "means, sums or contrasts over the batch; examples in the first dimension)"
+        )
+
+    def _first_that_mixes(self, batch: Batch, neighbour: Batch) -> str | None:
+        before, after = self._calls(batch), self._calls(neighbour)
+        for (name, given, result), (_, given_then, result_then) in zip(before, after, strict=False):
+            if _alike(given, given_then) and not _alike(result, result_then):
+                return name
+        return None
+
+    def _calls(self, batch: Batch) -> list[tuple[str, list[Tensor], list[Tensor]]]:
+        """Each module's call, inner ones first: one example's data and results."""
+        found: list[tuple[str, list[Tensor], list[Tensor]]] = []
+        with ExitStack() as stack:
+            for name, module in self.model.named_modules():
+
+                def note(
+                    module: nn.Module, given: Any, result: Any, name: str = name
+                ) -> None:  # Any: what modules take and give
+                    label = f"{name or 'the model'} ({type(module).__name__})"
+                    found.append((label, self._rows(given), self._rows(result)))
+
+                stack.callback(module.register_forward_hook(note).remove)
+            with torch.no_grad():
+                self.losses(batch)
+        return found
+
+    def _rows(self, values: Any) -> list[Tensor]:  # Any: nested tensors
+        found: list[Tensor] = []
+        for each in values if isinstance(values, (list, tuple)) else [values]:
+            if isinstance(each, (list, tuple)):
+                found += self._rows(each)
+            elif isinstance(each, Tensor) and each.dim() and len(each) == self.examples:
+                found.append(each[self.compared.start].detach().clone())
+        return found
+
+
+def _alike(some: list[Tensor], others: list[Tensor]) -> bool:
+    return len(some) == len(others) and all(
+        one.shape == two.shape and torch.allclose(one, two, rtol=1e-4, atol=1e-6, equal_nan=True)
+        for one, two in zip(some, others, strict=True)
+    )
+
+
+@contextmanager
+def _undisturbed(model: nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards buffers, random numbers and layers are as before."""
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    held = [
+        (module, module.dropout)
+        for module in model.modules()
+        if isinstance(module, nn.RNNBase | nn.MultiheadAttention)
+    ]
+    try:
+        for module, _ in held:
+            module.dropout = 0.0
+        with torch.random.fork_rng(), _NoDropout():
+            yield
+    finally:
+        for module, dropout in held:
+            module.dropout = dropout
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                if name in buffers and buffer.shape == buffers[name].shape:
+                    buffer.copy_(buffers[name])
+
+
+class _NoDropout(TorchFunctionMode):
+    """Every dropout gives what it got."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        keywords = kwargs or {}
+        if func in _DROPOUTS:
+            return args[0] if args else keywords["input"]
+        if func is F.scaled_dot_product_attention:
+            keywords = keywords | ({"dropout_p": 0.0} if "dropout_p" in keywords else {})
+            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+        return func(*args, **keywords)
+
+
+_DROPOUTS = frozenset(
+    {
+        *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout),
+        *(F.feature_alpha_dropout, torch.dropout),
+    }
+)
+
+
+def _examples(like: Batch) -> int:
+    sizes: list[int] = []
+
+    def note(one: Tensor) -> Tensor:
+        sizes.append(len(one))
+        return one
+
+    _each(like, note)
+    if len(set(sizes)) != 1 or not sizes[0]:
+        raise InvalidArgument(f"like has {sizes} examples: give tensors of one number, above 0")
+    return sizes[0]
+
+
+def _made_up(like: Batch) -> Batch:
+    """Normal numbers, or zeros and ones, of the same shapes and types."""
+    generator = torch.Generator().manual_seed(1)
+
+    def made(one: Tensor) -> Tensor:
+        if one.is_floating_point():
+            return torch.randn(one.shape, generator=generator).to(one.dtype).to(one.device)
+        return torch.randint(2, one.shape, generator=generator).to(one.dtype).to(one.device)
+
+    return _each(like, made)
+
+
+def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """The change of each tensor, in the same order and names."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, dict):
+        return {key: _each(value, change) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        values = [_each(value, change) for value in batch]
+        return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
+    return batch
+
+
+def one_by_one(
+    model: nn.Module,
+    losses_of: Callable[[int], Tensor],
+    examples: int,
+    clipping: Clipping,
+) -> Contribution:
+    """What `clipped_sum` returns, from a forward and a backward pass for each example.
+
+    ``losses_of(number)`` returns the loss of that example alone. Slow and plain: the engine is
+    compared with it.
+    """
+    trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    groups = clipping.groups([*trainable])
+    number_of_groups = max(groups, default=0) + 1
+    sums = [torch.zeros_like(p, dtype=_wide(p), requires_grad=False) for p in trainable.values()]
+    squares = torch.zeros(number_of_groups, examples, dtype=torch.float64)
+    for example in range(examples):
+        gradients = _alone(losses_of(example), [*trainable.values()])
+        norms = torch.zeros(number_of_groups, dtype=torch.float64)
+        for group, gradient in zip(groups, gradients, strict=True):
+            wide = gradient.double()
+            norms[group] += (wide.square() if clipping.order == 2 else wide.abs()).sum()
+        norms = norms.sqrt() if clipping.order == 2 else norms
+        squares[:, example] = norms.square()
+        if not norms.isfinite().all():
+            continue
+        factors = clipping.factors(norms[:, None])[:, 0]
+        for total, group, gradient in zip(sums, groups, gradients, strict=True):
+            total.add_(factors[group] * gradient)
+    return Contribution(tuple(sums), squares)
+
+
+def _alone(loss: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
+    """The gradient of one loss, zeros for what it does not use."""
+    found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
+    return [
+        torch.zeros_like(p) if gradient is None else gradient
+        for gradient, p in zip(found, parameters, strict=True)
+    ]
+
+
+def _wide(parameter: Tensor) -> torch.dtype:
+    return torch.float64 if parameter.dtype == torch.float64 else torch.float32

@@ -1,0 +1,34 @@
+"""A count of steps for payers that keep none: until the process ends, and never resumed."""
+
+from discreet.accounting import PrivacyLoss
+from discreet.errors import SessionEnded
+from discreet.payment import Receipt
+
+
+class Uncounted:
+    """Steps of one run in memory. A ledger counts them durably."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        """None taken."""
+        self._taken = 0
+
+    def reserve(
+        self,
+        receipt: Receipt,
+        loss: PrivacyLoss,  # noqa: ARG002  # a ledger compares it
+        *,
+        count: int,
+        of: int,
+        plan: str,  # noqa: ARG002  # the same
+    ) -> range:
+        """The next steps of all."""
+        if self._taken >= of:
+            raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
+        first, self._taken = self._taken, min(self._taken + count, of)
+        return range(first, self._taken)
+
+    def reserved(self, receipt: Receipt) -> int:  # noqa: ARG002  # one run, one receipt
+        """How many were taken."""
+        return self._taken

@@ -1,0 +1,260 @@
+"""The sum of clipped gradients of single examples, from one forward and one backward pass.
+
+Book-keeping (Bu et al. 2023): `Capture` notes the uses of weights in the forward pass, the
+backward pass gives the gradients of their results only, and both together make pieces, from which
+first the norms come and then, by the factors that the norms allow, the sums. Everything is in
+float32 or better, whatever the model computes in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, _engine_run_backward
+
+from discreet.checks import count
+from discreet.errors import InvalidArgument, Refused
+from discreet.train.capture import Capture, Piece, ancestors
+from discreet.train.clipping import ROUND_OFF, Clipping
+from discreet.train.rules import RULES
+from discreet.train.rules.elementwise import own_copy
+from discreet.train.rules.pieces import joined_in_time, squared, wide
+
+AT_ONCE = 1 << 24  # numbers of gradients that are written out together
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one physical part adds to a step; private until noise is added.
+
+    Attributes:
+        sums: for each trainable parameter, in the order of ``model.named_parameters()`` (tied ones
+            once), the sum of clipped gradients of single examples, in float32 or better.
+        squared_norms: for each group of parameters and example, (group, example), the square of
+            the norm that decided, before clipping; with `L1` that of the L1 norm. Where it is not
+            finite, the example counts as zero.
+    """
+
+    sums: tuple[Tensor, ...]
+    squared_norms: Tensor
+
+
+def clipped_sum(
+    model: nn.Module, losses: Callable[[], Tensor], examples: int, clipping: Clipping
+) -> Contribution:
+    """The sum over examples of each one's gradient, clipped.
+
+    `losses` runs the forward pass and returns one loss for each example, (examples,). No example
+    moves the sums by more than ``clipping.sensitivity``, provided that its loss depends on no
+    other example; `discreet.train.check` looks whether that is so. The model is left as it was:
+    no hook, no ``.grad``, whatever `losses` raises.
+    """
+    examples = count(examples=examples)
+    trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    names, parameters = [*trainable], [*trainable.values()]
+    groups = clipping.groups(names)
+    number = max(groups, default=0) + 1
+    if not examples or not parameters:
+        sums = tuple(torch.zeros_like(p, dtype=_wide(p)) for p in parameters)
+        return Contribution(sums, torch.zeros(number, examples))
+    capture = Capture(model, examples, RULES)
+    with capture, torch.enable_grad():
+        given = _checked(losses(), examples)
+        if capture.is_weight(given):  # it depends on no data at all
+            given = own_copy(capture, given, 1)
+        rows = _gradients(capture, given, trainable)
+    with torch.autocast(given.device.type, enabled=False), torch.no_grad():
+        pieces = _pieces(capture, rows, parameters)
+        del rows
+        found = [_Gradient(of, p, examples) for of, p in zip(pieces, parameters, strict=True)]
+        squares = _squares(found, groups, clipping)
+        factors, kept = _factors(squares, clipping, max(map(_round_off, parameters)))
+        if not kept.all():
+            found = [gradient.only(kept) for gradient in found]
+        rounded = factors.to(min(map(_wide, parameters), key=_bits))
+        totals = zip(groups, found, strict=True)
+        return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
+
+
+def _checked(losses: object, examples: int) -> Tensor:
+    """The losses, if there is one for each example."""
+    if not isinstance(losses, Tensor) or not losses.is_floating_point():
+        raise InvalidArgument(f"losses returned {type(losses).__name__}: return a tensor of losses")
+    if losses.shape == (examples,):
+        return losses
+    shape = tuple(losses.shape)
+    mend = "use reduction='none'" if not shape else "take each example's own mean or sum"
+    raise InvalidArgument(
+        f"losses returned shape {shape} for {examples} examples: return one loss for each, "
+        f"({examples},); {mend}"
+    )
+
+
+def _gradients(
+    capture: Capture, losses: Tensor, trainable: dict[str, nn.Parameter]
+) -> tuple[Tensor | None, ...]:
+    """For each use of a weight, the gradient of what it was used for."""
+    capture.replaying = True
+    targets = [*(use.target for use in capture.uses), *trainable.values()]
+    if not losses.requires_grad:
+        return (None,) * len(capture.uses)
+    gradients = _backward(losses.sum(), targets)
+    for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
+        if unseen is not None:
+            raise Refused(
+                f"{name} is used in a way that gives no gradients of single examples; use it in "
+                "the model's forward by PyTorch's own functions"
+            )
+    return gradients[: len(capture.uses)]
+
+
+def _pieces(
+    capture: Capture, gradients: tuple[Tensor | None, ...], parameters: list[nn.Parameter]
+) -> list[list[Piece]]:
+    """For each parameter, the pieces of its gradients: of itself and of what derives from it."""
+    found: dict[int, list[Piece]] = {}
+    for use, gradient in zip(capture.uses, gradients, strict=True):
+        if gradient is not None:
+            found.setdefault(id(use.weight), []).append(use.piece(gradient))
+    found = {key: joined_in_time(pieces) for key, pieces in found.items()}
+    of: dict[int, list[Piece]] = {id(p): found.pop(id(p), []) for p in parameters}
+    derived = {id(use.weight): use.weight for use in capture.uses if id(use.weight) in found}
+    for key, weight in derived.items():
+        gradient_of_it = _Gradient(found[key], weight, capture.examples)
+        for parameter in ancestors(weight):
+            of[id(parameter)].append(_Mapped(parameter, gradient_of_it))
+    return [of[id(p)] for p in parameters]
+
+
+def _squares(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: Clipping) -> Tensor:
+    """For each group and example, the squared norm: (group, example)."""
+    norms: list[list[Tensor]] = [[] for _ in range(max(groups) + 1)]
+    for group, gradient in zip(groups, gradients, strict=True):
+        norms[group].append(gradient.norms(clipping.order))
+    sums = [torch.stack(each).sum(0, dtype=torch.float64) for each in norms]
+    found = torch.stack(sums)
+    return found if clipping.order == 2 else found.square()
+
+
+def _backward(total: Tensor, targets: Sequence[Tensor | GradientEdge]) -> tuple[Tensor | None, ...]:
+    """What `torch.autograd.grad` returns; that one would leave the mode, and checkpointed parts
+    of the model, computed again while it runs, would use the parameters themselves."""
+    found: tuple[Tensor | None, ...] = _engine_run_backward(
+        (total,),
+        (torch.ones_like(total),),
+        False,
+        False,
+        tuple(targets),
+        True,
+        accumulate_grad=False,
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Gradient:
+    """One weight's gradients of single examples: the sum of its pieces."""
+
+    pieces: list[Piece]
+    weight: Tensor
+    examples: int
+
+    def norms(self, order: int) -> Tensor:
+        """Squared L2 norms, or L1 norms: (example,)."""
+        if not self.pieces:
+            return torch.zeros(self.examples, device=self.weight.device)
+        if order == 2 and len(self.pieces) == 1:
+            return self.pieces[0].squared_norms()
+        return self.written_norms(order)
+
+    def written_norms(self, order: int) -> Tensor:
+        """The same from gradients that are written out, some examples at a time."""
+        step = max(1, AT_ONCE // max(1, self.weight.numel()))
+        found = []
+        for start in range(0, self.examples, step):
+            stop = min(start + step, self.examples)
+            rows = self.part(start, stop)
+            found.append(
+                squared(rows) if order == 2 else rows.reshape(stop - start, -1).abs().sum(1)
+            )
+        return torch.cat(found)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Written out for some examples: (example, *weight)."""
+        parts = [piece.part(start, stop) for piece in self.pieces]
+        return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """The sum over examples of gradients times factors."""
+        if not self.pieces:
+            return torch.zeros_like(self.weight, dtype=_wide(self.weight), requires_grad=False)
+        totals = [piece.total(factors) for piece in self.pieces]
+        return totals[0] if len(totals) == 1 else torch.stack(totals).sum(0)
+
+    def only(self, kept: Tensor) -> "_Gradient":
+        """The same with zeros for examples that are not kept."""
+        return replace(self, pieces=[piece.only(kept) for piece in self.pieces])
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapped:
+    """The gradient of a parameter by way of a weight that derives from it, such as a slice."""
+
+    parameter: Tensor
+    derived: _Gradient
+
+    def squared_norms(self) -> Tensor:
+        """Those of the derived weight if it is only a view, else of what is written out."""
+        if _is_part_of(self.derived.weight, self.parameter):
+            return self.derived.norms(2)
+        return _Gradient([self], self.parameter, self.derived.examples).written_norms(2)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Some of the derived weight's, mapped together."""
+        return self._mapped(self.derived.part(start, stop), of_many=True)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """The derived weight's, mapped once."""
+        return self._mapped(self.derived.total(factors), of_many=False)
+
+    def only(self, kept: Tensor) -> "_Mapped":
+        """The same with zeros for examples that are not kept."""
+        return replace(self, derived=self.derived.only(kept))
+
+    def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:
+        weight = self.derived.weight
+        (found,) = torch.autograd.grad(
+            weight,
+            self.parameter,
+            rows.to(weight.dtype),
+            retain_graph=True,
+            is_grads_batched=of_many,
+        )
+        return wide(found)
+
+
+def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
+    """Whether the weight is a view of the parameter that has none of its numbers twice."""
+    if weight._base is not parameter:  # noqa: SLF001  PyTorch has no public name for it
+        return False
+    return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
+
+
+def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Tensor, Tensor]:
+    """For each group and example the factor, and whether the example is kept at all."""
+    kept = squares.isfinite().all(0)
+    norms = squares.masked_fill(~kept, 0).sqrt() * (1 + ROUND_OFF * round_off)
+    return clipping.factors(norms).masked_fill(~kept, 0), kept
+
+
+def _wide(parameter: Tensor) -> torch.dtype:
+    return torch.float64 if parameter.dtype == torch.float64 else torch.float32
+
+
+def _round_off(parameter: Tensor) -> float:
+    return torch.finfo(_wide(parameter)).eps
+
+
+def _bits(dtype: torch.dtype) -> int:
+    return torch.finfo(dtype).bits

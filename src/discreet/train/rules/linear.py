@@ -1,0 +1,65 @@
+"""Linear maps: of the last dimension, with any number of dimensions in between."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from discreet.train.capture import Args, Capture, Keywords, Piece
+from discreet.train.rules.arguments import named
+from discreet.train.rules.pieces import Outer, Written, wide
+
+
+def linear(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Tensor:
+    """`torch.nn.functional.linear`: inputs (example, ..., in), weight (out, in)."""
+    given = named("input weight bias", args, keywords)
+    inputs, weight, bias = given["input"], given["weight"], given.get("bias")
+    if capture.is_weight(inputs):
+        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
+    capture.by_example(inputs, weight, bias, least=2)
+    result = capture.call(function, inputs, weight, bias)
+    saved = capture.saved(inputs)
+    capture.note(weight, result, lambda rows: outer(saved(), rows, tuple(weight.shape)))
+    capture.note(bias, result, summed_in_between)
+    return result
+
+
+def matmul(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Tensor:
+    """Data (example, ..., in) times a weight (in, out) or (in,)."""
+    given = named("input other", args, keywords)
+    inputs, weight = given["input"], given["other"]
+    if capture.is_weight(inputs) or weight.dim() > 2 or inputs.dim() < 2:
+        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
+    capture.by_example(inputs, weight, least=2)
+    result = capture.call(function, inputs, weight)
+    saved = capture.saved(inputs)
+
+    def piece(rows: Tensor) -> Piece:
+        outputs = rows if weight.dim() == 2 else rows.unsqueeze(-1)
+        return outer(saved(), outputs, tuple(weight.shape), transposed=True)
+
+    capture.note(weight, result, piece)
+    return result
+
+
+def outer(
+    inputs: Tensor, outputs: Tensor, shape: tuple[int, ...], *, transposed: bool = False
+) -> Outer:
+    """From inputs (example, ..., in) and gradients of outputs (example, ..., out)."""
+    return Outer(middle(inputs), middle(outputs), shape, transposed)
+
+
+def middle(rows: Tensor) -> Tensor:
+    """In at least float32, as (example, time, feature)."""
+    rows = wide(rows.detach())
+    return rows.unsqueeze(1) if rows.dim() == 2 else rows.flatten(1, -2)
+
+
+def summed_in_between(outputs: Tensor) -> Written:
+    """A bias's gradient: from (example, ..., out)."""
+    outputs = wide(outputs)
+    return Written(outputs if outputs.dim() == 2 else outputs.flatten(1, -2).sum(1))

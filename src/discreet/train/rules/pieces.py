@@ -1,0 +1,173 @@
+"""Gradients of single examples that are never all written out unless that is cheaper."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from discreet.train.capture import Piece
+
+KEPT = 4  # gradients are kept if they take at most so many times what they come from
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in float32 or better."""
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+
+
+def unit_round_off(tensor: Tensor) -> float:
+    """The distance from 1 to the next number."""
+    return torch.finfo(tensor.dtype).eps
+
+
+def squared(rows: Tensor) -> Tensor:
+    """Each example's squared norm: (example, ...) to (example,)."""
+    norms: Tensor = torch.linalg.vector_norm(rows.reshape(len(rows), -1), dim=1)
+    return norms.square()
+
+
+def scaled(rows: Tensor, factors: Tensor) -> Tensor:
+    """Each example's rows times its factor."""
+    return rows * factors.to(rows.dtype).view(-1, *(1,) * (rows.dim() - 1))
+
+
+def kept_only(rows: Tensor, kept: Tensor) -> Tensor:
+    """Zeros, whatever they held, for examples that are not kept."""
+    return rows.masked_fill(~kept.view(-1, *(1,) * (rows.dim() - 1)), 0)
+
+
+def weighted(rows: Tensor, factors: Tensor) -> Tensor:
+    """The sum over examples of rows times factors."""
+    return (factors.to(rows.dtype) @ rows.reshape(len(rows), -1)).view(rows.shape[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Written out: (example, *weight)."""
+
+    rows: Tensor
+
+    def squared_norms(self) -> Tensor:
+        """Row by row."""
+        return squared(self.rows)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Some rows."""
+        return self.rows[start:stop]
+
+    def total(self, factors: Tensor) -> Tensor:
+        """One product."""
+        return weighted(self.rows, factors)
+
+    def only(self, kept: Tensor) -> "Written":
+        """Rows that are not kept become zeros."""
+        return Written(kept_only(self.rows, kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Of a weight that has a row for each example: (example, *rest), each its own row's."""
+
+    rows: Tensor
+
+    def squared_norms(self) -> Tensor:
+        """Row by row."""
+        return squared(self.rows)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Zeros in the rows of all others."""
+        found = self.rows.new_zeros(stop - start, *self.rows.shape)
+        number = torch.arange(stop - start, device=self.rows.device)
+        found[number, number + start] = self.rows[start:stop]
+        return found
+
+    def total(self, factors: Tensor) -> Tensor:
+        """Each row times its factor."""
+        return scaled(self.rows, factors)
+
+    def only(self, kept: Tensor) -> "Aligned":
+        """Rows that are not kept become zeros."""
+        return Aligned(kept_only(self.rows, kept))
+
+
+@dataclass(slots=True)
+class Outer:
+    """Sums over time of outer products: of output gradients and inputs.
+
+    Squared norms come from the Gram matrices of both (ghost norm: Li et al. 2022), or from the
+    gradients themselves, whichever takes fewer operations.
+    """
+
+    inputs: Tensor  # (example, time, in)
+    outputs: Tensor  # (example, time, out)
+    shape: tuple[int, ...]  # of the weight, out first
+    transposed: bool = False  # the weight has in first
+    _kept: Tensor | None = None
+
+    def squared_norms(self) -> Tensor:
+        """The cheaper of two ways."""
+        examples, time, wide_in = self.inputs.shape
+        wide_out = self.outputs.shape[2]
+        if time == 1:
+            return squared(self.inputs) * squared(self.outputs)
+        size = wide_in * wide_out
+        is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
+        if is_small and size <= time * (wide_in + wide_out):
+            self._kept = self.outputs.mT @ self.inputs
+            return squared(self._kept)
+        if size < time * (wide_in + wide_out) * 0.5:
+            return torch.cat([squared(self._written(n, n + 1)) for n in range(examples)])
+        return gram_norms(self.inputs, self.outputs)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Products of some examples."""
+        return self._written(start, stop).view(-1, *self.shape)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """One product over examples and time together."""
+        if self._kept is not None:
+            return weighted(self._kept, factors).view(self.shape)
+        inputs, outputs = self.inputs, self.outputs
+        if outputs.shape[2] <= inputs.shape[2]:
+            outputs = scaled(outputs, factors)
+        else:
+            inputs = scaled(inputs, factors)
+        if self.transposed:
+            return (inputs.flatten(0, 1).mT @ outputs.flatten(0, 1)).view(self.shape)
+        return (outputs.flatten(0, 1).mT @ inputs.flatten(0, 1)).view(self.shape)
+
+    def only(self, kept: Tensor) -> "Outer":
+        """Both sides become zeros."""
+        inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
+        rest = None if self._kept is None else kept_only(self._kept, kept)
+        return replace(self, inputs=inputs, outputs=outputs, _kept=rest)
+
+    def _written(self, start: int, stop: int) -> Tensor:
+        inputs, outputs = self.inputs[start:stop], self.outputs[start:stop]
+        return inputs.mT @ outputs if self.transposed else outputs.mT @ inputs
+
+
+def joined_in_time(pieces: list[Piece]) -> list[Piece]:
+    """Outer products of several uses of one weight as those of a single, longer one."""
+    outers = [piece for piece in pieces if isinstance(piece, Outer)]
+    if len(outers) < 2 or len({(each.transposed, each.outputs.shape[2]) for each in outers}) > 1:
+        return pieces
+    whole = replace(
+        outers[0],
+        inputs=torch.cat([each.inputs for each in outers], 1),
+        outputs=torch.cat([each.outputs for each in outers], 1),
+    )
+    return [whole, *(piece for piece in pieces if not isinstance(piece, Outer))]
+
+
+def gram_norms(inputs: Tensor, outputs: Tensor) -> Tensor:
+    """Squared norms of sums over time of outer products: (example,), never below the true ones.
+
+    Where outer products cancel, round-off does not: it is added, as the most that it can be.
+    """
+    gram_in = inputs @ inputs.mT  # (example, time, time)
+    gram_out = outputs @ outputs.mT
+    product = gram_in.mul_(gram_out)
+    parts = product.diagonal(dim1=1, dim2=2).sum(1)
+    slack = 8 * unit_round_off(inputs) * inputs.shape[1]
+    return product.sum((1, 2)).clamp(min=0) + slack * parts

@@ -1,0 +1,357 @@
+"""A training run in progress: paid as a whole, then step by step, each of them once.
+
+`run` is the one door's streaming form for training. It charges the plan's whole privacy loss
+before anything is read; then each step draws its batch, sums clipped contributions, adds noise
+once, divides by a public number and hands the result to the user's own optimizer.
+"""
+
+import copy
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused, SessionEnded
+from discreet.mechanisms.door import Door
+from discreet.payment import CountsSteps, Payer, Receipt
+from discreet.train import units
+from discreet.train.buffers import Buffers
+from discreet.train.contributions import (
+    Examples,
+    Losses,
+    Physical,
+    Seen,
+    Work,
+    clipping_of,
+    exact_sums,
+    float_sums,
+    split,
+    trainable,
+)
+from discreet.train.counting import Uncounted
+from discreet.train.noise import ExactGaussian
+from discreet.train.plan import Phase, TrainingPlan
+from discreet.train.report import NotPrivate, Report
+from discreet.train.sampling import Declared, Places
+from discreet.train.units import Data, Persons
+
+Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
+
+_SHARE_OF_BLOCK = 100  # a block of steps is that part of them all: what a crash may cost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """The turn of one logical step, counted from 1, for `TrainingRun.step`. Which examples are in
+    it is private, and so is how many."""
+
+    step: int
+
+
+class TrainingRun:
+    """A paid run at work: `run` makes these. Its bits live in this process alone."""
+
+    def __init__(
+        self,
+        door: Door,
+        receipt: Receipt,
+        plan: TrainingPlan,
+        *,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        examples: Examples,
+        counter: CountsSteps[PrivacyLoss],
+    ) -> None:
+        """Go on after the steps that were taken already."""
+        self.receipt, self.plan = receipt, plan
+        self.not_private: NotPrivate | None = None
+        self._door, self._counter = door, counter
+        self._model, self._optimizer, self._examples = model, optimizer, examples
+        self._physical, self._buffers = Physical(), Buffers(model)
+        self._block: deque[int] = deque()  # steps that are reserved and not yet taken
+        self._round: deque[Places] = deque()  # batches that share their draws
+        self._open: Batch | None = None
+        self._places: Places = np.empty(0, np.int64)  # of the open batch
+        self._last, self._done = counter.reserved(receipt) - 1, 0
+        self._is_closed = False
+
+    def batches(self) -> Iterator[Batch]:
+        """The steps that are left, one after the other; each is durably counted before it is
+        drawn. Raises `Refused` if one is passed over, as an empty one must not be."""
+        while (batch := self._next()) is not None:
+            yield batch
+            if self._open is batch:
+                self._open = None
+                raise Refused(
+                    f"step {batch.step} was passed over: call run.step for each batch, whatever "
+                    "it has, or what is skipped tells about the data"
+                )
+
+    def step(self, batch: Batch, losses: Losses) -> None:
+        """Make one step: clipped contributions, noise, the optimizer's own step.
+
+        ``losses`` is called once for each physical part and gives one loss for each example.
+        Should anything fail, or be interrupted, nothing of the step stays, and it counts as made.
+        Raises `Refused` for a batch whose turn is over.
+        """
+        if self._is_closed or batch is not self._open:
+            raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
+        self._open = None
+        phase, _ = self.plan.phase_at(batch.step - 1)
+        self._clear()
+        self._buffers.note()
+        try:
+            try:
+                noisy = self._noisy(batch, losses, phase)
+            finally:
+                self._buffers.check()
+            for parameter, total in zip(trainable(self._model), noisy, strict=True):
+                mean = total.div_(phase.size.batch)  # public, whatever the batch has
+                parameter.grad = mean.to(parameter.dtype)
+            self._optimizer.step()
+        except BaseException:
+            self._clear()
+            raise
+        self._done += 1
+        self._door.note("step", batch.step)
+
+    def report(self) -> Report:
+        """What may be said of the run so far."""
+        return Report(self.plan, self.receipt, self._done, self._last + 1)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """What `run` resumes from, for ``torch.save``: model, optimizer and receipt. How many
+        steps were taken, the ledger knows; no key and no random bits are in it."""
+        return {
+            "plan": self.plan.digest,
+            "receipt": {
+                "number": self.receipt.number,
+                "digest": self.receipt.digest,
+                "at": self.receipt.at.isoformat(),
+                "purpose": self.receipt.purpose,
+                "by": self.receipt.by,
+                "is_insecure": self.receipt.is_insecure,
+            },
+            "model": copy.deepcopy(self._model.state_dict()),
+            "optimizer": copy.deepcopy(self._optimizer.state_dict()),
+        }
+
+    def close(self) -> None:
+        """End the run; steps that were not made can be made by resuming it."""
+        self._is_closed, self._open = True, None
+        self._block.clear()
+        self._round.clear()
+
+    def _next(self) -> Batch | None:
+        if self._is_closed:
+            raise SessionEnded("the run is over: resume it from a checkpoint, or pay for another")
+        self._open = None
+        step = self._next_step()
+        if step is None:
+            return None
+        phase, _ = self.plan.phase_at(step)
+        if self.plan.next_round(step) == step:
+            drawn = self.plan.sampling.round(phase.size, self._examples.count, self._door.bits)
+            self._round = deque(drawn)
+        self._last, self._places = step, self._round.popleft()
+        self._open = Batch(step + 1)
+        return self._open
+
+    def _next_step(self) -> int | None:
+        """The next step whose batch can be drawn: in the midst of a round only if all of that
+        round is drawn here."""
+        while True:
+            if not self._block and not self._reserve():
+                return None
+            step = self._block.popleft()
+            is_next = step == self._last + 1 and bool(self._round)
+            if is_next or self.plan.next_round(step) == step:
+                return step
+            self._last = step
+
+    def _reserve(self) -> bool:
+        """Take the next block of steps, durably."""
+        steps = self.plan.steps
+        try:
+            block = self._counter.reserve(
+                self.receipt,
+                self.plan.privacy_loss,
+                count=-(-steps // _SHARE_OF_BLOCK),
+                of=steps,
+                plan=self.plan.digest,
+            )
+        except SessionEnded:
+            return False
+        self._block.extend(block)
+        return True
+
+    def _noisy(self, batch: Batch, losses: Losses, phase: Phase) -> list[Tensor]:
+        """The sum of contributions with noise, which is added once."""
+        noise, bits, seen = self.plan.noise, self._door.bits, Seen()
+        work = Work(self._model, self._examples, self._places, losses, bits, seen)
+        scale = self.plan.scale(phase)
+        if isinstance(noise, ExactGaussian):
+            flat = noise.noisy(exact_sums(work, phase, noise), scale, bits)
+            sums = split(flat, trainable(self._model))
+        else:
+            sums = float_sums(work, clipping_of(phase, noise.order), self._physical)
+            noise.add(sums, scale, bits)
+        self.not_private = _seen(batch.step, seen, float(phase.norm))
+        return sums
+
+    def _clear(self) -> None:
+        """No gradient of anything, wherever it came from."""
+        for parameter in self._model.parameters():
+            parameter.grad = None
+
+    def __repr__(self) -> str:
+        """What is public about it."""
+        return f"TrainingRun(receipt {self.receipt.number}, {self._last + 1} steps taken)"
+
+
+@contextmanager
+def run(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    *,
+    payer: Payer[PrivacyLoss],
+    name: str = "training",
+    by: str = "owner",
+    resume: Checkpoint | None = None,
+) -> Iterator[TrainingRun]:
+    """A training run, paid for as a whole before anything is read.
+
+    Guarantee: everything the steps put into the model costs the plan's unit
+    ``plan.privacy_loss``, which the payer recorded durably first, given the plan's assumptions.
+    With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps
+    that were taken before count as made, whether the checkpoint has them or not.
+    """
+    door = Door.secure(payer)
+    opened = run_through(door, model, optimizer, train_set, plan, name=name, by=by, resume=resume)
+    with opened as training:
+        yield training
+
+
+@contextmanager
+def run_through(  # noqa: PLR0917  # as `run`, and the door
+    door: Door,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    *,
+    name: str = "training",
+    by: str = "owner",
+    resume: Checkpoint | None = None,
+) -> Iterator[TrainingRun]:
+    """`run`, through a door that is given."""
+    _check(model, optimizer, train_set, plan)
+    counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
+    if resume is None:
+        receipt = door.payer.charge(
+            plan.privacy_loss,
+            purpose=checks.text(name=name),
+            by=checks.text(by=by),
+            is_insecure=not door.is_secure,
+        )
+        door.note("charged", plan.privacy_loss.to_json())
+    else:
+        receipt = _resumed(resume, model=model, optimizer=optimizer, plan=plan, counter=counter)
+    examples = Examples.of(train_set)
+    if plan.sampling.declared is Declared.EXACT and examples.count != plan.records:
+        raise InvalidArgument(
+            f"records = {plan.records}, but the data have {examples.count}: {plan.sampling!r} "
+            "needs the exact number, which is public where units are replaced"
+        )
+    training = TrainingRun(
+        door,
+        receipt,
+        plan,
+        model=model,
+        optimizer=optimizer,
+        examples=examples,
+        counter=counter,
+    )
+    try:
+        yield training
+    finally:
+        training.close()
+
+
+def _check(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+) -> None:
+    """Refuse what can't be run, before anything is charged or read."""
+    if not isinstance(plan, TrainingPlan):
+        raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
+    units.check(train_set)
+    column = train_set.column if isinstance(train_set, Persons) else None
+    if column != plan.unit.column:
+        raise InvalidArgument(
+            f"the plan protects {plan.unit}: give the rows as they are for Unit.ROW, and as "
+            "Persons(..., column=) with the unit's column for any other unit"
+        )
+    parameters = trainable(model)
+    if not parameters:
+        raise InvalidArgument("model: none of its parameters requires a gradient")
+    for phase in plan.phases:
+        clipping_of(phase, plan.noise.order)
+    _check_optimizer(optimizer, {id(parameter) for parameter in model.parameters()})
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, known: set[int]) -> None:
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
+    groups = optimizer.param_groups
+    if not all(id(parameter) in known for group in groups for parameter in group["params"]):
+        raise InvalidArgument(
+            "optimizer: it has parameters that the model hasn't; their gradients would be without "
+            "noise"
+        )
+
+
+def _resumed(
+    kept: Checkpoint,
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    plan: TrainingPlan,
+    counter: CountsSteps[PrivacyLoss],
+) -> Receipt:
+    """The receipt that a checkpoint goes on with, its model and optimizer loaded."""
+    if isinstance(counter, Uncounted):
+        raise InvalidArgument(
+            "payer: it keeps no count of steps, so that steps could be made twice; resume with the "
+            "ledger that was charged"
+        )
+    if not isinstance(kept, Mapping) or not {"plan", "receipt", "model", "optimizer"} <= set(kept):
+        raise InvalidArgument("resume: give what TrainingRun.checkpoint made")
+    if kept["plan"] != plan.digest:
+        raise InvalidArgument("the checkpoint is of another plan: resume with the plan it was made")
+    told = {**kept["receipt"], "at": datetime.fromisoformat(kept["receipt"]["at"])}
+    receipt = Receipt(**told)
+    counter.reserved(receipt)  # raises unless it is a receipt of this payer's
+    model.load_state_dict(kept["model"])
+    optimizer.load_state_dict(kept["optimizer"])
+    return receipt
+
+
+def _seen(step: int, seen: Seen, norm: float) -> NotPrivate:
+    if not seen.examples:
+        return NotPrivate(step, 0, float("nan"), 0.0)
+    lengths = torch.cat([squares.sum(0).cpu() for squares in seen.squared_norms]).sqrt()
+    clipped = float((lengths > norm).double().mean())
+    return NotPrivate(step, seen.examples, seen.losses / seen.examples, clipped)

@@ -1,0 +1,155 @@
+"""The data as a run sees them: examples in places, each of which is one unit's.
+
+A row unit's example is a row. A person's example is made of all that person's rows, or of ``most``
+of them drawn anew in each step; the person is sampled as one, and clipped as one.
+"""
+
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import checks
+from discreet.errors import InvalidArgument
+from discreet.noise import Bits, sample_without_replacement
+from discreet.train.sampling import Places
+
+Part = Any  # what the user's loss function takes: their own data, or a named tuple of tensors
+
+
+class Source(Protocol):
+    """A data set that gives its items one by one, as PyTorch's have it."""
+
+    def __len__(self) -> int:
+        """How many."""
+        ...
+
+    def __getitem__(self, place: int) -> Any:  # Any: the user's own
+        """One of them."""
+        ...
+
+
+Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of the same length
+
+
+class Reduce(Enum):
+    """What becomes of a person's rows: the mean of their losses, or the sum."""
+
+    MEAN = "mean"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Persons:
+    """Rows that belong to persons: ``ids`` says for each row to whom; rows with no id are left out.
+
+    A person's loss is the mean, or the sum, of those of at most ``most`` rows, drawn anew in each
+    step where there are more. ``column`` is the unit's. Nothing is read before the run is paid.
+    """
+
+    data: Data
+    ids: npt.ArrayLike
+    column: str
+    most: int
+    reduce: Reduce = Reduce.MEAN
+
+    def __post_init__(self) -> None:
+        """Refuse a cap, a name or a reduction that is none."""
+        checks.positive_count(most=self.most)
+        checks.text(column=self.column)
+        if not isinstance(self.reduce, Reduce):
+            raise InvalidArgument(f"reduce = {self.reduce!r}: give Reduce.MEAN or Reduce.SUM")
+
+    def __repr__(self) -> str:
+        """What is public about them."""
+        return f"Persons(column={self.column!r}, most={self.most}, reduce={self.reduce})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class People:
+    """Whose rows are where: ``rows`` has all of them person by person, ``ends`` each one's end."""
+
+    rows: Places
+    ends: Places
+
+    @staticmethod
+    def of(ids: npt.ArrayLike) -> "People":
+        """The people that these ids name; neither ``None`` nor NaN is an id."""
+        array = np.asarray(ids)
+        given = [one is not None and one == one for one in array.tolist()]  # noqa: PLR0124  # NaN
+        named = np.flatnonzero(given)
+        codes = np.unique(array[named], return_inverse=True)[1]
+        ends = np.cumsum(np.bincount(codes)) if named.size else named
+        return People(named[np.argsort(codes, kind="stable")], ends)
+
+    def rows_of(self, person: int, most: int, bits: Bits) -> Places:
+        """The rows of one of them, at most so many, all choices being as likely."""
+        first = self.ends[person - 1] if person else 0
+        rows = self.rows[first : self.ends[person]]
+        if rows.size > most:
+            rows = np.sort(rows[sample_without_replacement(rows.size, most, bits)])
+        return rows
+
+
+def taken(data: Data, places: Places) -> Part:
+    """These examples, as the user's loss function takes them: of tensors and arrays a named tuple
+    (``x`` and ``y`` if there are two and they have no names), of items what PyTorch's default
+    collation makes."""
+    import torch
+    from torch.utils.data import TensorDataset, default_collate
+
+    if isinstance(data, TensorDataset):
+        data = data.tensors
+    if isinstance(data, Mapping):
+        return _named(tuple(data), [_some(field, places) for field in data.values()])
+    if isinstance(data, tuple):
+        names = ("x", "y") if len(data) == 2 else tuple(f"field_{n}" for n in range(len(data)))
+        return _named(names, [_some(field, places) for field in data])
+    if isinstance(data, torch.Tensor | np.ndarray):
+        return _some(data, places)
+    return default_collate([data[int(place)] for place in places])
+
+
+def length(data: Data) -> int:
+    """How many examples there are: the true number, which is private unless it is declared."""
+    if isinstance(data, Mapping):
+        return len(next(iter(data.values())))
+    if isinstance(data, tuple):
+        return len(data[0])
+    return len(data)
+
+
+def check(data: "Data | Persons") -> None:
+    """Refuse what has no examples in places; looks at types only."""
+    inner = data.data if isinstance(data, Persons) else data
+    if isinstance(inner, Mapping | tuple):
+        if inner:
+            return
+    elif hasattr(inner, "__len__") and hasattr(inner, "__getitem__"):
+        return
+    raise InvalidArgument(
+        f"train_set is a {type(inner).__name__}: give tensors by name, or a data set that has "
+        "len() and items by number; samplers and loaders have no place in a private run"
+    )
+
+
+def _some(field: Any, places: Places) -> Any:  # Any: a tensor or an array
+    import torch
+
+    if isinstance(field, torch.Tensor):
+        return field[torch.from_numpy(places).to(field.device)]
+    return torch.from_numpy(np.asarray(field)[places])
+
+
+def _named(names: tuple[str, ...], fields: list[Any]) -> Part:  # Any: tensors
+    return _part(names)(*fields)
+
+
+@lru_cache(maxsize=64)
+def _part(names: tuple[str, ...]) -> type[Any]:  # Any: a named tuple of these names
+    return namedtuple("Part", names)  # the names are the user's

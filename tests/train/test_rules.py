@@ -1,0 +1,336 @@
+"""Every layer gives what a plain loop over examples gives."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations
+
+from discreet.errors import Refused
+from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer
+from tests.train.kit import SINGLE, Case, Make, agrees, double, places
+
+
+class Bare(nn.Module):
+    """Parameters used by functions, alone, shared, sliced and together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+        self.shift = nn.Parameter(torch.randn(4))
+        self.first = nn.Parameter(torch.randn(1, 1, 4))
+        self.unused = nn.Parameter(torch.ones(2))
+        self.inner = nn.Linear(4, 4)
+        self.positions = nn.Embedding(6, 4)
+
+    def forward(self, data: Tensor) -> Tensor:
+        data = torch.cat([self.first.expand(data.shape[0], -1, -1), data], 1)
+        data = data + self.positions(torch.arange(data.shape[1]))
+        data = self.inner(data) @ self.inner.weight + self.shift * self.inner(data)
+        data = data + torch.einsum("btd,de->bte", data, self.weight.t()) * self.weight.norm()
+        short = F.linear(torch.tanh(data), self.weight[:2])
+        return short.mean(1, keepdim=True) + data[..., :2] - 2 * self.shift[1:3]
+
+
+class Low(nn.Module):
+    """A frozen layer with an adapter of low rank beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen = nn.Linear(6, 5).requires_grad_(False)
+        self.down, self.up = nn.Linear(6, 2, bias=False), nn.Linear(2, 5, bias=False)
+
+    def forward(self, data: Tensor) -> Tensor:
+        result: Tensor = self.frozen(data) + 0.5 * self.up(self.down(data))
+        return result
+
+
+class Reused(nn.Module):
+    """One layer called several times, and a table that is also the last layer's weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.inner = nn.Embedding(9, 5), nn.Linear(5, 5)
+        self.last = nn.Linear(5, 9, bias=False)
+        self.last.weight = self.table.weight
+
+    def forward(self, data: Tensor) -> Tensor:
+        data = self.table(data)
+        for _ in range(3):
+            data = torch.tanh(self.inner(data))
+        result: Tensor = self.last(data)
+        return result
+
+
+def frozen(model: nn.Module, name: str) -> nn.Module:
+    model.get_parameter(name).requires_grad_(False)
+    return model
+
+
+def only(model: nn.Module, part: str) -> nn.Module:
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(part in name)
+    return model
+
+
+class Last(nn.Module):
+    """What a recurrent layer gives, its first result and its last states; started by what is
+    learned, if so asked."""
+
+    def __init__(self, inner: nn.RNNBase, learned: int = 0) -> None:
+        super().__init__()
+        self.inner, self.first = inner, nn.Embedding(7, inner.input_size)
+        self.starts = nn.ParameterList(nn.Parameter(torch.randn(1, 1, 5)) for _ in range(learned))
+
+    def forward(self, data: Tensor) -> Tensor:
+        data, examples = self.first(data), data.shape[0]
+        if not self.inner.batch_first:
+            data = data.transpose(0, 1)
+        starts = tuple(each.expand(-1, examples, -1).contiguous() for each in self.starts)
+        start = None if not starts else starts[0] if len(starts) == 1 else starts
+        result, last = self.inner(data, start)
+        result = result if self.inner.batch_first else result.transpose(0, 1)
+        lasts = last if isinstance(last, tuple) else (last,)
+        return torch.cat(
+            [result.flatten(1), *(each.transpose(0, 1).flatten(1) for each in lasts)], 1
+        )
+
+
+def recurrent(inner: nn.RNNBase, learned: int = 0) -> Case:
+    return places(Last(inner, learned), 7, 4, 6)
+
+
+class Cells(nn.Module):
+    """A cell called at each place, from a learned state."""
+
+    def __init__(self, cell: nn.RNNCellBase) -> None:
+        super().__init__()
+        self.cell, self.start = cell, nn.Parameter(torch.randn(1, 5))
+
+    def forward(self, data: Tensor) -> Tensor:
+        state: Any = self.start.expand(data.shape[0], -1)
+        state = (state, state) if isinstance(self.cell, nn.LSTMCell) else state
+        for place in range(data.shape[1]):
+            state = self.cell(data[:, place], state)
+        last: Tensor = state[0] if isinstance(state, tuple) else state
+        return last
+
+
+class Attention(nn.Module):
+    """Of itself, of something else by learned queries, masked or not."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        super().__init__()
+        self.kind, batch_first = kind, options.pop("batch_first", True)
+        self.inner = nn.MultiheadAttention(6, 2, batch_first=batch_first, **options)
+        self.queries = nn.Parameter(torch.randn(1, 3, 6))
+        self.register_buffer("mask", torch.ones(5, 5, dtype=torch.bool).triu(1))
+
+    def forward(self, data: Tensor) -> Tensor:
+        if self.kind == "learned":
+            queries = self.queries.expand(len(data), -1, -1)
+            found: Tensor = self.inner(queries, data, data, need_weights=False)[0]
+            return found
+        more: Any = {}
+        if self.kind == "masked":
+            padding = data[:, :, 0] > 1
+            padding[:, 0] = False
+            more = {"attn_mask": self.mask, "key_padding_mask": padding}
+        if self.inner.batch_first:
+            result, weights = self.inner(data, data, data * 2, **more)
+            return torch.cat([result, weights], 2)
+        turned = data.transpose(0, 1)
+        found = self.inner(turned, turned, turned, **more)[0]
+        return found.transpose(0, 1)
+
+
+def attending(kind: str, **options: Any) -> Case:
+    return double(Attention(kind, **options), 4, 5, 6)
+
+
+CASES: dict[str, Make] = {
+    "linear": lambda: double(nn.Linear(4, 3), 5, 4),
+    "linear in time": lambda: double(nn.Linear(4, 3), 5, 7, 4),
+    "linear, two between": lambda: double(nn.Linear(4, 3), 5, 2, 3, 4),
+    "linear, long": lambda: double(nn.Linear(4, 3, bias=False), 5, 200, 4),
+    "linear, ghost": lambda: double(nn.Linear(64, 63), 5, 9, 64),
+    "changed in place": lambda: double(
+        nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2)), 5, 7, 4
+    ),
+    "changed in place, flat": lambda: double(
+        nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2)), 5, 4
+    ),
+    "convolution, ghost": lambda: double(nn.Conv2d(40, 60, 3), 5, 40, 4, 4),
+    "convolution, one place": lambda: double(nn.Conv2d(4, 6, 3), 5, 4, 3, 3),
+    "convolution, in place": lambda: double(
+        nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 2, 3)), 5, 2, 6, 6
+    ),
+    "convolution, same": lambda: double(nn.Conv1d(2, 3, 4, padding="same"), 5, 2, 7),
+    "embedding": lambda: places(nn.Embedding(10, 3, padding_idx=2), 10, 5, 6),
+    "embedding, one place": lambda: places(nn.Embedding(10, 3), 10, 5),
+    "bags, sum": lambda: places(nn.EmbeddingBag(10, 3, mode="sum", padding_idx=1), 10, 5, 6),
+    "bags, mean": lambda: places(nn.EmbeddingBag(10, 3, mode="mean", padding_idx=1), 10, 5, 6),
+    "layer norm": lambda: double(nn.LayerNorm(4), 5, 4),
+    "layer norm in time": lambda: double(nn.LayerNorm((3, 4)), 5, 2, 3, 4),
+    "layer norm, no bias": lambda: double(nn.LayerNorm(4, bias=False), 5, 3, 4),
+    "group norm": lambda: double(nn.GroupNorm(2, 4), 5, 4, 3, 3),
+    "group norm, flat": lambda: double(nn.GroupNorm(2, 4), 5, 4),
+    "group norm, weight frozen": lambda: double(frozen(nn.GroupNorm(2, 4), "weight"), 5, 4, 3),
+    "instance norm": lambda: double(nn.InstanceNorm2d(4, affine=True), 5, 4, 3, 3),
+    "instance norm, plain": lambda: double(
+        nn.Sequential(nn.Conv1d(4, 4, 1), nn.InstanceNorm1d(4)), 5, 4, 3
+    ),
+    "RMS norm": lambda: double(nn.RMSNorm(4), 5, 3, 4),
+    "PReLU": lambda: double(nn.PReLU(4), 5, 4, 3),
+    "PReLU, one weight": lambda: double(nn.PReLU(), 5, 4, 3),
+    "fixed batch norm": lambda: double(nn.BatchNorm1d(4).eval(), 5, 4),
+    "bare parameters": lambda: double(Bare(), 5, 4, 4),
+    "bare parameters, one example": lambda: double(Bare(), 1, 5, 4),
+    "as many examples as places": lambda: double(Bare(), 5, 4, 4),
+    "low rank": lambda: double(Low(), 5, 3, 6),
+    "reused and tied": lambda: places(Reused(), 9, 5, 4),
+    "LSTM": lambda: recurrent(nn.LSTM(3, 5, batch_first=True)),
+    "LSTM, time first": lambda: recurrent(nn.LSTM(3, 5)),
+    "LSTM, deep, both ways": lambda: recurrent(nn.LSTM(3, 5, 2, bidirectional=True)),
+    "LSTM, learned start": lambda: recurrent(nn.LSTM(3, 5), 2),
+    "GRU": lambda: recurrent(nn.GRU(3, 5, batch_first=True)),
+    "GRU, deep, both ways": lambda: recurrent(nn.GRU(3, 5, 2, bidirectional=True)),
+    "GRU, learned start, no bias": lambda: recurrent(nn.GRU(3, 5, bias=False), 1),
+    "RNN": lambda: recurrent(nn.RNN(3, 5, batch_first=True)),
+    "RNN, ReLU, deep, no bias": lambda: recurrent(nn.RNN(3, 5, 2, "relu", bias=False)),
+    "RNN, only states' weights": lambda: places(only(Last(nn.RNN(3, 5)), "weight_hh"), 7, 4, 6),
+    "GRU, only states' bias": lambda: places(only(Last(nn.GRU(3, 5)), "bias_hh"), 7, 4, 6),
+    "LSTM cell": lambda: double(Cells(nn.LSTMCell(3, 5)), 4, 3, 3),
+    "GRU cell": lambda: double(Cells(nn.GRUCell(3, 5)), 4, 3, 3),
+    "RNN cell": lambda: double(Cells(nn.RNNCell(3, 5, nonlinearity="relu")), 4, 3, 3),
+    "attention": lambda: attending("other"),
+    "attention, time first": lambda: attending("itself", batch_first=False, bias=False),
+    "attention, masked": lambda: attending("masked"),
+    "attention, masked, more": lambda: attending("masked", add_bias_kv=True, add_zero_attn=True),
+    "attention, own sizes": lambda: attending("other", kdim=6, vdim=6, add_bias_kv=True),
+    "attention, learned queries": lambda: attending("learned"),
+    "transformer": lambda: double(
+        nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0, batch_first=True),
+            2,
+            enable_nested_tensor=False,
+        ),
+        *(4, 5, 6),
+    ),
+    "weight frozen": lambda: double(frozen(nn.Linear(4, 3), "weight"), 5, 4),
+    "bias frozen": lambda: double(frozen(nn.Linear(4, 3), "bias"), 5, 4),
+    "weight norm": lambda: double(parametrizations.weight_norm(nn.Linear(4, 3)), 5, 4),
+    "orthogonal": lambda: double(parametrizations.orthogonal(nn.Linear(4, 3)), 5, 4),
+    "spectral norm": lambda: double(parametrizations.spectral_norm(nn.Linear(4, 3)).eval(), 5, 4),
+}
+CONVOLUTIONS: dict[int, tuple[Any, Any]] = {  # Any: classes of the same arguments
+    1: (nn.Conv1d, nn.ConvTranspose1d),
+    2: (nn.Conv2d, nn.ConvTranspose2d),
+    3: (nn.Conv3d, nn.ConvTranspose3d),
+}
+CLIPPINGS = [Flat(0.5), PerLayer(0.5), PerGroup({"": 0.3, "inner": 0.4}), Automatic(), L1(0.7)]
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.parametrize("name", CASES)
+def test_a_layer_agrees_with_a_loop(name: str) -> None:
+    torch.manual_seed(0)
+    agrees(CASES[name]())
+
+
+@pytest.mark.parametrize("clipping", CLIPPINGS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "make", [lambda: double(Bare(), 5, 4, 4), lambda: places(Reused(), 9, 5, 4)]
+)
+def test_every_clipping_agrees_with_a_loop(clipping: Flat, make: Make) -> None:
+    torch.manual_seed(0)
+    agrees(make(), clipping)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("padding", ["zeros", "circular", "reflect", "replicate"])
+@pytest.mark.parametrize(("groups", "stride", "dilation"), [*itertools.product([1, 2], repeat=3)])
+def test_convolutions_agree_with_a_loop(
+    dimensions: int, padding: Any, groups: int, stride: int, dilation: int
+) -> None:
+    torch.manual_seed(0)
+    plain, transposed = CONVOLUTIONS[dimensions]
+    options: Any = {"stride": stride, "dilation": dilation, "groups": groups}
+    shape = (5, 4, *(7, 6, 5)[:dimensions])
+    agrees(double(plain(4, 6, 3, padding=2, padding_mode=padding, **options), *shape))
+    if padding == "zeros":
+        more = max(stride, dilation) - 1
+        agrees(double(transposed(4, 6, 3, padding=1, output_padding=more, **options), *shape))
+
+
+@st.composite
+def stacks(draw: st.DrawFn) -> Case:
+    """A stack of layers over (example, channel, place), each of what the last one gives."""
+    channels = 4
+    layers: list[nn.Module] = []
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(["conv", "norm", "linear", "act", "prelu", "inst", "up"]))
+        if kind == "conv":
+            channels_next = draw(st.sampled_from([2, 4, 6]))
+            groups = draw(st.sampled_from([1, 2]))
+            layers.append(nn.Conv1d(channels, channels_next, 3, padding=1, groups=groups))
+            channels = channels_next
+        elif kind == "up":
+            layers.append(nn.ConvTranspose1d(channels, 2, 3, padding=1))
+            channels = 2
+        else:
+            layers.append(
+                {
+                    "norm": nn.GroupNorm(2, channels),
+                    "linear": nn.Linear(8, 8, bias=draw(st.booleans())),
+                    "act": nn.Tanh()
+                    if not layers or isinstance(layers[-1], nn.ReLU)
+                    else nn.ReLU(True),
+                    "prelu": nn.PReLU(),
+                    "inst": nn.InstanceNorm1d(channels, affine=True),
+                }[kind]
+            )
+    layers.append(nn.Linear(8, 2))
+    model = nn.Sequential(*layers)
+    for number, parameter in enumerate(model.parameters()):
+        parameter.requires_grad_(number == 0 or draw(st.booleans()))
+    return double(model, draw(st.integers(1, 9)), 4, 8)
+
+
+@given(case=stacks(), clipping=st.sampled_from([Flat(0.3), PerLayer(0.2), Automatic(), L1(1.0)]))
+@settings(max_examples=60)
+def test_random_stacks_agree_with_a_loop(case: Case, clipping: Flat) -> None:
+    agrees(case, clipping)
+
+
+@pytest.mark.parametrize(
+    "name", ["linear, ghost", "convolution, ghost", "bare parameters", "bags, mean"]
+)
+def test_single_precision_agrees_with_a_loop(name: str) -> None:
+    torch.manual_seed(0)
+    exact = CASES[name]()
+    data = exact.data.float() if exact.data.is_floating_point() else exact.data
+    agrees(Case(exact.model.float(), data), within=SINGLE)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (nn.BatchNorm1d(4), (5, 4)),
+        (nn.BatchNorm1d(4, affine=False), (5, 4)),
+        (nn.BatchNorm1d(4, track_running_stats=False).eval(), (5, 4)),
+        (nn.InstanceNorm1d(4, affine=True, track_running_stats=True), (5, 4, 3)),
+        (nn.Flatten(0, 1), (5, 3, 4)),
+    ],
+)
+def test_layers_that_mix_examples_are_refused_by_name(
+    model: nn.Module, shape: tuple[int, ...]
+) -> None:
+    case = double(nn.Sequential(nn.Identity(), model, nn.Linear(shape[-1], 2)), *shape)
+    with pytest.raises(Refused, match=r"^(1|2)\..*; (use|keep) "):
+        case.clipped(Flat(1.0))
