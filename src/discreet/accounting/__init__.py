@@ -4,9 +4,9 @@ No data and no files here. The terms have the names of the mechanisms they stand
 level of `discreet`, those names are the mechanisms.
 """
 
-from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
-from discreet.accounting.events import from_dp_event, to_dp_event
-from discreet.accounting.expression import Expression, parse
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from discreet.accounting.filter import Filter, Spent
 from discreet.accounting.interval import Interval
 from discreet.accounting.loss import PrivacyLoss, Term
@@ -34,6 +34,21 @@ from discreet.accounting.terms import (
     TunedPoisson,
     Zcdp,
 )
+
+if TYPE_CHECKING:
+    from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
+    from discreet.accounting.events import from_dp_event, to_dp_event
+    from discreet.accounting.expression import Expression, parse
+
+_LATER = {
+    "Calibration": "calibration",
+    "calibrate": "calibration",
+    "calibrate_count": "calibration",
+    "from_dp_event": "events",
+    "to_dp_event": "events",
+    "Expression": "expression",
+    "parse": "expression",
+}
 
 __all__ = [
     "Approximate",
@@ -71,3 +86,14 @@ __all__ = [
     "parse",
     "to_dp_event",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The names that not every use needs, imported when they are first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'discreet.accounting' has no attribute {name!r}")
+    return getattr(import_module(f"discreet.accounting.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
