@@ -6,6 +6,7 @@ threshold in each is bounded by Clopper and Pearson, and no pair of bounds may l
 trade-off that the step's own term claims. Bits are known, so that the answer never varies.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -204,7 +205,7 @@ def clip_skipped(patch: pytest.MonkeyPatch) -> None:
     def loose(phase: Phase, order: int) -> Clipping:
         return Flat(1e9)
 
-    patch.setattr("discreet.train.run.clipping_of", loose)
+    patch.setattr(sys.modules["discreet.train.run"], "clipping_of", loose)
 
 
 def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
