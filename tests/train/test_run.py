@@ -152,6 +152,27 @@ def test_what_can_not_be_run_is_refused_before_it_is_paid(
 # What a step does
 
 
+def test_a_model_or_loss_that_mixes_examples_is_refused_before_it_sees_any() -> None:
+    given, made, seen = data(), short(), list[Tensor]()
+
+    def contrasting(part: Any) -> Tensor:
+        seen.append(part.x)
+        found: Tensor = model(part.x)[:, 0]
+        return (found - found.mean()) ** 2
+
+    model = linear()  # all 0, where these gradients are 0 too
+    with (
+        known(model, given, made) as training,
+        pytest.raises(Refused, match="loss of one example depends on others"),
+    ):
+        training.step(next(training.batches()), contrasting)
+    assert not any((given["x"] == row).all(1).any() for part in seen for row in part)
+    assert not weights(model).any()
+    mixing = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1))
+    with known(mixing, given, made) as training, pytest.raises(Refused, match="BatchNorm1d"):
+        training.step(next(training.batches()), losses_of(mixing))
+
+
 def by_hand(model: nn.Module, given: dict[str, Tensor], places: list[int], norm: float) -> Tensor:
     """One after the other, clipped and summed."""
     total = torch.zeros(4)
@@ -214,14 +235,22 @@ def test_an_example_that_does_not_fit_alone_ends_the_step() -> None:
 
     with known(model, data(), short()) as training, pytest.raises(torch.OutOfMemoryError):
         training.step(next(training.batches()), hungry)
+    assert training._physical.size == 1
 
 
 def test_an_empty_batch_is_a_step() -> None:
     made, model, calls = short(multiplier=1, records=10**9, batch=1), linear(), list[Any]()
+
+    def noted(part: Any) -> Tensor:
+        calls.append(part)
+        return losses_of(model)(part)
+
     with known(model, data(), made) as training:
         for batch in training.batches():
+            if batch.step == 2:
+                calls.clear()  # the first step looked at the model
             before = weights(model)
-            training.step(batch, calls.append)  # type: ignore[arg-type]
+            training.step(batch, noted)
             assert (weights(model) != before).all()
         assert training.report().done == 6
         assert "0 examples, mean loss none" in repr(training.not_private)

@@ -34,8 +34,9 @@ def check(
 
     Of ``like`` only shapes and types are used: made-up numbers take its place, as many examples as
     it has (whole numbers are 0 and 1, so that they are places in any table). The engine's sum is
-    compared with a plain loop, and must not change when another example does. Dropout is off
-    meanwhile. Buffers and random numbers are then as before.
+    compared with a plain loop, and must not change when another example does. Meanwhile dropout is
+    off, and parameters are moved a little: where all of them are 0, nothing would show. Parameters,
+    buffers and random numbers are then as before.
     """
     examples = _examples(like)
     number = max(1, min(COMPARED, examples - 2))
@@ -174,8 +175,9 @@ def _alike(some: list[Tensor], others: list[Tensor]) -> bool:
 
 @contextmanager
 def _undisturbed(model: nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards buffers, random numbers and layers are as before."""
+    """Moved, and without dropout; afterwards everything is as before."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
     held = [
         (module, module.dropout)
         for module in model.modules()
@@ -185,14 +187,27 @@ def _undisturbed(model: nn.Module) -> Iterator[None]:
         for module, _ in held:
             module.dropout = 0.0
         with torch.random.fork_rng(), _NoDropout():
+            for parameter, _ in moved:
+                _move(parameter)
             yield
     finally:
         for module, dropout in held:
             module.dropout = dropout
         with torch.no_grad():
+            for parameter, before in moved:
+                parameter.copy_(before)
             for name, buffer in model.named_buffers():
                 if name in buffers and buffer.shape == buffers[name].shape:
                     buffer.copy_(buffers[name])
+
+
+@torch.no_grad()
+def _move(parameter: Tensor) -> None:
+    """By normal numbers of a tenth of its own size, or of 0.05 where it is 0."""
+    size = 0.1 * float(parameter.double().square().mean().sqrt()) or 0.05
+    generator = torch.Generator().manual_seed(parameter.numel())
+    numbers = torch.randn(parameter.shape, generator=generator)
+    parameter.add_(size * numbers.to(parameter.device, parameter.dtype))
 
 
 class _NoDropout(TorchFunctionMode):

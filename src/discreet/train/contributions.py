@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 from discreet.train import engine, units
+from discreet.train.checking import check
 from discreet.train.clipping import L1, Clipping, Flat
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.plan import Phase
@@ -30,6 +31,7 @@ Losses = Callable[[Part], Tensor]
 
 SPARE = 1 - 2.0**-18  # more than float32 can round up by where a norm is computed in float64
 FIRST_SIZE = 1024
+MADE_UP = 5  # examples to look at a model with
 
 
 @dataclass(slots=True)
@@ -116,6 +118,25 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
             _add(sums, found.sums)
             left = left[some.size :]
     return sums
+
+
+def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
+    """Refuse a model or loss that mixes examples, by `check` on a few made-up ones, as many as fit
+    into memory. Persons are computed one by one, and so is what has no room for two."""
+    if work.examples.people is not None or not work.examples.count:
+        return
+
+    def is_checked(size: int) -> bool:
+        like = units.taken(work.examples.data, np.zeros(size, np.int64))
+        check(work.model, work.losses, like, clipping)
+        return True
+
+    size = MADE_UP
+    while size > 1:
+        if _unless_memory_runs_out(partial(is_checked, size), size):
+            return
+        size = (size + 1) // 2
+    physical.size = 1
 
 
 def exact_sums(work: Work, phase: Phase, noise: ExactGaussian) -> Steps:

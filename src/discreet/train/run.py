@@ -30,6 +30,7 @@ from discreet.train.contributions import (
     Physical,
     Seen,
     Work,
+    check_mixing,
     clipping_of,
     exact_sums,
     float_sums,
@@ -81,7 +82,7 @@ class TrainingRun:
         self._open: Batch | None = None
         self._places: Places = np.empty(0, np.int64)  # of the open batch
         self._last, self._done = counter.reserved(receipt) - 1, 0
-        self._is_closed = False
+        self._is_closed = self._is_checked = False
 
     def batches(self) -> Iterator[Batch]:
         """The steps that are left, one after the other; each is durably counted before it is
@@ -100,7 +101,8 @@ class TrainingRun:
 
         ``losses`` is called once for each physical part and gives one loss for each example.
         Should anything fail, or be interrupted, nothing of the step stays, and it counts as made.
-        Raises `Refused` for a batch whose turn is over.
+        Raises `Refused` for a batch whose turn is over, and, in the first step, for a model or a
+        loss that mixes examples: made-up ones show it (`check`), before any other is computed.
         """
         if self._is_closed or batch is not self._open:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
@@ -202,7 +204,11 @@ class TrainingRun:
             flat = noise.noisy(exact_sums(work, phase, noise), scale, bits)
             sums = split(flat, trainable(self._model))
         else:
-            sums = float_sums(work, clipping_of(phase, noise.order), self._physical)
+            clipping = clipping_of(phase, noise.order)
+            if not self._is_checked:
+                check_mixing(work, clipping, self._physical)
+                self._is_checked = True
+            sums = float_sums(work, clipping, self._physical)
             noise.add(sums, scale, bits)
         self.not_private = _seen(batch.step, seen, float(phase.norm))
         return sums
