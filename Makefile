@@ -9,6 +9,9 @@ FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON = $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	"$$p" -c "$(FITS)" >/dev/null 2>&1 && echo "$$p" && break; done)
 
+# PyTorch by its exact version, since another request can bring gigabytes; and who works with it
+TRAINING := torch==2.13.0 accelerate lightning peft scikit-learn transformers
+
 COMPARISONS := noise group_by accounting local mechanisms
 
 .DEFAULT_GOAL := help
@@ -29,8 +32,8 @@ $(READY): pyproject.toml constraints.txt
 	@"$(BIN)/python" $(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
-torch: $(READY)  ## PyTorch, which private training and its tests need
-	@"$(BIN)/python" $(PIP) -c constraints.txt torch==2.13.0
+torch: $(READY)  ## PyTorch and its companions, which private training and its tests need
+	@"$(BIN)/python" $(PIP) -c constraints.txt $(TRAINING)
 
 demo: $(READY)  ## ask private questions of real wages, until the budget is spent
 	@"$(BIN)/python" examples/demo.py
@@ -66,9 +69,10 @@ docs: $(READY)  ## build the site, strictly
 
 constraints:  ## resolve anew, and write what was found to constraints.txt
 	@"$(PYTHON)" -m venv --clear .constraints
-	@.constraints/bin/python $(PIP) '.[dev]'
+	@.constraints/bin/python $(PIP) '.[dev]' $(TRAINING)
 	@{ sed '/^#/!d' constraints.txt; \
-		.constraints/bin/python -m pip freeze --exclude discreet; } > .constraints/new.txt
+		.constraints/bin/python -m pip freeze --all --exclude discreet --exclude pip | \
+		sed 's/+cpu$$//'; } > .constraints/new.txt
 	@mv .constraints/new.txt constraints.txt && rm -rf .constraints
 
 clean:  ## remove everything that was made here
