@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -43,63 +43,43 @@ class Clipping(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
+class _OneNorm:
+    """Contributions are bounded in one norm: that of all parameters together, unless said."""
+
+    norm: float
+    order: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", float(positive(norm=self.norm)))
+
+    @property
+    def sensitivity(self) -> float:
+        """The norm."""
+        return self.norm
+
+    def groups(self, names: Sequence[str]) -> tuple[int, ...]:
+        """One for all."""
+        return (0,) * len(names)
+
+    def factors(self, norms: Tensor) -> Tensor:
+        """The least of 1 and norm / norms."""
+        return _shrunk(norms, self.norm)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat(_OneNorm):
     """All parameters together to one L2 norm: Abadi et al. (2016)."""
 
-    norm: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "norm", float(positive(norm=self.norm)))
-
-    @property
-    def order(self) -> int:
-        """L2."""
-        return 2
-
-    @property
-    def sensitivity(self) -> float:
-        """The norm."""
-        return self.norm
-
-    def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One for all."""
-        return (0,) * len(names)
-
-    def factors(self, norms: Tensor) -> Tensor:
-        """The least of 1 and norm / norms."""
-        return _shrunk(norms, self.norm)
-
 
 @dataclass(frozen=True, slots=True)
-class L1:
+class L1(_OneNorm):
     """All parameters together to one L1 norm, for Laplace noise and pure epsilon."""
 
-    norm: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "norm", float(positive(norm=self.norm)))
-
-    @property
-    def order(self) -> int:
-        """L1."""
-        return 1
-
-    @property
-    def sensitivity(self) -> float:
-        """The norm."""
-        return self.norm
-
-    def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One for all."""
-        return (0,) * len(names)
-
-    def factors(self, norms: Tensor) -> Tensor:
-        """The least of 1 and norm / norms."""
-        return _shrunk(norms, self.norm)
+    order: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Automatic:
+class Automatic(_OneNorm):
     """Every contribution scaled to just below one L2 norm: norm / (its own + stability).
 
     No clip norm to tune, since the rate absorbs it: Bu et al. (2023), "Automatic clipping".
@@ -109,22 +89,8 @@ class Automatic:
     stability: float = 0.01
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "norm", float(positive(norm=self.norm)))
+        _OneNorm.__post_init__(self)
         object.__setattr__(self, "stability", float(positive(stability=self.stability)))
-
-    @property
-    def order(self) -> int:
-        """L2."""
-        return 2
-
-    @property
-    def sensitivity(self) -> float:
-        """The norm, which no contribution quite reaches."""
-        return self.norm
-
-    def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One for all."""
-        return (0,) * len(names)
 
     def factors(self, norms: Tensor) -> Tensor:
         """The norm over norms + stability."""
@@ -132,23 +98,8 @@ class Automatic:
 
 
 @dataclass(frozen=True, slots=True)
-class PerLayer:
+class PerLayer(_OneNorm):
     """Each layer's parameters to an equal part of one L2 norm: norm / sqrt(layers)."""
-
-    norm: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "norm", float(positive(norm=self.norm)))
-
-    @property
-    def order(self) -> int:
-        """L2."""
-        return 2
-
-    @property
-    def sensitivity(self) -> float:
-        """The norm of all layers together."""
-        return self.norm
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
         """One for each module that has parameters of its own."""
@@ -170,17 +121,13 @@ class PerGroup:
     """
 
     norms: Mapping[str, float]
+    order: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if not self.norms:
             raise InvalidArgument("norms = {}: give the start of names and a norm, for each group")
         norms = {start: float(positive(norm=norm)) for start, norm in self.norms.items()}
         object.__setattr__(self, "norms", MappingProxyType(norms))
-
-    @property
-    def order(self) -> int:
-        """L2."""
-        return 2
 
     @property
     def sensitivity(self) -> float:
