@@ -47,7 +47,7 @@ test-long: $(READY)  ## the tests that run for minutes
 check: $(READY)  ## format, lint, strict types and layers; changes nothing
 	@"$(BIN)/python" -m ruff format --check .
 	@"$(BIN)/python" -m ruff check .
-	@"$(BIN)/python" -c "import torch" 2>/dev/null || without='--exclude (^|/)train'; \
+	@"$(BIN)/python" -c "import torch" 2>/dev/null || without='--exclude (^|/)train --follow-imports silent'; \
 		"$(BIN)/python" -m mypy $$without
 	@"$(BIN)/python" -m tools.layers
 

@@ -51,7 +51,7 @@ ROOMS = {
     "matplotlib": {"plots"},
     "typer": {"cli"},
     "click": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "train"},
 }
 
 # The package's own window: it shows every part, each when it is first asked for.

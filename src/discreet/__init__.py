@@ -15,6 +15,7 @@ from discreet.payment import Limit, MuLimit, Receipt, RenyiLimit, RhoLimit
 from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
+    from discreet import train as train
     from discreet.ledger import Ledger
     from discreet.mechanisms import (
         Bounded,
@@ -68,6 +69,7 @@ _ROOMS = {
         "sum",
     ),
 }
+_LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
@@ -113,10 +115,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """The names that need noise, an engine or a database, imported when they are first used."""
+    if name in _LATE_PARTS:
+        return import_module(f"discreet.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     return getattr(import_module(_ROOM_OF[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, *_LATE_PARTS))

@@ -9,6 +9,7 @@ except ModuleNotFoundError:
 from discreet.train.checking import check, one_by_one
 from discreet.train.clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
 from discreet.train.engine import Contribution, clipped_sum
+from discreet.train.fit import fit
 from discreet.train.noise import ExactGaussian, FloatGaussian, FloatLaplace
 from discreet.train.plan import Phase, Stage, TrainingPlan, plan
 from discreet.train.repair import repair
@@ -49,6 +50,7 @@ __all__ = [
     "WithoutReplacement",
     "check",
     "clipped_sum",
+    "fit",
     "one_by_one",
     "plan",
     "repair",

@@ -38,6 +38,7 @@ from discreet.train.contributions import (
     trainable,
 )
 from discreet.train.counting import Uncounted
+from discreet.train.interrupts import uninterrupted
 from discreet.train.noise import ExactGaussian
 from discreet.train.plan import Phase, TrainingPlan
 from discreet.train.report import NotPrivate, Report
@@ -118,11 +119,12 @@ class TrainingRun:
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
                 mean = total.div_(phase.size.batch)  # public, whatever the batch has
                 parameter.grad = mean.to(parameter.dtype)
-            self._optimizer.step()
+            with uninterrupted():
+                self._optimizer.step()
+                self._done += 1
         except BaseException:
             self._clear()
             raise
-        self._done += 1
         self._door.note("step", batch.step)
 
     def report(self) -> Report:

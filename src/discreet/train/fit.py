@@ -1,0 +1,130 @@
+"""A whole run in one call: paid, made step by step, shown, kept in a file, reported."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.payment import Payer
+from discreet.train.plan import TrainingPlan
+from discreet.train.progress import progress
+from discreet.train.report import Report
+from discreet.train.run import Checkpoint, TrainingRun, run
+from discreet.train.units import Data, Part, Persons
+
+KEPT_EVERY = 60.0  # seconds
+
+
+def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would do
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    *,
+    losses: Callable[[nn.Module, Part], Tensor],
+    payer: Payer[PrivacyLoss],
+    schedulers: Sequence[LRScheduler] = (),
+    keep: Path | str | None = None,
+    resume: Checkpoint | None = None,
+    name: str = "training",
+    by: str = "owner",
+) -> Report:
+    """Train by the whole plan, and return what may be said of it.
+
+    Guarantee: that of `run`. ``losses`` gives one loss for each example of a part, such as
+    ``lambda model, part: cross_entropy(model(part.x), part.y, reduction="none")``. After each step
+    each of ``schedulers`` makes one too. The file ``keep`` is written every minute and however the
+    run ends; ``resume=torch.load(keep)`` goes on from it, charged once. On Ctrl-C the model is as
+    after the last whole step, and what was charged stays charged. On a terminal a bar shows step,
+    loss (not private), epsilon so far and time left, if it takes over two seconds.
+    """
+    _check(schedulers, resume)
+    opened = run(model, optimizer, train_set, plan, payer=payer, name=name, by=by, resume=resume)
+    with ExitStack() as stack:
+        training = stack.enter_context(opened)
+        stack.enter_context(_stepping(optimizer, schedulers, resume))
+        show = stack.enter_context(progress(training))
+        save = stack.enter_context(_keeping(training, schedulers, keep))
+        for batch in training.batches():
+            training.step(batch, partial(losses, model))
+            show()
+            save()
+        return training.report()
+
+
+def _check(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
+    for scheduler in schedulers:
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise InvalidArgument(
+                "schedulers: ReduceLROnPlateau looks at a loss, which is not private; take one "
+                "that goes by steps"
+            )
+    kept = len(resume.get("schedulers", ())) if resume is not None else len(schedulers)
+    if kept != len(schedulers):
+        raise InvalidArgument(
+            f"schedulers: {len(schedulers)} of them, and the checkpoint has {kept}: give those it "
+            "was made with"
+        )
+
+
+@contextmanager
+def _stepping(
+    optimizer: torch.optim.Optimizer,
+    schedulers: Sequence[LRScheduler],
+    resume: Checkpoint | None,
+) -> Iterator[None]:
+    """The schedulers, as they were kept, step whenever the optimizer has: both or neither."""
+    for scheduler, state in zip(schedulers, (resume or {}).get("schedulers", ()), strict=False):
+        scheduler.load_state_dict(state)
+
+    def step(*_: Any) -> None:  # Any: what hooks are given
+        for scheduler in schedulers:
+            scheduler.step()
+
+    hook = optimizer.register_step_post_hook(step)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _keeping(
+    training: TrainingRun, schedulers: Sequence[LRScheduler], keep: Path | str | None
+) -> Iterator[Callable[[], None]]:
+    """Gives what is to be called after each step: it writes the file if that is due."""
+    if keep is None:
+        yield lambda: None
+        return
+    last = time.monotonic()
+
+    def write() -> None:
+        states = [scheduler.state_dict() for scheduler in schedulers]
+        _write({**training.checkpoint(), "schedulers": states}, Path(keep))
+
+    def write_if_due() -> None:
+        nonlocal last
+        if time.monotonic() - last >= KEPT_EVERY:
+            write()
+            last = time.monotonic()
+
+    try:
+        yield write_if_due
+    finally:
+        write()
+
+
+def _write(checkpoint: Checkpoint, path: Path) -> None:
+    """The whole file, or the one before."""
+    new = path.with_name(f"{path.name}.new")
+    torch.save(checkpoint, new)
+    os.replace(new, path)  # noqa: PTH105

@@ -1,0 +1,314 @@
+"""`fit` does what the loop around a run does, shows it, keeps it, and can be interrupted."""
+
+import os
+import pty
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, StepLR
+
+from discreet.errors import InvalidArgument
+from discreet.ledger import Kind, Ledger
+from discreet.mechanisms import Door
+from discreet.payment import Limit
+from discreet.train import Report, fit, run
+from discreet.train import progress as shown
+from discreet.train.interrupts import uninterrupted
+from discreet.unit import Unit
+from tests.mechanisms.kit import FakePayer
+from tests.noise.test_fit import QuickBits
+from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
+
+
+def losses(model: nn.Module, part: Any) -> Tensor:
+    """The logistic loss of each example."""
+    found: Tensor = losses_of(model)(part)
+    return found
+
+
+@pytest.fixture
+def known_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs with the same draws, each time."""
+    made = classmethod(lambda _, payer: Door(payer, QuickBits(1), None))
+    monkeypatch.setattr(Door, "secure", made)
+
+
+def by_loop(model: nn.Module, steps: int = 6) -> Report:
+    with run(model, sgd(model), data(), short(steps=steps), payer=FakePayer()) as training:
+        for batch in training.batches():
+            training.step(batch, losses_of(model))
+        return training.report()
+
+
+@pytest.mark.usefixtures("known_bits")
+def test_it_does_what_the_loop_does() -> None:
+    one, other, payer = linear(), linear(), FakePayer()
+    report = fit(one, sgd(one), data(), short(), losses=losses, payer=payer, name="mine", by="ana")
+    loop = by_loop(other)
+    assert torch.equal(weights(one), weights(other))
+    assert weights(one).any()
+    assert (report.done, report.taken, report.epsilon) == (6, 6, loop.epsilon)
+    assert (report.receipt.purpose, report.receipt.by) == ("mine", "ana")
+    assert payer.charges == [short().privacy_loss]
+
+
+def test_schedulers_step_with_the_optimizer() -> None:
+    model, rates = linear(), list[float]()
+    optimizer = sgd(model)
+    scheduler = StepLR(optimizer, 2, 0.5)
+
+    def looking(model: nn.Module, part: Any) -> Tensor:
+        rates.append(optimizer.param_groups[0]["lr"])
+        return losses(model, part)
+
+    fit(
+        model,
+        optimizer,
+        data(),
+        short(batch=60),
+        losses=looking,
+        payer=FakePayer(),
+        schedulers=[scheduler],
+    )
+    assert rates[-6:] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert scheduler.last_epoch == 6
+    optimizer.step()  # nothing is left on it
+    assert scheduler.last_epoch == 6
+
+
+def plateau(optimizer: torch.optim.Optimizer) -> LRScheduler:
+    return ReduceLROnPlateau(optimizer)
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "resume", "told"),
+    [
+        ([plateau], None, "ReduceLROnPlateau"),
+        ([], {"schedulers": [{}]}, "0 of them, and the checkpoint has 1"),
+        ([lambda optimizer: StepLR(optimizer, 1)], {}, "1 of them, and the checkpoint has 0"),
+    ],
+)
+def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
+    schedulers: Wrong, resume: Wrong, told: str
+) -> None:
+    model, payer = linear(), FakePayer()
+    optimizer = sgd(model)
+    with pytest.raises(InvalidArgument, match=told):
+        fit(
+            model,
+            optimizer,
+            data(),
+            short(),
+            losses=losses,
+            payer=payer,
+            schedulers=[make(optimizer) for make in schedulers],
+            resume=resume,
+        )
+    assert not payer.events
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
+    return tmp_path / "x.ledger"
+
+
+def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) -> None:
+    """Charged once, with each step made once, and the schedule where it was."""
+    keep, model, calls = tmp_path / "run.pt", linear(), list[int]()
+
+    def interrupted(model: nn.Module, part: Any) -> Tensor:
+        calls.append(1)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        return losses(model, part)
+
+    def go(model: nn.Module, of: Wrong, ledger: Ledger, **more: Wrong) -> Report:
+        optimizer = sgd(model)
+        schedulers = [StepLR(optimizer, 1, 0.5)]
+        found = fit(
+            model,
+            optimizer,
+            data(),
+            short(batch=60),
+            losses=of,
+            payer=ledger,
+            keep=keep,
+            schedulers=schedulers,
+            **more,
+        )
+        assert optimizer.param_groups[0]["lr"] == 0.5 ** schedulers[0].last_epoch
+        return found
+
+    with pytest.raises(KeyboardInterrupt):
+        go(model, interrupted, Ledger.open(path))
+    kept = torch.load(keep, weights_only=True)
+    whole = kept["schedulers"][0]["last_epoch"]
+    assert 0 < whole < 6
+    assert torch.equal(weights(model)[:3], kept["model"]["weight"][0])
+    assert all(parameter.grad is None for parameter in model.parameters())
+    other, ledger = linear(), Ledger.open(path)
+    report = go(other, losses, ledger, resume=kept)
+    assert (report.done, report.taken) == (6 - whole - 1, 6)
+    assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
+    assert torch.load(keep, weights_only=True)["schedulers"][0]["last_epoch"] == 5
+    assert not [*tmp_path.glob("*.new")]
+
+
+def test_a_file_is_written_when_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["discreet.train.fit"], "KEPT_EVERY", 0.0)
+    model, seen = linear(), list[bool]()
+
+    def looking(model: nn.Module, part: Any) -> Tensor:
+        seen.append((tmp_path / "run.pt").exists())
+        return losses(model, part)
+
+    fit(
+        model,
+        sgd(model),
+        data(),
+        short(batch=60),
+        losses=looking,
+        payer=FakePayer(),
+        keep=tmp_path / "run.pt",
+    )
+    assert not seen[0]
+    assert seen[-1]
+
+
+# Ctrl-C
+
+
+class Interrupted(torch.optim.SGD):
+    """Ctrl-C arrives when one parameter has been changed, and the others have not."""
+
+    def step(self, closure: Wrong = None) -> None:  # type: ignore[override]
+        first, *others = self.param_groups[0]["params"]
+        first.data.sub_(first.grad)
+        signal.raise_signal(signal.SIGINT)
+        for other in others:
+            other.data.sub_(other.grad)
+
+
+@pytest.mark.usefixtures("known_bits")
+def test_an_interrupt_waits_for_the_optimizer() -> None:
+    model, whole, payer = linear(), linear(), FakePayer()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            model,
+            Interrupted(model.parameters(), lr=1),
+            data(),
+            short(),
+            losses=losses,
+            payer=payer,
+        )
+    by_loop(whole, steps=1)
+    assert torch.allclose(weights(model), weights(whole))
+    assert weights(model).all()
+    assert payer.events == ["charge"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_waits_for_a_block_in_the_main_thread_only() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012  # what it is about
+        signal.raise_signal(signal.SIGINT)
+        done.append(1)
+    assert done == [1]
+
+    def beside() -> None:
+        with uninterrupted():
+            done.append(2)
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    thread.join()
+    assert done == [1, 2]
+
+
+# On a terminal
+
+
+class Screen:
+    """A terminal of our own for stderr, and what was written to it."""
+
+    def __init__(self) -> None:
+        self.end, inner = pty.openpty()
+        self.stderr = os.fdopen(inner, "w")
+
+    def text(self) -> str:
+        self.stderr.close()
+        found = b""
+        with os.fdopen(self.end, "rb", buffering=0) as end:
+            while True:
+                try:
+                    more = end.read(4096)
+                except OSError:  # nobody writes any more
+                    break
+                if not more:
+                    break
+                found += more
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode())
+
+
+@contextmanager
+def screen(monkeypatch: pytest.MonkeyPatch, patience: float) -> Iterator[Screen]:
+    monkeypatch.setattr(shown, "PATIENCE", patience)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    made = Screen()
+    monkeypatch.setattr(sys, "stderr", made.stderr)
+    yield made
+
+
+def slow(model: nn.Module, part: Any) -> Tensor:
+    threading.Event().wait(0.02)
+    return losses(model, part)
+
+
+def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = short(multiplier=2, batch=60, steps=8)
+    model = linear()
+    with screen(monkeypatch, patience=0.0) as seen:
+        report = fit(model, sgd(model), data(), made, losses=slow, payer=book())
+    text = seen.text()
+    assert re.search(r"8/8 .*loss 0\.\d+ \(not private\)  ε \d+\.\d{3} of \d+\.\d{3}", text)
+    told = float(re.findall(r"ε (\d+\.\d+) of", text)[-1])
+    assert report.epsilon <= told <= report.epsilon + 0.001
+    assert "left" in text
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_is_short_shows_nothing(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    model, before = linear(), threading.active_count()
+
+    def failing(model: nn.Module, part: Any) -> Tensor:
+        raise ValueError
+
+    with screen(monkeypatch, patience=60.0) as seen:
+        if fails:
+            with pytest.raises(ValueError):  # noqa: PT011
+                fit(model, sgd(model), data(), short(), losses=failing, payer=book())
+        else:
+            fit(model, sgd(model), data(), short(), losses=losses, payer=book())
+    assert seen.text() == ""
+    assert threading.active_count() == before
+
+
+def test_elsewhere_than_on_a_terminal_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shown, "PATIENCE", 0.0)
+    model = linear()
+    fit(model, sgd(model), data(), short(), losses=slow, payer=book())
+    assert capfd.readouterr() == ("", "")
