@@ -12,6 +12,7 @@ from discreet.mechanisms import Door
 from discreet.payment import Limit
 from discreet.train.plan import TrainingPlan, plan
 from discreet.train.run import TrainingRun, run_through
+from discreet.train.units import Persons
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
 from tests.noise.test_fit import QuickBits
@@ -25,6 +26,12 @@ def data(rows: int = 60, seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(rows, 3, generator=generator)
     return {"x": x, "y": (x.sum(1) > 0).float()}
+
+
+def of_persons(rows: int = 60, persons: int = 12, **more: Wrong) -> Persons:
+    """The same, each row of one of some people."""
+    ids = [f"p{row * 7 % persons}" for row in range(rows)]
+    return Persons(data(rows), ids, **{"column": "person", "most": 3, **more})
 
 
 def linear() -> nn.Module:
@@ -61,6 +68,42 @@ def sgd(model: nn.Module, rate: float = 1.0) -> torch.optim.Optimizer:
 def weights(model: nn.Module) -> Tensor:
     """All of them."""
     return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+
+
+class Guarded:
+    """Data that may not be looked at before they are paid."""
+
+    def __init__(self, payer: FakePayer | None) -> None:
+        self.payer = payer
+        self.inner = data()
+
+    def __len__(self) -> int:
+        assert self.payer is not None
+        assert self.payer.charges, "looked at before it was paid"
+        return len(self.inner["x"])
+
+    def __getitem__(self, place: int) -> tuple[Tensor, Tensor]:
+        assert len(self)
+        return self.inner["x"][place], self.inner["y"][place]
+
+
+def pair_losses(model: nn.Module) -> Callable[[Any], Tensor]:
+    """For parts that are lists of x and y."""
+    return lambda part: nn.functional.binary_cross_entropy_with_logits(
+        model(part[0])[:, 0], part[1], reduction="none"
+    )
+
+
+def by_hand(model: nn.Module, given: dict[str, Tensor], places: list[int], norm: float) -> Tensor:
+    """One after the other, clipped and summed."""
+    total = torch.zeros(4)
+    for place in places:
+        x, y = given["x"][place], given["y"][place]
+        loss = nn.functional.binary_cross_entropy_with_logits(model(x)[0], y)
+        found = torch.autograd.grad(loss, list(model.parameters()))
+        gradient = torch.cat([part.reshape(-1) for part in found])
+        total += gradient * min(1.0, norm / float(gradient.norm()))
+    return total
 
 
 @contextmanager

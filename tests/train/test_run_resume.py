@@ -1,0 +1,110 @@
+"""Steps are counted where a crash can't reach them, and a resumed run makes none twice."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from discreet.errors import InvalidArgument
+from discreet.ledger import Kind, Ledger
+from discreet.payment import Limit
+from discreet.train.plan import TrainingPlan
+from discreet.train.run import run
+from discreet.train.sampling import AllocatedBatches
+from discreet.unit import Unit
+from tests.mechanisms.kit import FakePayer
+from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
+
+
+def begun(path: Path, made: TrainingPlan, steps: int) -> dict[str, Any]:
+    """A run that is left after some steps; its checkpoint is of one step before."""
+    model = linear()
+    ledger = Ledger.open(path)
+    with run(model, sgd(model), data(), made, payer=ledger) as training:
+        for batch in training.batches():
+            if batch.step == steps:
+                kept = training.checkpoint()
+            training.step(batch, losses_of(model))
+            if batch.step == steps:
+                return kept
+    raise AssertionError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
+    return tmp_path / "x.ledger"
+
+
+def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: Path) -> None:
+    made = short(multiplier=1)
+    torch.save(begun(path, made, 3), tmp_path / "kept.pt")
+    kept = torch.load(tmp_path / "kept.pt", weights_only=True)
+    model, ledger, taken = linear(), Ledger.open(path), []
+    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+        assert torch.equal(weights(model)[:3], kept["model"]["weight"][0])
+        for batch in training.batches():
+            taken.append(batch.step)
+            training.step(batch, losses_of(model))
+        assert training.report().taken == 6
+        assert training.report().done == 3
+    assert taken == [4, 5, 6]
+    assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
+    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+        assert list(training.batches()) == []
+    ledger.verify()
+
+
+def test_steps_are_counted_before_they_are_drawn(path: Path) -> None:
+    """In blocks of a hundredth of all: what a crash may cost."""
+    made, model, ledger = short(steps=300), linear(), Ledger.open(path)
+    with run(model, sgd(model), data(), made, payer=ledger) as training:
+        assert ledger.reserved(training.receipt) == 0
+        steps = training.batches()
+        for step in range(7):
+            batch = next(steps)
+            assert ledger.reserved(training.receipt) == 3 * (step // 3 + 1)
+            training.step(batch, losses_of(model))
+        kept = training.checkpoint()
+    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+        assert next(training.batches()).step == 10
+
+
+def test_an_epoch_that_is_left_is_not_gone_on_with(path: Path) -> None:
+    """Its draws are lost, and with others a unit might be in it twice."""
+    made = short(sampling=AllocatedBatches(), steps=9)  # three epochs of three
+    kept, model = begun(path, made, 4), linear()
+    made_steps = []
+    with run(model, sgd(model), data(), made, payer=Ledger.open(path), resume=kept) as training:
+        for batch in training.batches():
+            made_steps.append(batch.step)
+            training.step(batch, losses_of(model))
+    assert made_steps == [7, 8, 9]
+
+
+def test_a_resumed_run_is_refused_another_plan_payer_or_receipt(path: Path) -> None:
+    made, model = short(multiplier=1), linear()
+    kept, ledger = begun(path, made, 2), Ledger.open(path)
+    told: list[tuple[Wrong, Wrong, Wrong]] = [
+        (short(multiplier=2), ledger, kept),
+        (made, FakePayer(), kept),
+        (made, book(), kept),
+        (made, ledger, {**kept, "receipt": {**kept["receipt"], "digest": "0" * 64}}),
+        (made, ledger, {**kept, "plan": "other"}),
+        (made, ledger, {"plan": made.digest}),
+        (made, ledger, 5),
+    ]
+    for other, payer, given in told:
+        with (
+            pytest.raises(InvalidArgument),
+            run(model, sgd(model), data(), other, payer=payer, resume=given),
+        ):
+            raise AssertionError
+    forged = {**kept, "plan": short(multiplier=1e-9).digest}
+    cheap = short(multiplier=1e-9)
+    with (
+        run(model, sgd(model), data(), cheap, payer=ledger, resume=forged) as training,
+        pytest.raises(InvalidArgument, match="paid for something else"),
+    ):
+        next(training.batches())
