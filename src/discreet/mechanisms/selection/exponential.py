@@ -1,33 +1,23 @@
 """The exponential mechanism: a candidate by its score, larger ones more likely."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from discreet import checks
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.exact import Number
-from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.parts import Key
+from discreet.mechanisms.selection.choice import Choice
 from discreet.mechanisms.selection.gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection.pieces import choose_piece
-from discreet.mechanisms.selection.scores import (
-    Candidates,
-    Moves,
-    checked,
-    public,
-    spread,
-    written,
-)
+from discreet.mechanisms.selection.scores import spread
 from discreet.noise import Bits
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ExponentialMechanism:
+class ExponentialMechanism(Choice):
     """Chooses one candidate, each with probability proportional to exp(rate * its score).
 
     It is the largest of the scores with Gumbel noise of scale 1 / rate on each. The computation
@@ -54,48 +44,6 @@ class ExponentialMechanism:
     1.0
     """
 
-    candidates: Candidates
-    rate: Fraction
-    moves: Moves
-
-    def __init__(
-        self, candidates: Sequence[Key], rate: Number, *, moves: Moves = Moves.ANYHOW
-    ) -> None:
-        """Keep the rate at its exact value; it is in units of 1 / score."""
-        object.__setattr__(self, "candidates", public(candidates))
-        object.__setattr__(self, "rate", checks.positive(rate=rate))
-        object.__setattr__(self, "moves", checked(moves))
-
-    @staticmethod
-    def for_epsilon(
-        epsilon: Number,
-        bounded: Bounded[IntegerArray],
-        candidates: Sequence[Key],
-        *,
-        moves: Moves = Moves.ANYHOW,
-    ) -> "ExponentialMechanism":
-        """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        names = public(candidates)
-        apart = spread(bounded, (len(names),), checked(moves))
-        return ExponentialMechanism(names, checks.positive(epsilon=epsilon) / apart, moves=moves)
-
-    @staticmethod
-    def for_error(
-        error: Number,
-        confidence: Number,
-        candidates: Sequence[Key],
-        *,
-        moves: Moves = Moves.ANYHOW,
-    ) -> "ExponentialMechanism":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        names = public(candidates)
-        scale = most_noise(
-            lambda scale: ExponentialMechanism(names, 1 / scale).error(confidence),
-            error,
-            confidence,
-        )
-        return ExponentialMechanism(names, 1 / scale, moves=moves)
-
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless there is a score for each candidate."""
         apart = spread(bounded, (len(self.candidates),), self.moves)
@@ -111,7 +59,3 @@ class ExponentialMechanism:
         at this confidence, whatever the scores: if all but the best are equal and fall behind by
         q + 1, no smaller one will do."""
         return smallest_gap(exponential_chance(self.rate, len(self.candidates) - 1), confidence)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return written("ExponentialMechanism", self.candidates, {"rate": self.rate}, self.moves)

@@ -14,12 +14,12 @@ from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.parts import Key
 from discreet.mechanisms.selection.gaps import smallest_gap
-from discreet.mechanisms.selection.permute_and_flip import noisy_max
 from discreet.mechanisms.selection.races import race_chance
 from discreet.mechanisms.selection.scores import (
     Candidates,
     Moves,
     checked,
+    noisy_max,
     public,
     spread,
     written,

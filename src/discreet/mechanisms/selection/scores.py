@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
+from discreet.accounting import ReportNoisyMax
 from discreet.errors import InvalidArgument, Refused
 from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
@@ -77,6 +78,14 @@ def moved_apart(sensitivity: Sensitivity, unit: Unit, moves: Moves) -> int:
         return max(sensitivity.linf, 1)
     apart = min(2 * sensitivity.linf, sensitivity.l1, isqrt(2 * sensitivity.l2_squared))
     return max(apart, 1)
+
+
+def noisy_max(scale: Fraction, apart: int, moves: Moves) -> ReportNoisyMax:
+    """The term for the largest noisy score. Taking the same number off all scores changes no
+    choice, so that scores that move at most so far apart may as well move by half of that each."""
+    if moves is Moves.TOGETHER:
+        return ReportNoisyMax(scale, apart, monotone=True)
+    return ReportNoisyMax(scale, Fraction(apart, 2))
 
 
 def written(
