@@ -5,6 +5,7 @@ environment of its own. At each case they take turns, so that whatever else the 
 on all of them alike.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,16 +19,29 @@ from rich.progress import Progress
 ROOT = Path(__file__).parents[1]
 
 Times = dict[str, dict[str, float]]  # seconds per item, by case and contestant
+Rounds = dict[str, dict[str, list[float]]]  # the same of each round
 
 
 def race(comparison: str, contestants: Sequence[str], cases: Sequence[str], rounds: int) -> Times:
     """Each contestant's median CPU time per item of each case that it has.
 
-    A run of every case before the first round warms up and doesn't count. Contestants whose
-    environment isn't made are left out, and named.
+    Contestants whose environment isn't made are left out, and named.
     """
-    with running(comparison, contestants) as workers, progress() as bar:
-        found: dict[str, dict[str, list[float]]] = {case: {} for case in cases}
+    with running(comparison, contestants) as workers:
+        found = taking_turns(comparison, workers, cases, rounds)
+    return {
+        case: {name: median(times) for name, times in by_name.items()}
+        for case, by_name in found.items()
+    }
+
+
+def taking_turns(
+    comparison: str, workers: Sequence["Worker"], cases: Sequence[str], rounds: int
+) -> Rounds:
+    """Every round's CPU time per item of each case; a round before the first warms up and doesn't
+    count."""
+    found: Rounds = {case: {} for case in cases}
+    with progress() as bar:
         for turn in bar.track(range(rounds + 1), description=comparison):
             for case in cases:
                 for worker in workers:
@@ -35,10 +49,7 @@ def race(comparison: str, contestants: Sequence[str], cases: Sequence[str], roun
                         seconds = worker.run(case)
                         times = found[case].setdefault(worker.name, [])
                         times.extend([seconds] if turn else [])
-    return {
-        case: {name: median(times) for name, times in by_name.items()}
-        for case, by_name in found.items()
-    }
+    return found
 
 
 class Worker:
@@ -48,7 +59,7 @@ class Worker:
         self.name = script.stem
         self._process = subprocess.Popen(
             [python, "-P", script],  # without the script's folder, which has namesakes of libraries
-            env={"PYTHONPATH": str(ROOT)},
+            env={"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -59,6 +70,10 @@ class Worker:
     def run(self, case: str) -> float:
         """The seconds per item of one run of the case."""
         return float(self._answer(case))
+
+    def figure(self, name: str) -> float:
+        """A figure of another kind."""
+        return float(self._answer(name))
 
     def errors(self, case: str) -> tuple[float, ...]:
         """Of one batch of errors: their number, their sum and that of their squares."""

@@ -1,122 +1,127 @@
-"""Private steps beside the same plain ones, on one thread: ``python -m benchmarks.train``.
+"""Private training steps beside plain ones and beside Opacus: ``python -m benchmarks.train``.
 
-A private step computes clipped gradients of single examples, adds Gaussian noise to their sum and
-lets the optimizer step; a plain one is ``loss.mean().backward()`` and the same optimizer. They take
-turns, and the median of the ratios of their CPU times counts. Memory is the most that tensors of a
-step held at once.
+On one thread. A private step computes clipped gradients of single examples, adds Gaussian noise to
+their sum and lets the optimizer step; a plain one is ``loss.mean().backward()`` and the same
+optimizer. They take turns, and the median of the ratios of their CPU times counts. Memory is the
+most that tensors of a step held at once, beyond model and batch. Of Opacus' modes the fastest one
+counts, for each model.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import torch
-from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
+from benchmarks.rounds import Rounds, Worker, running, taking_turns
+from benchmarks.tables import duration, show, table, times
 
-from benchmarks.tables import duration, show, table
-from benchmarks.train_models import MODELS, Task
-from discreet.train import Flat, clipped_sum
-
-GOALS = {  # of time, and of memory
-    "MLP": (1.5, 2.0),
-    "CNN": (1.5, 2.5),
-    "GPT": (1.2, 1.1),
-    "LoRA": (1.02, 1.02),
-    "LSTM": (2.5, 2.5),
-}
-ROUNDS = {"MLP": 60, "CNN": 9, "GPT": 7, "LoRA": 7, "LSTM": 15}
-CLIP, MULTIPLIER = 1.0, 1.0
-
-Step = Callable[[], None]
+ROUNDS = 9
+MODES = "hooks", "functorch", "ew", "ghost"  # of Opacus
 
 
-@dataclass(frozen=True)
-class Ratios:
-    """Of a private step to a plain one."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model, and the most that a private step may take of a plain one's time and memory."""
 
-    plain: float  # seconds
+    model: str
     time: float
     memory: float
 
 
+ROWS = (
+    Row("MLP", 1.5, 2.0),
+    Row("CNN", 1.5, 2.5),
+    Row("GPT", 1.2, 1.1),
+    Row("LoRA", 1.02, 1.02),
+    Row("LSTM", 2.5, 2.5),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Of a private step to the same plain one."""
+
+    time: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a row's steps took: ours, and those of Opacus in its fastest mode if it is there."""
+
+    plain: float  # seconds
+    ours: Ratios
+    mode: str | None
+    opacus: Ratios | None
+
+
 def main() -> None:
-    """Print all ratios, and last the worst by its goal."""
-    torch.set_num_threads(1)
-    made = table("model", "plain step", "time", "goal", "memory", "goal", "met")
-    worst = 0.0
-    for name, (time_goal, memory_goal) in GOALS.items():
-        found = ratios(MODELS[name](), ROUNDS[name])
-        worst = max(worst, found.time)
-        met = found.time <= time_goal and found.memory <= memory_goal
-        figures = f"{found.time:.2f}", f"{time_goal}", f"{found.memory:.2f}", f"{memory_goal}"
-        made.add_row(name, duration(found.plain), *figures, "yes" if met else "NO")
+    """Print all ratios, and last the worst one and those to Opacus."""
+    ours = "private", "goal", "memory", "goal", "met"
+    made = table("model", "plain step", *ours, "Opacus", "memory", "in mode", "to ours")
+    rows = measured()
+    for row, found in zip(ROWS, rows, strict=True):
+        made.add_row(row.model, *cells(row, found))
     show(made)
-    print(f"train: worst ratio = {worst:.2f}")
+    print("private, memory, Opacus: in units of the plain step's; to ours: Opacus' time over ours")
+    worst = max(found.ours.time for found in rows)
+    others = [found.opacus.time / found.ours.time for found in rows if found.opacus]
+    span = f"{min(others):.2f} .. {max(others):.2f}" if others else "not made"
+    print(f"train: worst ratio = {worst:.2f}, best Opacus / ours = {span}")
 
 
-def ratios(task: Task, rounds: int) -> Ratios:
-    """Of one model, after two rounds that warm up."""
-    optimizer = torch.optim.SGD((p for p in task.model.parameters() if p.requires_grad), lr=1e-4)
-    plain, private = plain_step(task, optimizer), private_step(task, optimizer)
-    pairs = [(spent(plain), spent(private)) for _ in range(rounds + 2)][2:]
-    return Ratios(
-        plain=median(one for one, _ in pairs),
-        time=median(other / one for one, other in pairs),
-        memory=peak(private, optimizer) / peak(plain, optimizer),
-    )
+def measured() -> list[Found]:
+    """What every row's steps took."""
+    with running("train", ("discreet", "opacus")) as workers:
+        modes = fastest_modes(workers)
+        kinds = [(row.model, kind) for row in ROWS for kind in ("plain", "private")]
+        cases = sorted(f"{model}-{kind}" for model, kind in (*kinds, *modes.items()))
+        seconds = one_each(taking_turns("train", workers, cases, ROUNDS))
+        peaks = {case: peak for worker in workers for case, peak in peaks_of(worker, cases)}
+    return [compared(row.model, modes.get(row.model), seconds, peaks) for row in ROWS]
 
 
-def plain_step(task: Task, optimizer: torch.optim.Optimizer) -> Step:
-    """What one writes without privacy."""
-
-    def step() -> None:
-        optimizer.zero_grad()
-        task.losses().mean().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
-    return step
+def fastest_modes(workers: Sequence[Worker]) -> dict[str, str]:
+    """Opacus' fastest mode for each model, if it is there: of one round each."""
+    cases = [f"{row.model}-{mode}" for row in ROWS for mode in MODES]
+    seconds = one_each(taking_turns("Opacus' modes", workers, cases, 1))
+    fastest_last = sorted(seconds, key=lambda case: seconds[case], reverse=True)
+    return dict(case.split("-") for case in fastest_last)
 
 
-def private_step(task: Task, optimizer: torch.optim.Optimizer) -> Step:
-    """The same with clipping and noise; noise is PyTorch's own, for its time only."""
-    parameters = [p for p in task.model.parameters() if p.requires_grad]
-
-    def step() -> None:
-        optimizer.zero_grad()
-        found = clipped_sum(task.model, task.losses, task.examples, Flat(CLIP))
-        for parameter, total in zip(parameters, found.sums, strict=True):
-            parameter.grad = noisy(total).div_(task.examples)
-        optimizer.step()
-
-    return step
+def one_each(rounds: Rounds) -> dict[str, list[float]]:
+    """Seconds by case, each of which only one contestant has."""
+    return {case: found for case, by_name in rounds.items() for found in by_name.values()}
 
 
-def noisy(total: Tensor) -> Tensor:
-    """With Gaussian noise."""
-    return total.add_(torch.randn_like(total), alpha=MULTIPLIER * CLIP)
+def peaks_of(worker: Worker, cases: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The memory that each of the worker's cases takes, in bytes."""
+    return ((case, worker.figure(f"{case}-bytes")) for case in cases if case in worker.cases)
 
 
-def spent(step: Step) -> float:
-    """Seconds of CPU time."""
-    start = time.process_time()
-    step()
-    return time.process_time() - start
+def compared(
+    model: str, mode: str | None, seconds: Mapping[str, list[float]], peaks: Mapping[str, float]
+) -> Found:
+    """One model's steps with its plain ones."""
+    plain = f"{model}-plain"
+
+    def ratios(kind: str) -> Ratios:
+        case = f"{model}-{kind}"
+        pairs = zip(seconds[case], seconds[plain], strict=True)
+        return Ratios(median(it / base for it, base in pairs), peaks[case] / peaks[plain])
+
+    theirs = ratios(mode) if mode else None
+    return Found(median(seconds[plain]), ratios("private"), mode, theirs)
 
 
-def peak(step: Step, optimizer: torch.optim.Optimizer) -> int:
-    """The most bytes that were held at once beyond model and batch."""
-    optimizer.zero_grad()  # what is freed within the step would count against it
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        step()
-    held, most = 0, 1
-    events = found.profiler.kineto_results.events() if found.profiler else []
-    changes = [(each.start_ns(), each.nbytes()) for each in events if each.name() == "[memory]"]
-    for _, change in sorted(changes, key=lambda each: each[0]):
-        held += change
-        most = max(most, held)
-    return most
+def cells(row: Row, found: Found) -> Iterator[str]:
+    """The cells of a row."""
+    met = found.ours.time <= row.time and found.ours.memory <= row.memory
+    yield duration(found.plain)
+    yield from (f"{found.ours.time:.2f}", f"{row.time}", f"{found.ours.memory:.2f}")
+    yield from (f"{row.memory}", "yes" if met else "NO")
+    if found.opacus and found.mode:
+        yield from (f"{found.opacus.time:.2f}", f"{found.opacus.memory:.2f}", found.mode)
+        yield times(found.opacus.time / found.ours.time)
 
 
 if __name__ == "__main__":

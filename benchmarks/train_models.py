@@ -22,12 +22,16 @@ class Task:
         return len(self.data)
 
     def losses(self) -> Tensor:
-        """Cross entropies, over time the mean of each example's own: (example,)."""
-        scores = self.model(self.data)
+        """Each example's: (example,)."""
+        return self.cross_entropies(self.model(self.data), self.labels)
+
+    @staticmethod
+    def cross_entropies(scores: Tensor, labels: Tensor) -> Tensor:
+        """(example, class), or over time (example, time, class) each example's mean."""
         if scores.dim() == 2:
-            return F.cross_entropy(scores, self.labels, reduction="none")
-        flat = F.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none")
-        return flat.view(self.labels.shape).mean(1)
+            return F.cross_entropy(scores, labels, reduction="none")
+        flat = F.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none")
+        return flat.view(labels.shape).mean(1)
 
 
 class Block(nn.Module):
@@ -60,9 +64,14 @@ class Gpt(nn.Module):
         self.blocks = nn.Sequential(*(Block(width, 4) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
+    def placed(self, words: Tensor) -> Tensor:
+        """What each place in time adds: (time, width)."""
+        found: Tensor = self.places(torch.arange(words.shape[1], device=words.device))
+        return found
+
     def forward(self, words: Tensor) -> Tensor:
         """(example, time) to scores (example, time, vocabulary)."""
-        data = self.words(words) + self.places(torch.arange(words.shape[1]))
+        data = self.words(words) + self.placed(words)
         result: Tensor = self.head(self.norm(self.blocks(data)))
         return result
 

@@ -10,13 +10,21 @@ Case = tuple[int, Callable[[], object]]  # its number of items, and what to run
 Errors = Callable[[], Iterable[float]]  # one batch of errors; a single one is exact
 
 
-def serve(cases: Mapping[str, Case], errors: Mapping[str, Errors] | None = None) -> None:
-    """Answer with the seconds of CPU time per item, or with one batch of errors: their number,
-    their sum and that of their squares; a line ``?`` with the names of all of both."""
-    measured = errors or {}
+def serve(
+    cases: Mapping[str, Case],
+    errors: Mapping[str, Errors] | None = None,
+    figures: Mapping[str, Callable[[], float]] | None = None,
+) -> None:
+    """Answer with the seconds of CPU time per item; with one batch of errors: their number, their
+    sum and that of their squares; or with a figure of another kind. A line ``?`` is answered with
+    the names of all of them."""
+    measured, others = errors or {}, figures or {}
     for line in sys.stdin:
         if line.strip() == "?":
-            print(*cases, *measured, flush=True)
+            print(*cases, *measured, *others, flush=True)
+            continue
+        if line.strip() in others:
+            print(others[line.strip()](), flush=True)
             continue
         if line.strip() in measured:
             batch = list(measured[line.strip()]())
