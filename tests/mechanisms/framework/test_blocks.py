@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -85,6 +86,47 @@ def test_a_unit_has_one_block_that_no_other_row_decides(ids: Any) -> None:
     assert all(len(blocks) == 1 for blocks in of_unit.values())
     some = np.random.default_rng(1).permutation(len(ids))[:700]
     assert block_of(ids[some], 20).tolist() == found[some].tolist()
+
+
+ANOTHER: dict[str, Any] = {
+    "missing": math.nan,
+    "none": None,
+    "a text": "x",
+    "bytes": b"\xff",
+    "beyond int64": 2**63,
+    "beyond uint64": 2**64 + 1,
+    "below": -5,
+    "half": 0.5,
+    "as long as one likes": 10**5000,
+    "spaces": "  ",
+}
+
+
+@pytest.mark.parametrize("case", ANOTHER)
+@pytest.mark.parametrize("known", [range(60), (f"p{i}" for i in range(60))], ids=["int", "text"])
+def test_no_id_makes_others_of_those_beside_it(case: str, known: Any) -> None:
+    """One that is missing makes floats of a column of integers, and a text makes texts of it."""
+    ids = list(known)
+    before = block_of(np.array(ids), 20).tolist()
+    for dtype in (None, object):
+        with suppress(ValueError, OverflowError):  # NumPy has no such array
+            assert block_of(np.array([*ids, ANOTHER[case]], dtype), 20)[:-1].tolist() == before
+
+
+def test_rows_without_an_id_stay_together_however_they_are_marked() -> None:
+    marks = np.array([None, math.nan, np.datetime64("NaT")], object)
+    assert len({*block_of(marks, 10**6), *block_of(np.array([math.nan]), 10**6)}) == 1
+
+
+def test_moments_are_alike_however_finely_they_are_told() -> None:
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]")
+    assert block_of(days, 20).tolist() == block_of(days.astype("M8[ns]"), 20).tolist()
+
+
+def test_lists_are_refused_since_one_row_could_make_others_of_all() -> None:
+    for ids, rows in (([1, 2], np.arange(2)), (np.arange(2), [1, 2])):
+        with pytest.raises(TypeError, match="give arrays"):
+            aggregated(ids=ids, rows=rows).compute()
 
 
 def test_blocks_are_about_as_large() -> None:

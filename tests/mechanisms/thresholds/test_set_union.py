@@ -66,6 +66,14 @@ def test_neighbours_move_no_further_than_is_stated(
         assert sum(moved) <= sensitivity.l1
 
 
+def test_an_id_keeps_the_same_keys_however_its_column_is_stored() -> None:
+    """A single missing id makes floats of a column of integers."""
+    many = [f"word {n}" for n in range(50)]
+    kept = weights({7: many}, 5)
+    for same in (7.0, np.int64(7), np.float64(7), "7", b"7"):
+        assert weights({same: many}, 5) == kept
+
+
 def test_the_kept_keys_are_a_units_own_business() -> None:
     """The same whatever their order, how often, and who else is there; others keep others."""
     many = [f"word {n}" for n in range(50)]

@@ -14,6 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.fixed_point import IntegerArray
+from discreet.mechanisms.ids import plain
 from discreet.mechanisms.rows import Grid, Places
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.unit import Change, Unit
@@ -36,13 +37,15 @@ def sample_and_aggregate(
 ) -> Bounded[IntegerArray]:
     """The function's value on each block of the table's rows, as its place on the grid.
 
-    ``read()`` gives each row's unit and the rows. A row's block depends on its unit alone, by a
-    public hash, so that one unit moves one value, as far as the grid goes; two, if it is
-    replaced, since its id may be another then. The function is called once for each block, with
-    copies of its rows, and may be any: what lies beyond the grid counts as its end, and whatever
-    raises or is no number as the ``default``; warnings are not shown. It must keep nothing from
-    one call to another, and give nothing away but its result: that is the caller's word. The
-    running time is not covered.
+    ``read()`` gives each row's unit and the rows: two arrays, not lists, since what kind of array
+    a list becomes depends on all of it; the rows' dtype must be the same whatever the data are. A
+    row's block depends on its unit alone, by a public hash of the id (3, 3.0 and "3" are one, and
+    so are all that are missing), so that one unit moves one value, as far as the grid goes; two,
+    if it is replaced, since its id may be another then. The function is called once for each
+    block, with copies of its rows, and may be any: what lies beyond the grid counts as its end,
+    and whatever raises or is no number as the ``default``; warnings are not shown. It must keep
+    nothing from one call to another, and give nothing away but its result: that is the caller's
+    word. The running time is not covered.
 
     `MedianOfBlocks` and `MeanOfBlocks` release what comes out. Nissim, Raskhodnikova and Smith
     (2007).
@@ -64,7 +67,7 @@ def sample_and_aggregate(
             raise InvalidArgument("read, function: give functions; they run after the charge")
 
     def compute() -> IntegerArray:
-        ids, rows = map(np.asarray, read())
+        ids, rows = (_array(given) for given in read())
         values = [_value(function, rows[places], otherwise) for places in _split(ids, count)]
         return grid.places(np.array(values))
 
@@ -80,13 +83,20 @@ def sample_and_aggregate(
 
 
 def block_of(ids: npt.NDArray[Any], blocks: int) -> Places:  # Any: ids of any kind
-    """The number of the block, from 0, that each unit's rows go to: a hash of its id alone."""
+    """The number of the block, from 0, that each unit's rows go to: a hash of its id alone, and
+    not of the kind of array that it is in."""
     if ids.dtype.kind in "iu":
-        mixed = _mixed(ids.astype(np.uint64))
+        words = ids.astype(np.uint64)
     else:
-        different, which = np.unique(ids.astype(str), return_inverse=True)
-        mixed = np.array([_digest(text) for text in different.tolist()], np.uint64)[which]
-    return (mixed % np.uint64(blocks)).astype(np.int64)
+        moments = ids.astype("M8[us]") if ids.dtype.kind == "M" else ids
+        words = np.array([_word(plain(own)) for own in moments.tolist()], np.uint64)
+    return (_mixed(words) % np.uint64(blocks)).astype(np.int64)
+
+
+def _array(given: object) -> npt.NDArray[Any]:  # Any: of any kind
+    if not hasattr(given, "dtype"):
+        raise TypeError("read: give arrays; of lists, one row could change what kind they become")
+    return np.asarray(given)
 
 
 def _split(ids: npt.NDArray[Any], blocks: int) -> list[Places]:
@@ -123,7 +133,10 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return words ^ words >> np.uint64(31)
 
 
-def _digest(text: str) -> int:
+def _word(own: int | str) -> int:
+    """A whole number modulo 2^64, or a digest of a text."""
+    if isinstance(own, int):
+        return own % (1 << 64)
     return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     )

@@ -14,6 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import ASSERTED, Bounded
+from discreet.mechanisms.ids import plain
 from discreet.mechanisms.parts import Key, KeysPart, Part
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.sensitivity import Sensitivity
@@ -204,7 +205,7 @@ def _weights(sets: Mapping[Key, Iterable[Key]], per_unit: int) -> dict[Key, int]
 
 def _hash(unit: Key, key: Key) -> tuple[bytes, str]:
     """A number for the order in which a unit's keys count, apart from all other units."""
-    text = repr((unit, key))
+    text = repr((plain(unit), key))
     return hashlib.blake2b(text.encode(), digest_size=16).digest(), text
 
 

@@ -1,0 +1,23 @@
+"""Units by their ids, which are the same however the column is stored that they come from.
+
+A column of whole numbers becomes one of floats where a single id is missing, and one of texts
+where a single id is a text: that must not make others of all the ids beside it.
+"""
+
+from contextlib import suppress
+
+_MISSING = frozenset({"None", "nan", "NaN", "NaT", "<NA>"})
+
+
+def plain(own: object) -> int | str:
+    """The id as a whole number if it is one or reads as one, as a text otherwise; all ids that are
+    missing are one. Ids that differ may become the same, but no id depends on another."""
+    if isinstance(own, int):
+        return int(own)
+    text = own.decode("utf-8", "surrogateescape") if isinstance(own, bytes) else str(own)
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError, OverflowError):
+        if (number := float(text)).is_integer():
+            return int(number)
+    return "" if text in _MISSING else text
