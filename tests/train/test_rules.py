@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 from discreet.errors import Refused
-from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer
+from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer, check
 from tests.train.kit import SINGLE, Case, Make, agrees, double, places
 
 
@@ -35,6 +35,29 @@ class Bare(nn.Module):
         data = data + torch.einsum("btd,de->bte", data, self.weight.t()) * self.weight.norm()
         short = F.linear(torch.tanh(data), self.weight[:2])
         return short.mean(1, keepdim=True) + data[..., :2] - 2 * self.shift[1:3]
+
+
+class Turned(nn.Module):
+    """Data times weights that have inputs first: as they are, and by rows, biased, in one table."""
+
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(width, 3)), nn.Parameter(torch.randn(3))
+        self.next = nn.Parameter(torch.randn(3, 3))
+
+    def by_rows(self, data: Tensor) -> Tensor:
+        return data.view(-1, data.shape[-1])
+
+    def forward(self, data: Tensor) -> Tensor:
+        table = torch.addmm(self.bias, self.by_rows(data @ self.weight), self.next)
+        return table.view(*data.shape[:-1], 3)
+
+
+class Mixed(Turned):
+    """Its rows go time by time."""
+
+    def by_rows(self, data: Tensor) -> Tensor:
+        return data.transpose(0, 1).contiguous().view(-1, data.shape[-1])
 
 
 class Low(nn.Module):
@@ -192,6 +215,10 @@ CASES: dict[str, Make] = {
     "bare parameters": lambda: double(Bare(), 5, 4, 4),
     "bare parameters, one example": lambda: double(Bare(), 1, 5, 4),
     "as many examples as places": lambda: double(Bare(), 5, 4, 4),
+    "inputs first, over long times": lambda: double(Turned(), 5, 9, 3),
+    "inputs first, over short times": lambda: double(Turned(7), 5, 2, 7),
+    "inputs first, two times": lambda: double(Turned(), 5, 2, 4, 3),
+    "inputs first, no time": lambda: double(Turned(), 5, 3),
     "low rank": lambda: double(Low(), 5, 3, 6),
     "reused and tied": lambda: places(Reused(), 9, 5, 4),
     "LSTM": lambda: recurrent(nn.LSTM(3, 5, batch_first=True)),
@@ -334,3 +361,11 @@ def test_layers_that_mix_examples_are_refused_by_name(
     case = double(nn.Sequential(nn.Identity(), model, nn.Linear(shape[-1], 2)), *shape)
     with pytest.raises(Refused, match=r"^(1|2)\..*; (use|keep) "):
         case.clipped(Flat(1.0))
+
+
+@pytest.mark.parametrize("time", [3, 5])
+def test_rows_of_many_examples_are_refused_by_name(time: int) -> None:
+    """Even where there are as many times as examples, which shows by what neighbours change."""
+    case = double(Mixed(), 5, time, 3)
+    with pytest.raises(Refused, match=r"^next gets data" if time == 3 else "Mixed.* mixes"):
+        check(case.model, case.losses, case.data)

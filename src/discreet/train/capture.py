@@ -222,6 +222,17 @@ class Capture(TorchFunctionMode):
                 "set batch_first=True",
             )
 
+    def has_rows_in_order(self, data: Tensor) -> bool:
+        """Whether its rows are those of the first example, then those of the second, and so on,
+        in memory too: what `view` makes of data (example, time, ..., feature)."""
+        whole, size = _whole(data), data.numel() // self.examples
+        if whole.shape[:1] != (self.examples,) or whole.numel() != data.numel():
+            return False
+        strides = zip(whole.shape[1:], whole.stride()[1:], strict=True)
+        within = sum((length - 1) * stride for length, stride in strides)
+        starts = whole.stride(0) == size and whole.storage_offset() == data.storage_offset()
+        return starts and within < size and data.is_contiguous()
+
     def name(self, *weights: object) -> str:
         """The first of these that has a name, or what derives from it."""
         for weight in weights:

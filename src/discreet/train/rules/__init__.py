@@ -11,7 +11,7 @@ from discreet.train.rules.cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train.rules.convolution import convolution, transposed
 from discreet.train.rules.elementwise import elementwise, joined
 from discreet.train.rules.embedding import embedding, embedding_bag
-from discreet.train.rules.linear import linear, matmul
+from discreet.train.rules.linear import addmm, linear, matmul
 from discreet.train.rules.norms import (
     batch_norm,
     group_norm,
@@ -36,6 +36,7 @@ RULES = Rules(
         torch.matmul: matmul,
         Tensor.matmul: matmul,
         Tensor.__matmul__: matmul,
+        torch.addmm: addmm,
         torch.mm: matmul,
         Tensor.mm: matmul,
         torch.conv1d: convolution,
