@@ -20,6 +20,7 @@ Chances = npt.NDArray[np.float64]
 Law = Callable[[Table], Chances]  # the probability of each outcome, always in the same order
 
 REPLACED = PERSON.with_change(Change.REPLACE)
+LEVELS = [Fraction(1, 2), Fraction(1, 4), Fraction(3, 4), Fraction(2, 5), Fraction(9, 10)]
 EPSILONS = 0.0, 0.1, 0.3, 0.7
 ROUND_OFF = 1e-12
 
@@ -76,6 +77,39 @@ def softmax(heights: list[float]) -> Chances:
     """e^height over its sum."""
     weights = np.exp(np.array(heights) - max(heights))
     return np.asarray(weights / weights.sum())
+
+
+def exponential_law(level: Fraction, scale: Fraction, places: int) -> Law:
+    """That of `Quantile`, by its definition."""
+    return lambda table: softmax([-float(m / scale) for m in misses(table, places, level)])
+
+
+def flip_law(level: Fraction, scale: Fraction, places: int) -> Law:
+    """That of `PermuteAndFlipQuantile`, all places being visited at times of their own, uniform:
+    p_i times the integral over t in [0, 1] of all other 1 - t p_j."""
+
+    def law(table: Table) -> Chances:
+        powers = np.exp([-float(m / scale) for m in misses(table, places, level)])
+        found = []
+        for i, power in enumerate(powers):
+            none = np.polynomial.Polynomial([1.0])
+            for other in np.delete(powers, i):
+                none *= np.polynomial.Polynomial([1.0, -other])
+            found.append(power * none.integ()(1.0))
+        return np.array(found)
+
+    return law
+
+
+def worst(level: Fraction, miss: Fraction) -> Table:
+    """Rows at both ends, so that one end misses nothing and all the rest by so much: with E rows
+    at 0 and G at the top, by E - level (E + G)."""
+    wanted = int(miss * level.denominator)
+    for top in range(level.denominator):
+        bottom, rest = divmod(wanted + level.numerator * top, level.denominator - level.numerator)
+        if not rest:
+            return (0,) * bottom + (999,) * top
+    raise AssertionError
 
 
 def refutation(law: Law, claim: PrivacyLoss, pairs: list[tuple[Table, Table]]) -> str | None:

@@ -4,17 +4,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, shown
+from discreet.exact import Number
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, a_level, column_of, part_on, width
-from discreet.mechanisms.quantiles.quantile import MEDIAN
-from discreet.mechanisms.quantiles.ranks import stretches
+from discreet.mechanisms.quantiles.column import a_grid, part_on, width
+from discreet.mechanisms.quantiles.one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.selection.flipped_pieces import evenly, flip_piece
 from discreet.mechanisms.selection.gaps import flip_chance, smallest_gap
@@ -22,7 +19,7 @@ from discreet.noise import Bits
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class PermuteAndFlipQuantile:
+class PermuteAndFlipQuantile(OneQuantile):
     """Visits the values of the column's grid in random order, and takes each with probability
     exp(-rows by which it misses the level / scale); the first one taken is the answer.
 
@@ -52,24 +49,6 @@ class PermuteAndFlipQuantile:
     `discreet.mechanisms.selection.flipped_pieces` that draws are exact.
     """
 
-    level: Fraction
-    scale: Fraction
-    grid: Grid
-
-    def __init__(self, level: Number = MEDIAN, *, scale: Number, grid: Grid) -> None:
-        """Keep all exactly; the scale is in rows."""
-        object.__setattr__(self, "level", a_level(level))
-        object.__setattr__(self, "scale", checks.positive(scale=scale))
-        object.__setattr__(self, "grid", a_grid(grid))
-
-    @staticmethod
-    def for_epsilon(
-        epsilon: Number, bounded: Bounded[Rows], *, level: Number = MEDIAN
-    ) -> "PermuteAndFlipQuantile":
-        """The mechanism whose release of this computation costs exactly epsilon."""
-        scale = width(bounded, a_level(level)) / checks.positive(epsilon=epsilon)
-        return PermuteAndFlipQuantile(level, scale=scale, grid=column_of(bounded)[1])
-
     @staticmethod
     def for_error(
         error: Number, confidence: Number, *, grid: Grid, level: Number = MEDIAN
@@ -96,10 +75,8 @@ class PermuteAndFlipQuantile:
 
     def sample(self, value: Rows, bits: Bits) -> float:
         """One of the grid's values."""
-        rows, last = np.sort(value.column()), self.grid.size - 1
-        found = stretches(rows, lower=0, upper=last, level=self.level)
-        rate = 1 / (self.scale * self.level.denominator)
-        piece = flip_piece(found.lengths, -found.misses, rate, bits)
+        found = self._stretches(value)
+        piece = flip_piece(found.lengths, -found.misses, self._rate, bits)
         inside = evenly(int(found.lengths[piece]), bits)
         return self.grid.value(int(found.starts[piece]) + inside)
 
@@ -107,12 +84,5 @@ class PermuteAndFlipQuantile:
         """So many rows at most by which the value misses the level at this confidence: the least
         whole number that holds for all tables. Some value misses nothing, whatever the rows; if
         all others miss by as much, which rows at the two ends alone reach, it is at its worst."""
-        checks.probability(confidence=confidence)
-        finest = self.level.denominator
-        chance = flip_chance(1 / (self.scale * finest), self.grid.size - 1)
-        return math.ceil(Fraction(smallest_gap(chance, confidence), finest))
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        inside = f"{shown(self.level)}, scale={shown(self.scale)}, grid={self.grid!r}"
-        return f"PermuteAndFlipQuantile({inside})"
+        chance = flip_chance(self._rate, self.grid.size - 1)
+        return math.ceil(Fraction(smallest_gap(chance, confidence), self.level.denominator))

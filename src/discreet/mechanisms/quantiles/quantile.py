@@ -4,24 +4,22 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, decimal_down, shown
+from discreet.exact import Number, decimal_down
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, a_level, column_of, part_on, width
-from discreet.mechanisms.quantiles.ranks import choose, most_missed, stretches
+from discreet.mechanisms.quantiles.column import a_grid, a_level, part_on, width
+from discreet.mechanisms.quantiles.one_quantile import MEDIAN, OneQuantile
+from discreet.mechanisms.quantiles.ranks import choose, most_missed
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.noise import Bits
 
-MEDIAN = Fraction(1, 2)
 _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Quantile:
+class Quantile(OneQuantile):
     """Draws a value of the column's grid with probability proportional to
     exp(-rows by which it misses the level / scale).
 
@@ -49,24 +47,6 @@ class Quantile:
     proof of the price is in `discreet.mechanisms.quantiles.ranks`.
     """
 
-    level: Fraction
-    scale: Fraction
-    grid: Grid
-
-    def __init__(self, level: Number = MEDIAN, *, scale: Number, grid: Grid) -> None:
-        """Keep all exactly; the scale is in rows."""
-        object.__setattr__(self, "level", a_level(level))
-        object.__setattr__(self, "scale", checks.positive(scale=scale))
-        object.__setattr__(self, "grid", a_grid(grid))
-
-    @staticmethod
-    def for_epsilon(
-        epsilon: Number, bounded: Bounded[Rows], *, level: Number = MEDIAN
-    ) -> "Quantile":
-        """The mechanism whose release of this computation costs exactly epsilon."""
-        scale = width(bounded, a_level(level)) / checks.positive(epsilon=epsilon)
-        return Quantile(level, scale=scale, grid=column_of(bounded)[1])
-
     @staticmethod
     def for_error(
         error: Number, confidence: Number, *, grid: Grid, level: Number = MEDIAN
@@ -89,10 +69,7 @@ class Quantile:
 
     def sample(self, value: Rows, bits: Bits) -> float:
         """One of the grid's values."""
-        rows, last = np.sort(value.column()), self.grid.size - 1
-        found = stretches(rows, lower=0, upper=last, level=self.level)
-        rate = 1 / (self.scale * self.level.denominator)
-        return self.grid.value(choose(found, rate, bits))
+        return self.grid.value(choose(self._stretches(value), self._rate, bits))
 
     def error(self, confidence: Number) -> int:
         """So many rows at most by which the value misses the level at this confidence: the least
@@ -100,7 +77,3 @@ class Quantile:
         failure = 1 - checks.probability(confidence=confidence)
         least = most_missed(self.scale, self.grid.size, failure)
         return max(0, math.ceil(least - Fraction(1, self.level.denominator)))
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"Quantile({shown(self.level)}, scale={shown(self.scale)}, grid={self.grid!r})"

@@ -15,7 +15,7 @@ from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.fixed_point import FloatArray
 from discreet.mechanisms.quantiles.column import a_grid, column_of, part_on, rising, width
-from discreet.mechanisms.quantiles.quantile import MEDIAN
+from discreet.mechanisms.quantiles.one_quantile import MEDIAN
 from discreet.mechanisms.quantiles.ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles.splits import depth, influences, splits
 from discreet.mechanisms.quantiles.spread import finer, spread
