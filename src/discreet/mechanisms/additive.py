@@ -1,18 +1,44 @@
 """What mechanisms that add noise to integers share."""
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 import numpy as np
 
+from discreet import checks
 from discreet.errors import InvalidArgument
+from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.parts import Part, Value
-from discreet.noise import Bits, Law
+from discreet.noise import Bits, Law, NoiseLaw, half_width
 
 V = TypeVar("V", bound=Value)
 
 _INT64 = np.iinfo(np.int64)
+
+
+class IndependentNoise(ABC):
+    """Adds an independent draw of one law to each integer."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _law(self) -> NoiseLaw:
+        """The law of the noise, in the units of the answer."""
+
+    def sample(self, value: V, bits: Bits) -> V:
+        """The integer or array with noise; many numbers take some nanoseconds each."""
+        return with_noise(value, self._law, bits)
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
+        return half_width(self._law, checks.probability(confidence=confidence))
+
+    def stddev_of_noise(self) -> float:
+        """The standard deviation of the noise, by its exact law, in the units of the answer."""
+        return self._law.stddev()
 
 
 def integers(bounded: Bounded[Any]) -> Part:  # Any: to be looked at

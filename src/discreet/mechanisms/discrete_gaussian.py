@@ -8,10 +8,10 @@ from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss, calibrate
 from discreet.exact import Number, decimal_up, root_down, shown
 from discreet.mechanisms.accuracy import most_noise
-from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.additive import IndependentNoise, integers
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.parts import Value
-from discreet.noise import Bits, DiscreteGaussianLaw, half_width
+from discreet.noise import DiscreteGaussianLaw
 
 V = TypeVar("V", bound=Value)
 
@@ -20,7 +20,7 @@ _SPARE = 1 + Fraction(1, 2**50)  # more than what rounding a root down can take 
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class DiscreteGaussian:
+class DiscreteGaussian(IndependentNoise):
     """Adds to each integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)).
 
     Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for numbers and arrays
@@ -40,7 +40,8 @@ class DiscreteGaussian:
     stddev: Fraction
 
     def __init__(self, stddev: Number) -> None:
-        """Keep the law's parameter at its exact value; it is in the units of the answer."""
+        """Keep the law's parameter at its exact value; it is in the units of the answer, a little
+        above the noise's standard deviation."""
         object.__setattr__(self, "stddev", checks.positive(stddev=stddev))
 
     @staticmethod
@@ -81,18 +82,6 @@ class DiscreteGaussian:
             return PrivacyLoss.of(each, unit=bounded.unit) * places
         term = accounting.DiscreteGaussianVector(self.stddev, square)
         return PrivacyLoss.of(term, unit=bounded.unit)
-
-    def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; many numbers take some nanoseconds each."""
-        return with_noise(value, self._law, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
-        return half_width(self._law, checks.probability(confidence=confidence))
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of the noise, which is a little below the law's parameter."""
-        return self._law.stddev()
 
     @property
     def _law(self) -> DiscreteGaussianLaw:

@@ -8,16 +8,16 @@ from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, shown
 from discreet.mechanisms.accuracy import most_noise
-from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.additive import IndependentNoise, integers
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.parts import Value
-from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
+from discreet.noise import DiscreteLaplaceLaw
 
 V = TypeVar("V", bound=Value)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class DiscreteLaplace:
+class DiscreteLaplace(IndependentNoise):
     """Adds to each integer noise with P(x) proportional to exp(-|x| / scale).
 
     Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, for numbers and arrays alike, the
@@ -55,18 +55,6 @@ class DiscreteLaplace:
         """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""
         term = accounting.DiscreteLaplace(self.scale, _l1(bounded))
         return PrivacyLoss.of(term, unit=bounded.unit)
-
-    def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; many numbers take some nanoseconds each."""
-        return with_noise(value, self._law, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
-        return half_width(self._law, checks.probability(confidence=confidence))
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of the noise, in the units of the answer."""
-        return self._law.stddev()
 
     @property
     def _law(self) -> DiscreteLaplaceLaw:

@@ -9,10 +9,10 @@ from discreet.accounting import PrivacyLoss
 from discreet.accounting.analytic import gaussian_multiplier
 from discreet.exact import Number, decimal_down, decimal_up, root_down, shown
 from discreet.mechanisms.accuracy import most_noise
-from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.additive import IndependentNoise, integers
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.parts import Value
-from discreet.noise import Bits, RoundedGaussianLaw, half_width
+from discreet.noise import RoundedGaussianLaw
 
 V = TypeVar("V", bound=Value)
 
@@ -20,7 +20,7 @@ _SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down ca
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Gaussian:
+class Gaussian(IndependentNoise):
     """Adds round(Z) to each integer, Z being normal with this standard deviation.
 
     Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, for numbers and
@@ -66,18 +66,6 @@ class Gaussian:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
         multiplier = decimal_down(root_down(self.stddev**2 / _l2_squared(bounded)), digits=12)
         return PrivacyLoss.of(accounting.Gaussian(multiplier), unit=bounded.unit)
-
-    def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; many numbers take some nanoseconds each."""
-        return with_noise(value, self._law, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
-        return half_width(self._law, checks.probability(confidence=confidence))
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of the noise, rounding counted in, in the units of the answer."""
-        return self._law.stddev()
 
     @property
     def _law(self) -> RoundedGaussianLaw:

@@ -1,13 +1,43 @@
 """What mechanisms for real numbers on a public grid share."""
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import cast
 
+from discreet import checks
 from discreet.errors import InvalidArgument
-from discreet.exact import shown
+from discreet.exact import Number, shown
+from discreet.mechanisms.additive import with_noise
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.fixed_point import FixedPoint
+from discreet.mechanisms.fixed_point import FixedPoint, FloatArray
 from discreet.mechanisms.parts import RealPart, Value
+from discreet.noise import Bits, NoiseLaw, half_width
+
+
+class NoiseOnGrid(ABC):
+    """Adds independent noise to each number, both being multiples of a ``step``."""
+
+    __slots__ = ()
+
+    step: Fraction
+
+    @property
+    @abstractmethod
+    def _law(self) -> NoiseLaw:
+        """The law of the noise, in steps."""
+
+    def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
+        """The number or array with noise, as floats."""
+        return FixedPoint(with_noise(value.steps, self._law, bits), self.step).floats
+
+    def error(self, confidence: Number) -> Fraction:
+        """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
+        the grid itself moves a number by, at most half a step, comes on top."""
+        return half_width(self._law, checks.probability(confidence=confidence)) * self.step
+
+    def stddev_of_noise(self) -> float:
+        """The standard deviation of the noise, in the units of the answer."""
+        return self._law.stddev() * float(self.step)
 
 
 def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> Fraction:

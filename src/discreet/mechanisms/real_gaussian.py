@@ -6,16 +6,15 @@ from fractions import Fraction
 from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, shown
-from discreet.mechanisms.additive import with_noise
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.fixed_point import FixedPoint, FloatArray
+from discreet.mechanisms.fixed_point import FixedPoint
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.real import in_steps, step_of
-from discreet.noise import Bits, RoundedGaussianLaw
+from discreet.mechanisms.real import NoiseOnGrid, in_steps, step_of
+from discreet.noise import RoundedGaussianLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class RealGaussian:
+class RealGaussian(NoiseOnGrid):
     """Adds to each real number, put onto multiples of ``step``, the multiple that is nearest to
     Z, which is normal with this standard deviation.
 
@@ -68,25 +67,11 @@ class RealGaussian:
     def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
         """One `accounting.Gaussian` term; raises for another grid."""
         step_of(bounded, self.step)
-        return self._in_steps.privacy_loss(in_steps(bounded))
-
-    def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
-        """The number or array with noise, as floats."""
-        law = RoundedGaussianLaw(self.stddev / self.step)
-        return FixedPoint(with_noise(value.steps, law, bits), self.step).floats
-
-    def error(self, confidence: Number) -> Fraction:
-        """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
-        the grid itself moves a number by, at most half a step, comes on top."""
-        return self._in_steps.error(confidence) * self.step
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of the noise, in the units of the answer."""
-        return self._in_steps.stddev_of_noise() * float(self.step)
+        return Gaussian(self.stddev / self.step).privacy_loss(in_steps(bounded))
 
     @property
-    def _in_steps(self) -> Gaussian:
-        return Gaussian(self.stddev / self.step)
+    def _law(self) -> RoundedGaussianLaw:
+        return RoundedGaussianLaw(self.stddev / self.step)
 
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""

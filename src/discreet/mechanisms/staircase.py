@@ -9,10 +9,9 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
-from discreet.mechanisms.additive import integers, with_noise
+from discreet.mechanisms.additive import IndependentNoise, integers
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.parts import Value
-from discreet.noise import Bits, half_width
 from discreet.noise.staircase import StaircaseLaw
 
 V = TypeVar("V", bound=Value)
@@ -23,7 +22,7 @@ _STEEPEST = Fraction(700)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Staircase:
+class Staircase(IndependentNoise):
     """Adds to each integer noise whose chances are the same for all magnitudes below ``top``, and
     then fall by e^epsilon once in every ``width``.
 
@@ -80,18 +79,6 @@ class Staircase:
         moved = integers(bounded).sensitivity
         begun = math.ceil(Fraction(max(moved.linf, 1), self.width))
         return PrivacyLoss.of(Pure(begun * self.epsilon), unit=bounded.unit) * max(moved.l0, 1)
-
-    def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise."""
-        return with_noise(value, self._law, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
-        return half_width(self._law, checks.probability(confidence=confidence))
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of the noise, in the units of the answer."""
-        return self._law.stddev()
 
     @property
     def _law(self) -> StaircaseLaw:
