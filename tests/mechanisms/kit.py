@@ -8,14 +8,16 @@ from typing import Any
 from discreet.accounting import PrivacyLoss
 from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
-from discreet.mechanisms import Bounded, Door
-from discreet.payment import Receipt, Request
+from discreet.ledger import Ledger
+from discreet.mechanisms import Bounded, DiscreteLaplace, Door
+from discreet.payment import Limit, Receipt, Request
 from discreet.unit import Unit
 
 Wrong = Any  # of a type that nobody may give there, on purpose
 
 PERSON = Unit("person")
 SECRET = "4079213586"
+LAPLACE = DiscreteLaplace(2)
 
 
 @dataclass
@@ -85,6 +87,11 @@ class ListTrace:
 def silent_door(payer: FakePayer, trace: ListTrace | None = None) -> Door:
     """A door without noise."""
     return Door(payer, ZeroNoiseBits(), trace)
+
+
+def ledger(epsilon: float = 10) -> Ledger:
+    """One in memory that admits so much."""
+    return Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=epsilon))
 
 
 def number(compute: Callable[[], int] = lambda: 41, sensitivity: int = 1) -> Bounded[int]:
