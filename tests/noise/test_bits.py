@@ -19,6 +19,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet.noise import SecureBits, Words
+from discreet.noise import bits as streams
 
 Traced = Any  # the next trace function, or None
 Draw = Callable[[SecureBits, int], list[int]]
@@ -136,15 +137,36 @@ def test_the_words_are_a_ciphers_under_a_key_of_the_operating_systems(
 
     monkeypatch.setattr(os, "urandom", zeros)
     found = one_by_one(SecureBits(), 2)
-    assert sorted(asked) == [16, 32]
-    # AES-256 of a block of zeros under a key of zeros (NIST's AESAVS, appendix D.3)
-    block = bytes.fromhex("dc95c078a2408989ad48a21492842087")
+    assert sorted(asked) == [12, 32]
+    # a block of zeros under a key of zeros (McGrew and Viega's specification of GCM, test case 14)
+    block = bytes.fromhex("cea7403d4d606b6e074ec5d3baf39d18")
     assert b"".join(word.to_bytes(8, sys.byteorder) for word in found) == block
     # the same stream, in pieces of any size
     pieces, whole = SecureBits(), SecureBits().words(2 * ZEROS + 8)
     assert whole[:2].tolist() == found
     parts = [pieces.words(size) for size in (4, 0, ZEROS + 2, ZEROS + 2)]
     assert np.array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_a_stream_ends_long_before_its_counter_does(
+    draw: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    urandom = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or urandom(size))
+    monkeypatch.setattr(streams, "_LONGEST", 2048)
+    bits = SecureBits()
+    found = [draw(bits, 100) for _ in range(10)]
+    assert len(asked) == 2
+    found += [draw(bits, 100) for _ in range(400)]
+    assert len(asked) > 4
+    assert_all_new(*found)
+
+
+def test_a_stream_may_be_as_long_as_it_gets() -> None:
+    """GCM takes 2^36 - 32 bytes under one nonce (NIST SP 800-38D, 5.2.1.1)."""
+    assert 2 * 8 * streams._LONGEST <= 2**36
 
 
 def test_a_draw_in_the_middle_of_a_draw_takes_other_words() -> None:
