@@ -169,3 +169,10 @@ def test_removing_an_example_moves_the_sum_by_at_most_the_norm(model: nn.Module)
         without = clipped_sum(model, partial(summed, model, rest), 5, Flat(0.5))
         moved = [a.double() - b.double() for a, b in zip(found.sums, without.sums, strict=True)]
         assert float(torch.cat([each.flatten() for each in moved]).norm()) <= 0.5 * (1 + 1e-5)
+
+
+def test_buffers_that_a_check_leaves_do_not_look_written() -> None:
+    model = nn.Linear(3, 1)
+    model.register_buffer("mean", torch.zeros(3))
+    check(model, lambda data: (model(data) - model.mean).sum(1), torch.zeros(5, 3))
+    assert model.mean._version == 0

@@ -197,8 +197,10 @@ def _undisturbed(model: nn.Module) -> Iterator[None]:
             for parameter, before in moved:
                 parameter.copy_(before)
             for name, buffer in model.named_buffers():
-                if name in buffers and buffer.shape == buffers[name].shape:
-                    buffer.copy_(buffers[name])
+                kept = buffers.get(name)
+                if kept is None or buffer.shape != kept.shape or buffer.equal(kept):
+                    continue  # what is as before is not written, so that it does not look so
+                buffer.copy_(kept)
 
 
 @torch.no_grad()
