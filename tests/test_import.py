@@ -11,6 +11,7 @@ import pytest
 HEAVY = [
     "duckdb",
     "ibis",
+    "lightning",
     "matplotlib",
     "pandas",
     "polars",
@@ -19,6 +20,7 @@ HEAVY = [
     "sqlalchemy",
     "sqlglot",
     "torch",
+    "transformers",
 ]
 
 LOADED = """

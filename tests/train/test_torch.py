@@ -1,7 +1,11 @@
-"""Whether there is a PyTorch for the tests beside this one."""
+"""Whether those are here whom the tests beside this one need."""
+
+from importlib.util import find_spec
 
 import pytest
 
 
-def test_torch_is_here() -> None:
-    pytest.importorskip("torch", reason="PyTorch is not here: make torch")
+@pytest.mark.parametrize("guest", ["torch", "accelerate", "transformers"])
+def test_it_is_here(guest: str) -> None:
+    if find_spec(guest) is None:
+        pytest.skip(f"{guest} is not here: make torch")

@@ -22,7 +22,7 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.train.units import Persons
+from discreet.train.units import Collated, Persons
 
 __all__ = [
     "L1",
@@ -30,6 +30,7 @@ __all__ = [
     "Automatic",
     "Batch",
     "Clipping",
+    "Collated",
     "Contribution",
     "ExactGaussian",
     "Flat",

@@ -3,10 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.payment import Payer
+from discreet.train.hooks import around_steps
 from discreet.train.plan import TrainingPlan
 from discreet.train.progress import progress
 from discreet.train.report import Report
@@ -76,25 +76,20 @@ def _check(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None
         )
 
 
-@contextmanager
 def _stepping(
     optimizer: torch.optim.Optimizer,
     schedulers: Sequence[LRScheduler],
     resume: Checkpoint | None,
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """The schedulers, as they were kept, step whenever the optimizer has: both or neither."""
     for scheduler, state in zip(schedulers, (resume or {}).get("schedulers", ()), strict=False):
         scheduler.load_state_dict(state)
 
-    def step(*_: Any) -> None:  # Any: what hooks are given
+    def step() -> None:
         for scheduler in schedulers:
             scheduler.step()
 
-    hook = optimizer.register_step_post_hook(step)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return around_steps(optimizer, after=step)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.mechanisms.door import Door
 from discreet.payment import CountsSteps, Payer, Receipt
-from discreet.train import units
+from discreet.train import processes, units
 from discreet.train.buffers import Buffers
 from discreet.train.contributions import (
     Examples,
@@ -127,6 +127,18 @@ class TrainingRun:
             raise
         self._door.note("step", batch.step)
 
+    @property
+    def at_once(self) -> int:
+        """How many examples are computed together, at most; it shrinks where memory runs out.
+
+        Whatever it is, steps are the same, up to rounding.
+        """
+        return self._physical.size
+
+    @at_once.setter
+    def at_once(self, examples: int) -> None:
+        self._physical.size = checks.positive_count(at_once=examples)
+
     def report(self) -> Report:
         """What may be said of the run so far."""
         return Report(self.plan, self.receipt, self._done, self._last + 1)
@@ -134,6 +146,14 @@ class TrainingRun:
     def checkpoint(self) -> dict[str, Any]:
         """What `run` resumes from, for ``torch.save``: model, optimizer and receipt. How many
         steps were taken, the ledger knows; no key and no random bits are in it."""
+        return {
+            **self.paid(),
+            "model": copy.deepcopy(self._model.state_dict()),
+            "optimizer": copy.deepcopy(self._optimizer.state_dict()),
+        }
+
+    def paid(self) -> dict[str, Any]:
+        """A checkpoint without the states, for those who keep these themselves: it is public."""
         return {
             "plan": self.plan.digest,
             "receipt": {
@@ -144,8 +164,6 @@ class TrainingRun:
                 "by": self.receipt.by,
                 "is_insecure": self.receipt.is_insecure,
             },
-            "model": copy.deepcopy(self._model.state_dict()),
-            "optimizer": copy.deepcopy(self._optimizer.state_dict()),
         }
 
     def close(self) -> None:
@@ -317,6 +335,7 @@ def _check(
         raise InvalidArgument("model: none of its parameters requires a gradient")
     for phase in plan.phases:
         clipping_of(phase, plan.noise.order)
+    processes.check(model, optimizer)
     _check_optimizer(optimizer, {id(parameter) for parameter in model.parameters()})
 
 

@@ -5,8 +5,8 @@ of them drawn anew in each step; the person is sampled as one, and clipped as on
 """
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Protocol
@@ -96,6 +96,32 @@ class People:
         return rows
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Collated:
+    """Items that a function of one's own makes into a part, such as a data loader's or Trainer's.
+
+    ``collate`` gets each item in a list by itself, so that no example depends on another one, and
+    gives tensors, or a mapping or tuple of them, of one row each. Rows are joined; where they are
+    of different lengths, those named in ``pads`` are filled up with that number at their ends.
+    """
+
+    data: Source
+    collate: Callable[[list[Any]], Any]  # Any: the user's own items and parts
+    pads: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many items."""
+        return len(self.data)
+
+    def __getitem__(self, place: int) -> Any:
+        """One item, as the data have it."""
+        return self.data[place]
+
+    def taken(self, places: Places) -> Part:
+        """These, as a part."""
+        return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
+
+
 def taken(data: Data, places: Places) -> Part:
     """These examples, as the user's loss function takes them: of tensors and arrays a named tuple
     (``x`` and ``y`` if there are two and they have no names), of items what PyTorch's default
@@ -103,6 +129,8 @@ def taken(data: Data, places: Places) -> Part:
     import torch
     from torch.utils.data import TensorDataset, default_collate
 
+    if isinstance(data, Collated):
+        return data.taken(places)
     if isinstance(data, TensorDataset):
         data = data.tensors
     if isinstance(data, Mapping):
@@ -136,6 +164,39 @@ def check(data: "Data | Persons") -> None:
         f"train_set is a {type(inner).__name__}: give tensors by name, or a data set that has "
         "len() and items by number; samplers and loaders have no place in a private run"
     )
+
+
+def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # Any: as collated
+    """Parts of one row each as one part; ``name`` is where they were found."""
+    import torch
+
+    first = parts[0]
+    if isinstance(first, Mapping):
+        return {key: _joined([part[key] for part in parts], pads, str(key)) for key in first}
+    if isinstance(first, tuple | list):
+        fields = [_joined([*some], pads, name) for some in zip(*parts, strict=True)]
+        return type(first)(*fields) if hasattr(first, "_fields") else type(first)(fields)
+    if not isinstance(first, torch.Tensor) or any(part.shape[:1] != (1,) for part in parts):
+        raise InvalidArgument(
+            f"{name or 'a part'}: of one item collate made something else than tensors of one row; "
+            "each item is to stay an example by itself, so don't pack, split or drop any"
+        )
+    longest = max(part.shape[1] for part in parts) if name in pads and first.dim() > 1 else None
+    if longest is not None:
+        parts = [_filled(part, longest, pads[name]) for part in parts]
+    if len({part.shape for part in parts}) > 1:
+        raise InvalidArgument(
+            f"{name or 'parts'}: examples have different shapes; give all the same, as by padding "
+            "to a maximal length"
+        )
+    return torch.cat(parts)
+
+
+def _filled(part: Any, longest: int, number: float) -> Any:  # Any: tensors
+    import torch
+
+    more = part.new_full((1, longest - part.shape[1], *part.shape[2:]), number)
+    return torch.cat([part, more], dim=1)
 
 
 def _some(field: Any, places: Places) -> Any:  # Any: a tensor or an array
