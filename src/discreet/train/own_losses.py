@@ -1,0 +1,82 @@
+"""Each example's own loss of a Hugging Face model, as the model computes it for that one alone.
+
+The models themselves give one number for a whole batch, in which examples weigh by what the others
+have; here the mean is over an example's own tokens.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor, nn
+from transformers.models.auto import modeling_auto as auto
+
+from discreet.errors import Refused
+
+IGNORED = -100  # the label of tokens that have none
+Inputs = Mapping[str, Any]  # Any: what the model takes
+
+
+def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
+    """One loss for each example: (example,).
+
+    For models of Transformers with ``labels``: causal and masked language models, classifiers of
+    sequences, images and tokens. Raises `Refused` for others, by their name.
+    """
+    name, config = _named(model)
+    loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
+    if loss is None or "labels" not in inputs:
+        raise Refused(
+            f"{name}: no loss of single examples is known for it with {', '.join(inputs)}; give "
+            "losses, a function of model and inputs that returns one loss for each example"
+        )
+    if getattr(config, "output_router_logits", False):
+        raise Refused(
+            f"{name}: its router's loss is of a batch; set config.output_router_logits = False"
+        )
+    logits = model(**{key: value for key, value in inputs.items() if key != "labels"}).logits
+    return loss(logits.float(), inputs["labels"], config)
+
+
+def _of_next_tokens(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
+    return _of_tokens(logits[:, :-1], labels[:, 1:], config)
+
+
+def _of_tokens(logits: Tensor, labels: Tensor, _: Any) -> Tensor:
+    """The mean over those that have a label; 0 where none has."""
+    shape = labels.shape
+    each = F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return each.view(shape).sum(1) / (labels != IGNORED).sum(1).clamp(min=1)
+
+
+def _of_examples(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
+    """As the configuration's kind of problem has it, or number and type of the labels say."""
+    problem = config.problem_type
+    if problem == "regression" or (problem is None and config.num_labels == 1):
+        return (logits - labels.view_as(logits)).square().mean(1)
+    if problem == "single_label_classification" or not labels.is_floating_point():
+        return F.cross_entropy(logits, labels.view(-1), reduction="none")
+    return F.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(1)
+
+
+Loss = Callable[[Tensor, Tensor, Any], Tensor]  # Any: the model's configuration
+
+_KINDS: tuple[tuple[Mapping[str, Any], Loss], ...] = (
+    (auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, _of_next_tokens),
+    (auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, _of_tokens),
+    (auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES, _of_tokens),
+    (auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES, _of_examples),
+    (auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES, _of_examples),
+)
+
+
+def _named(model: nn.Module) -> tuple[str, Any]:
+    """The class and configuration of the model itself, whatever it is wrapped in."""
+    from transformers import PreTrainedModel
+
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            return type(module).__name__, module.config
+    return type(model).__name__, None

@@ -1,0 +1,323 @@
+"""Private training by Hugging Face's Trainer: its callbacks, logs, schedules and checkpoints.
+
+Trainer's own loop can't be made private: it draws batches by itself, averages their losses and
+counts their tokens. `PrivateTrainer` puts a paid run in the place of that loop and leaves the rest.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.utils.data import IterableDataset
+from transformers import DataCollatorWithFlattening, Trainer
+from transformers.optimization import GreedyLR
+from transformers.trainer_utils import TrainOutput
+
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused
+from discreet.payment import Payer
+from discreet.train.hooks import around_steps
+from discreet.train.own_losses import IGNORED, own_losses
+from discreet.train.plan import TrainingPlan
+from discreet.train.report import Report
+from discreet.train.run import Batch, TrainingRun, run
+from discreet.train.units import Collated, Persons
+
+KEPT = "discreet.json"  # in each checkpoint's folder
+
+_PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_ids": 0}
+_NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which have nothing here
+
+
+class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types that mypy follows
+    """A Trainer that trains by a plan, paid for as a whole before it reads any example.
+
+    Guarantee: that of `discreet.train.run`, for the model, its checkpoints and its logs. What the
+    training data would tell is not logged: no loss, only epsilon so far; `not_private` shows it.
+    ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
+    ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
+    be obeyed are refused by name. ``train_dataset`` may be `Persons` of a data set.
+    ``eval_is_public`` states that whatever is evaluated are no one's private data.
+    """
+
+    def __init__(  # Any: what Trainer takes
+        self,
+        *args: Any,
+        plan: TrainingPlan,
+        payer: Payer[PrivacyLoss],
+        losses: Callable[[nn.Module, dict[str, Any]], Tensor] = own_losses,
+        eval_is_public: bool = False,
+        name: str = "training",
+        by: str = "owner",
+        **keywords: Any,
+    ) -> None:
+        self.plan, self.payer, self.losses = plan, payer, losses
+        self.eval_is_public = eval_is_public
+        self.training_run: TrainingRun | None = None
+        self._turns: Iterator[Batch] = iter(())
+        self._told = {"name": name, "by": by}
+        self._opened = ExitStack()
+        self.control: Any = None  # Any: Trainer's own
+        super().__init__(*args, **keywords)
+        _check(self)
+
+    @property
+    def not_private(self) -> object:
+        """What the last step saw of the data. NOT PRIVATE."""
+        return None if self.training_run is None else self.training_run.not_private
+
+    def report(self) -> Report:
+        """What may be said of the last run."""
+        if self.training_run is None:
+            raise Refused("nothing was trained yet: call train()")
+        return self.training_run.report()
+
+    def train(
+        self,
+        resume_from_checkpoint: str | bool | None = None,  # noqa: FBT001  # as Trainer has it
+        trial: Any = None,
+        ignore_keys_for_eval: list[str] | None = None,
+    ) -> TrainOutput:
+        """Train by the whole plan; charged once, also where a checkpoint is gone on with."""
+        _check(self)
+        if trial is not None:
+            raise InvalidArgument("trial: a choice among runs goes through discreet's Tuning")
+        with ExitStack() as self._opened:
+            return super().train(resume_from_checkpoint, None, ignore_keys_for_eval)
+
+    # What Trainer's loop is made of
+
+    def get_train_dataloader(self) -> "_Drawn":
+        """As long as an epoch; no one draws from it."""
+        return _Drawn(self.plan.phases[0].size.batches)
+
+    def num_examples(self, dataloader: Any) -> int:
+        """Of the training data the declared number, which is public."""
+        if isinstance(dataloader, _Drawn):
+            return self.plan.records
+        found: int = super().num_examples(dataloader)
+        return found
+
+    def get_total_train_batch_size(self, _: Any) -> int:
+        """About so many examples, as the plan has it."""
+        return self.plan.phases[0].size.batch
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: str | None
+    ) -> tuple[nn.Module, Any]:
+        """Pay, once model and optimizer are ready."""
+        prepared: tuple[nn.Module, Any] = super()._prepare_for_training(
+            max_steps, train_dataloader, resume_from_checkpoint
+        )
+        model, optimizer = prepared[0], self.optimizer
+        resume = None
+        if resume_from_checkpoint is not None:
+            states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            resume = {**_kept(Path(resume_from_checkpoint)), **states}  # they are loaded already
+        opened = run(
+            model,
+            optimizer,
+            self._source(),
+            self.plan,
+            payer=self.payer,
+            resume=resume,
+            **self._told,
+        )
+        self.training_run = self._opened.enter_context(opened)
+        self.training_run.at_once = self.args.per_device_train_batch_size
+        self._turns = self.training_run.batches()
+        tell = {
+            "before": partial(self._call, "on_pre_optimizer_step"),
+            "after": partial(self._call, "on_optimizer_step"),
+        }
+        self._opened.enter_context(around_steps(optimizer, **tell))
+        return prepared
+
+    def _source(self) -> "Collated | Persons":
+        """The training data, each example made by itself."""
+        given, is_persons = self.train_dataset, isinstance(self.train_dataset, Persons)
+        collate = self._get_collator_with_removed_columns(self.data_collator, "training")
+        token = getattr(self.processing_class, "pad_token_id", None)
+        source = Collated(
+            given.data if is_persons else given, collate, {**_PADS, "input_ids": token or 0}
+        )
+        return replace(given, data=source) if is_persons else source
+
+    def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **told: Any) -> None:
+        """The plan's steps up to the epoch's end, with what Trainer does around them."""
+        resumed = told["resume_from_checkpoint"]
+        if resumed is not None and epoch == told["epochs_trained"]:
+            self._load_rng_state(resumed)
+
+        def log_save_evaluate(rate: float | None) -> None:
+            some = [told[key] for key in ("ignore_keys_for_eval", "start_time")]
+            self._maybe_log_save_evaluate(
+                self._tr_loss, None, model, None, epoch, *some, learning_rate=rate
+            )
+
+        rate = None
+        while self.state.global_step < (epoch + 1) * steps_in_epoch:
+            batch = next(self._turns, None)
+            if batch is None:
+                self.control.should_training_stop = True
+                break
+            rate = self._one_step(model, batch)
+            self.state.global_step = batch.step
+            self.state.epoch = batch.step / steps_in_epoch
+            self._call("on_step_end")
+            log_save_evaluate(rate)
+            if self.control.should_epoch_stop or self.control.should_training_stop:
+                break
+        self._call("on_epoch_end")
+        log_save_evaluate(rate)
+
+    def _one_step(self, model: nn.Module, batch: Batch) -> float:
+        """One step; returns the rate that it was made with."""
+        assert self.training_run is not None
+        self._call("on_step_begin")
+        model.train()
+        if callable(getattr(self.optimizer, "train", None)):
+            self.optimizer.train()
+        self.training_run.step(batch, partial(self._losses, model))
+        rate: float = self._get_learning_rate()
+        if not isinstance(self.lr_scheduler, (ReduceLROnPlateau, GreedyLR)):
+            self.lr_scheduler.step()  # those go by what is evaluated, when it is
+        return rate
+
+    def _losses(self, model: nn.Module, part: dict[str, Any]) -> Tensor:
+        return self.losses(model, self._prepare_inputs(part))
+
+    def _call(self, event: str) -> None:
+        tell = getattr(self.callback_handler, event)
+        self.control = tell(self.args, self.state, self.control)
+
+    # What it tells and keeps
+
+    def log(self, logs: dict[str, float], *more: Any) -> None:
+        """Without what would come from the training data; with epsilon so far."""
+        if "loss" in logs and self.training_run is not None:
+            logs["epsilon"] = self.training_run.report().epsilon
+        for name in _NOT_PRIVATE & set(logs):
+            del logs[name]
+        super().log(logs, *more)
+
+    def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
+        """As Trainer does, of public data."""
+        _check_public(self)
+        found: dict[str, float] = super().evaluate(*args, **keywords)
+        return found
+
+    def predict(self, *args: Any, **keywords: Any) -> Any:
+        """As Trainer does, of public data."""
+        _check_public(self)
+        return super().predict(*args, **keywords)
+
+    def _finalize_training(self, *args: Any) -> TrainOutput:
+        """Without a loss."""
+        found = super()._finalize_training(*args)
+        metrics = {name: figure for name, figure in found.metrics.items() if name != "train_loss"}
+        return TrainOutput(found.global_step, float("nan"), metrics)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        """The receipt is kept beside them; no key and no noise is."""
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self.training_run is not None:
+            told = json.dumps(self.training_run.paid(), indent=2)
+            (Path(output_dir) / KEPT).write_text(told, encoding="utf-8")
+
+
+class _Drawn:
+    """Stands where a data loader would: how many steps an epoch has, and nothing to draw."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        raise Refused("train_dataloader: batches are drawn by the plan, and no one sees them")
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    """The plan and the receipt that a checkpoint was made with."""
+    try:
+        found: dict[str, Any] = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidArgument(
+            f"resume_from_checkpoint: {folder.name} has no {KEPT}; give a checkpoint of a "
+            "PrivateTrainer, made without save_only_model"
+        ) from None
+    return found
+
+
+def _check(trainer: PrivateTrainer) -> None:
+    """Refuse what can't be obeyed, by its name, before anything is paid or read."""
+    args, plan = trainer.args, trainer.plan
+    _check_arguments(args)
+    if args.max_steps != plan.steps:
+        raise InvalidArgument(
+            f"max_steps = {args.max_steps}: the plan has {plan.steps}; give max_steps=plan.steps"
+        )
+    if trainer.eval_dataset is not None:
+        _check_public(trainer)
+    if trainer.compute_loss_func is not None:
+        raise InvalidArgument(
+            "compute_loss_func: it is of a whole batch; give losses, a function of model and "
+            "inputs that returns one loss for each example"
+        )
+    if isinstance(trainer.data_collator, DataCollatorWithFlattening):
+        raise InvalidArgument(
+            "data_collator: DataCollatorWithFlattening packs examples together; give one that pads"
+        )
+    if trainer.train_dataset is None or isinstance(trainer.train_dataset, IterableDataset):
+        raise InvalidArgument(
+            "train_dataset: give one that has len() and items by number, so that it can be sampled"
+        )
+
+
+def _check_public(trainer: PrivateTrainer) -> None:
+    if not trainer.eval_is_public:
+        raise InvalidArgument(
+            "eval_dataset: what is found on private data is not private; evaluate public data and "
+            "say so by eval_is_public=True, or release the figure with a charge of its own"
+        )
+
+
+def _check_arguments(args: Any) -> None:  # Any: Trainer's arguments
+    for name, allowed, mend in _ONLY:
+        found = getattr(args, name)
+        if found not in allowed:
+            raise InvalidArgument(f"{name} = {found}: {mend}")
+    optim = str(getattr(args.optim, "value", args.optim))
+    if "lomo" in optim or "layerwise" in optim:
+        raise InvalidArgument(
+            f"optim = {optim}: it steps in the backward pass, without noise; take adamw_torch"
+        )
+
+
+_ONE = "one process, on one device, draws the batches and the noise"
+_NO: tuple[Any, ...] = (None, False, "", [], {}, 0)
+_ONLY: tuple[tuple[str, tuple[Any, ...], str], ...] = (  # Any: values that can be obeyed
+    ("gradient_accumulation_steps", (1,), "the plan's batches are computed in parts; leave it 1"),
+    ("max_grad_norm", (0, None), "each example is clipped as the plan says; set it 0"),
+    ("label_smoothing_factor", (0,), "it is a mean over the batch; give losses that smooth"),
+    ("fp16", _NO, "its scaling would be of noise too; use bf16"),
+    ("auto_find_batch_size", _NO, "parts shrink by themselves where memory runs out"),
+    ("neftune_noise_alpha", _NO, "it can't be checked against a plain loop; leave it out"),
+    ("use_liger_kernel", _NO, "it computes gradients of whole batches; leave it out"),
+    ("train_sampling_strategy", ("random",), "the plan says how examples are sampled"),
+    ("dataloader_drop_last", _NO, "no batch is dropped; leave it out"),
+    ("dataloader_num_workers", _NO, "examples are read in this process; leave it 0"),
+    ("include_num_input_tokens_seen", ("no", False), "how many tokens the data have is private"),
+    ("deepspeed", _NO, _ONE),
+    ("fsdp", _NO, _ONE),
+    ("world_size", (1,), _ONE),
+    ("n_gpu", (0, 1), _ONE),
+)
