@@ -154,7 +154,12 @@ def test_a_stream_ends_long_before_its_counter_does(
 ) -> None:
     asked: list[int] = []
     urandom = os.urandom
-    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or urandom(size))
+
+    def counted(size: int) -> bytes:
+        asked.append(size)
+        return urandom(size)
+
+    monkeypatch.setattr(os, "urandom", counted)
     monkeypatch.setattr(streams, "_LONGEST", 2048)
     bits = SecureBits()
     found = [draw(bits, 100) for _ in range(10)]
