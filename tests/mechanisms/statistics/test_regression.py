@@ -11,8 +11,7 @@ from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Grid
 from discreet.mechanisms.statistics import INTERCEPT, Moments, moments, regression
 from discreet.mechanisms.statistics.regression import _solved, _Spread
 from tests.mechanisms.kit import PERSON, Wrong
-from tests.mechanisms.statistics.kit import Table, at_least, at_most, people, released
-from tests.mechanisms.statistics.test_summary import WAGES, wages
+from tests.mechanisms.statistics.kit import WAGES, Table, at_least, at_most, people, released, wages
 
 Noise = DiscreteLaplace | Gaussian
 KINDS: list[Callable[[Any], Noise]] = [DiscreteLaplace, Gaussian]

