@@ -1,4 +1,4 @@
-"""The laws of all reports, said a second time; mechanisms of all kinds; words that are quick."""
+"""The laws of all reports, said a second time; mechanisms of all kinds."""
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from flint import arb
 
@@ -24,27 +23,11 @@ from discreet.local import (
     UnaryEncoding,
     client,
 )
-from discreet.noise import Words
+from tests.noise.fit import QuickBits
 
 Law = dict[Any, Fraction]  # Any: a place, or a row of truths, or both
 
 BITS = 256
-
-
-class QuickBits:
-    """The same words for the same seed, quickly: NumPy's PCG64."""
-
-    width = 64
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.PCG64(seed)
-
-    def word(self) -> int:
-        return int(self._generator.random_raw())
-
-    def words(self, count: int) -> Words:
-        found: Words = self._generator.random_raw(count)
-        return found
 
 
 # The laws, each by its definition

@@ -1,15 +1,22 @@
 """A payer that remembers what happens in which order, and things to release."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
+from flint import arb
 
 from discreet.accounting import PrivacyLoss
 from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
+from discreet.exact import ball
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door
+from discreet.mechanisms.fixed_point import FloatArray
 from discreet.payment import Limit, Receipt, Request
 from discreet.unit import Unit
 
@@ -92,6 +99,17 @@ def silent_door(payer: FakePayer, trace: ListTrace | None = None) -> Door:
 def ledger(epsilon: float = 10) -> Ledger:
     """One in memory that admits so much."""
     return Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=epsilon))
+
+
+def lost(p: FloatArray, q: FloatArray, epsilon: float) -> float:
+    """The sum of p - e^epsilon q over the outcomes where that is positive: the least delta."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+
+def least_delta(p: list[arb], q: list[arb], epsilon: Fraction) -> arb:
+    """The same, proven."""
+    grown = ball(epsilon).exp()
+    return sum((max(a - grown * b, arb(0)) for a, b in zip(p, q, strict=True)), arb(0))
 
 
 def number(compute: Callable[[], int] = lambda: 41, sensitivity: int = 1) -> Bounded[int]:

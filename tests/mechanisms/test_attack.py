@@ -10,16 +10,10 @@ from flint import arb
 
 from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity
-from tests.mechanisms.kit import PERSON, number
+from tests.mechanisms.kit import PERSON, least_delta, number
 from tests.noise.walk import Walk, discrete_laplace, gaussian, walk
 
 BITS = 256
-
-
-def lost(p: list[arb], q: list[arb], epsilon: Fraction) -> arb:
-    """The sum of p - e^epsilon q over the outcomes where that is positive: the least delta."""
-    grown = ball(epsilon).exp()
-    return sum((max(a - grown * b, arb(0)) for a, b in zip(p, q, strict=True)), arb(0))
 
 
 @pytest.mark.parametrize("scale", ["1/3", "1", "2.5", "10"])
@@ -69,9 +63,11 @@ def test_rounded_gaussian_loses_at_most_delta(sigma: str, sensitivity: int, epsi
         p = [chance(x) for x in reach]
         for shift in range(1, sensitivity + 1):
             q = [chance(x - shift) for x in reach]
-            assert lost(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-30")
+            assert least_delta(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-30")
         if stddev >= 3 and charged > 1e-9:  # rounding hides little there: the charge is near
-            assert lost(p, q, fraction(epsilon)) >= ball(fraction(charged)) * ball(Fraction(4, 5))
+            assert least_delta(p, q, fraction(epsilon)) >= ball(fraction(charged)) * ball(
+                Fraction(4, 5)
+            )
 
 
 MOVES = [(1, 1), (1, -1), (1, 0), (0, 1)]
@@ -95,7 +91,7 @@ def test_a_vector_loses_no_more_than_its_l2_norm_allows(sigma: str, epsilon: flo
         p = list(products(chance_at(chance, reach, 0), chance_at(chance, reach, 0)))
         for one, other in MOVES:
             q = list(products(chance_at(chance, reach, one), chance_at(chance, reach, other)))
-            assert lost(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-15")
+            assert least_delta(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-15")
 
 
 def chance_at(chance: Callable[[int], arb], reach: range, shift: int) -> list[arb]:
@@ -112,4 +108,4 @@ def test_the_attack_finds_half_the_noise() -> None:
     chance = gaussian(Fraction(3))
     with precision(BITS):
         p, q = ([chance(x - shift) for x in range(-40, 41)] for shift in (0, 1))
-        assert lost(p, q, Fraction(1, 2)) > ball(fraction(charged))
+        assert least_delta(p, q, Fraction(1, 2)) > ball(fraction(charged))

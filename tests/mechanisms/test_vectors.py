@@ -22,8 +22,7 @@ from discreet.mechanisms.max_norm import MaxNorm
 from discreet.mechanisms.staircase import Staircase
 from discreet.noise import SecureBits
 from discreet.unit import Change, Unit
-from tests.mechanisms.kit import PERSON, Wrong, number
-from tests.mechanisms.test_attack import lost
+from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
 from tests.noise.walk import discrete_gaussian_law
 
 BITS = 256
@@ -114,13 +113,15 @@ def test_the_discrete_gaussian_loses_at_most_delta(sigma: str, epsilon: float) -
             p = [chance(x) for x in reach]
             for shift in (-moved, 1, moved):
                 q = [chance(x - shift) for x in reach]
-                assert lost(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-30")
+                assert least_delta(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb(
+                    "1e-30"
+                )
             if charged > 1e-9:
-                exact = lost(p, q, fraction(epsilon))
+                exact = least_delta(p, q, fraction(epsilon))
                 assert exact >= ball(fraction(charged)) * ball(Fraction(99, 100))
                 half = discrete_gaussian_law(stddev / 2)
                 p, q = ([half(x - shift) for x in reach] for shift in (0, moved))
-                assert lost(p, q, fraction(epsilon)) > ball(fraction(charged))
+                assert least_delta(p, q, fraction(epsilon)) > ball(fraction(charged))
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
@@ -144,7 +145,7 @@ def test_so_do_vectors_of_two(epsilon: float, norms: dict[str, int]) -> None:
         p = [at[x] * at[y] for x in reach for y in reach]
         for a, b in moves:
             q = [at[x - a] * at[y - b] for x in reach for y in reach]
-            assert lost(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-12")
+            assert least_delta(p, q, fraction(epsilon)) <= ball(fraction(charged)) + arb("1e-12")
 
 
 def test_the_discrete_gaussian_never_borrows_the_continuous_ones_price() -> None:

@@ -1,14 +1,11 @@
 """Many draws at 64 bits against the law: a false alarm has a probability below 10^-9.
 
-Outcomes are sorted into cells. How many fall into a cell, or up to one, or how many neighbours
-fall into a pair of them, is binomial under the law; its exact tail is multiplied by the number of
-tails looked at. The same test has to reject a scale that is 1 % wrong; the draws for that come
-from seeded words, so that its answer never varies.
+The same test has to reject a scale that is 1 % wrong; the draws for that come from seeded words,
+so that its answer never varies.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -31,75 +28,14 @@ from discreet.noise import (
     RoundedGaussianLaw,
     SecureBits,
     UniformLaw,
-    Words,
     exponential_choice,
     permutation,
     permute_and_flip,
     sample_without_replacement,
 )
+from tests.noise.fit import ALPHA, Draws, Expected, QuickBits, false_alarm
 
-ALPHA = 1e-9
 MANY = 1_000_000
-
-Draws = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-
-class QuickBits:
-    """The same words for the same seed, quickly: NumPy's PCG64."""
-
-    width = 64
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.PCG64(seed)
-
-    def word(self) -> int:
-        return int(self._generator.random_raw())
-
-    def words(self, count: int) -> Words:
-        found: Words = self._generator.random_raw(count)
-        return found
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Cells between edges, each of them from its edge on, and their chances."""
-
-    edges: Draws
-    chances: Floats
-
-    def cells(self, found: Draws) -> npt.NDArray[np.intp]:
-        return np.searchsorted(self.edges, found, side="right")
-
-
-def false_alarm(found: Draws, expected: Expected) -> float:
-    """A bound on the probability that honest draws look as bad as these."""
-    cells, chances = expected.cells(found), expected.chances
-    size = len(chances)
-    assert abs(chances.sum() - 1) < 1e-12
-    counts = np.bincount(cells, minlength=size)
-    orders = slice(None), slice(None, None, -1)
-    tails = [
-        two_sided(counts, found.size, chances),
-        *(two_sided(counts[o].cumsum(), found.size, chances[o].cumsum()) for o in orders),
-    ]
-    for i in range(size // 2):  # cells i from both ends: magnitudes, if the law is symmetric
-        beyond = counts[: i + 1].sum() + counts[size - i - 1 :].sum()
-        chance = chances[: i + 1].sum() + chances[size - i - 1 :].sum()
-        tails.append(two_sided(np.array([beyond]), found.size, np.array([chance])))
-    for apart in (1, 4, 1 << 16):  # neighbours, whose words are or the next ones, and far ones
-        some = cells[: cells.size // (2 * apart) * 2 * apart].reshape(-1, 2, apart)
-        if some.size:
-            pairs = np.bincount((some[:, 0] * size + some[:, 1]).ravel(), minlength=size**2)
-            tails.append(two_sided(pairs, some.size // 2, np.outer(chances, chances).ravel()))
-    every = np.concatenate(tails)
-    return float(every.min()) * 2 * every.size
-
-
-def two_sided(often: npt.NDArray[np.int64], of: int, chances: Floats) -> Floats:
-    """The smaller of both binomial tails."""
-    chances = np.minimum(chances, 1)
-    return np.minimum(binom.cdf(often, of, chances), binom.sf(often - 1, of, chances))
 
 
 # Laws with many outcomes, by their tails: what each says of itself at the ends of cells

@@ -15,7 +15,7 @@ from discreet.train.run import TrainingRun, run_through
 from discreet.train.units import Persons
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
-from tests.noise.test_fit import QuickBits
+from tests.noise.fit import QuickBits
 
 Wrong = Any  # of a type that nobody may give there, on purpose
 Losses = Callable[[Any], Tensor]

@@ -25,7 +25,7 @@ from discreet.train import progress as shown
 from discreet.train.interrupts import uninterrupted
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
-from tests.noise.test_fit import QuickBits
+from tests.noise.fit import QuickBits
 from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
 
 

@@ -29,7 +29,7 @@ from discreet.train.noise import (
     clipped,
     squared_norm,
 )
-from tests.noise.test_fit import ALPHA, Draws, Expected, QuickBits, false_alarm
+from tests.noise.fit import ALPHA, Draws, Expected, QuickBits, false_alarm
 
 MANY = 3_000_000
 FINE = 1 << 20

@@ -23,7 +23,7 @@ from discreet.train.run import run, run_through
 from discreet.train.units import Persons
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
-from tests.noise.test_fit import QuickBits
+from tests.noise.fit import QuickBits
 from tests.train.steps import (
     Guarded,
     Wrong,

@@ -36,7 +36,7 @@ from discreet.train.sampling import (
     WithoutReplacement,
 )
 from discreet.unit import Change, Unit
-from tests.noise.test_fit import QuickBits
+from tests.noise.fit import QuickBits
 from tests.train.steps import known
 
 Floats = npt.NDArray[np.float64]

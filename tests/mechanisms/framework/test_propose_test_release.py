@@ -16,8 +16,7 @@ from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import DiscreteLaplace, Together, release_through
 from discreet.mechanisms.framework import ProposeTestRelease, proposed
 from discreet.noise import SecureBits
-from tests.mechanisms.kit import PERSON, Wrong, number
-from tests.mechanisms.test_attack import lost
+from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
 from tests.noise.walk import discrete_laplace
 
 BITS = 128
@@ -92,10 +91,10 @@ def test_no_neighbours_lose_more_than_is_charged(bound: int) -> None:
             claimed = ball(fraction(loss.delta(epsilon))) + arb("1e-12")
             for one, other in pairs:
                 p, q = (chances(mechanism, *state) for state in (one, other))
-                assert lost(p, q, fraction(epsilon)) <= claimed
+                assert least_delta(p, q, fraction(epsilon)) <= claimed
                 for name, planted in wrong.items():
                     p, q = (chances(planted, *state) for state in (one, other))
-                    if lost(p, q, fraction(epsilon)) > claimed:
+                    if least_delta(p, q, fraction(epsilon)) > claimed:
                         refuted.add(name)
     assert refuted == set(wrong)
 

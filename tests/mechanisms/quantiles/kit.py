@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, Grid, Rows
 from discreet.unit import Change, Unit
-from tests.mechanisms.kit import PERSON
+from tests.mechanisms.kit import PERSON, lost
 
 Table = tuple[int, ...]
 Numbers = npt.NDArray[Any]  # Any: integers or floats
@@ -116,16 +116,10 @@ def refutation(law: Law, claim: PrivacyLoss, pairs: list[tuple[Table, Table]]) -
     """Why this law is not as private as claimed, or `None`."""
     laws = {table: law(table) for pair in pairs for table in pair}
     for epsilon in (*EPSILONS, claim.epsilon(claim.delta(0) / 1000), claim.epsilon()):
-        grown = np.exp(epsilon)
-        worst, pair = max((lost(laws[a], laws[b], grown), (a, b)) for a, b in pairs)
+        worst, pair = max((lost(laws[a], laws[b], epsilon), (a, b)) for a, b in pairs)
         if worst > claim.delta(epsilon) + ROUND_OFF:
             return f"{pair} lose {worst} at epsilon = {epsilon}"
     return None
-
-
-def lost(one: Chances, other: Chances, grown: float) -> float:
-    """The least delta at the logarithm of ``grown``."""
-    return float(np.maximum(one - grown * other, 0).sum())
 
 
 def widest(law: Law, pairs: list[tuple[Table, Table]]) -> float:

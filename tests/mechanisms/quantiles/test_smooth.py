@@ -13,13 +13,12 @@ from discreet.mechanisms import Grid, release
 from discreet.mechanisms.quantiles import SmoothMedian
 from discreet.noise import laws
 from discreet.unit import Unit
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong
+from tests.mechanisms.kit import PERSON, FakePayer, Wrong, lost
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
     Chances,
     Table,
     column,
-    lost,
     neighbours,
     rows,
     tables,
@@ -116,7 +115,7 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit, noise: f
 
     def beyond(share: float) -> float:
         chances = {table: law(share, table) for table in tables(3, 6)}
-        return max(lost(chances[one], chances[other], math.exp(epsilon)) for one, other in pairs)
+        return max(lost(chances[one], chances[other], epsilon) for one, other in pairs)
 
     assert beyond(1) <= delta
     assert beyond(noise) > delta

@@ -1,7 +1,6 @@
 """The laws of choices on neighbouring scores, against what their privacy losses claim."""
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, FloatArray, Sensitivity
 from discreet.mechanisms.selection import Moves
 from discreet.unit import Change, Unit
-from tests.mechanisms.kit import PERSON
+from tests.mechanisms.kit import PERSON, lost
 
 TINY = 1e-12  # more than what float64 loses here
 
@@ -72,11 +71,6 @@ def neighbours(setting: Setting) -> Iterator[tuple[Scores, Scores]]:
     for scores in itertools.product((0, 1, 3), repeat=3):
         for step in setting.steps:
             yield scores, tuple(s + d for s, d in zip(scores, step, strict=True))
-
-
-def lost(p: FloatArray, q: FloatArray, epsilon: float) -> float:
-    """The sum of p - e^epsilon q over the outcomes where that is positive: the least delta."""
-    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
 
 def refutation(law: Law, setting: Setting, loss: PrivacyLoss) -> str | None:

@@ -17,8 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, Grid, Rows
 from discreet.mechanisms.selection import DensestInterval
 from discreet.unit import Change, Unit
-from tests.mechanisms.kit import Wrong, number
-from tests.mechanisms.selection.kit import lost
+from tests.mechanisms.kit import Wrong, lost, number
 from tests.noise.walk import assert_exact, assert_refuted, softmax, walk
 
 GRID = Grid(0, 5)

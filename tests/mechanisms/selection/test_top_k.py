@@ -15,14 +15,13 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.exact import precision
 from discreet.mechanisms import Bounded, FloatArray, Sensitivity
 from discreet.mechanisms.selection import BestOfEachGroup, Moves, TopK
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.mechanisms.kit import PERSON, Wrong, lost
 from tests.mechanisms.selection.kit import (
     ANYHOW,
     REPLACED,
     SETTINGS,
     Law,
     Scores,
-    lost,
     refutation,
     scores_of,
 )
