@@ -29,6 +29,7 @@ from discreet.noise import (
     GeometricLaw,
     RoundedGaussianLaw,
     SecureBits,
+    UniformLaw,
     choices,
     discrete_gaussian,
     inversion,
@@ -37,6 +38,8 @@ from discreet.noise import (
     selection,
     steps,
 )
+from discreet.noise.max_norm import MaxNormLaw
+from discreet.noise.staircase import StaircaseLaw
 
 FINE = 1400
 WIDTH = 64
@@ -306,6 +309,23 @@ def test_words_of_ones_are_no_noise(width: int, scale: Fraction | int) -> None:
         assert law.draws(ZeroNoiseBits(width), (2, 20)).tolist() == [[0] * 20] * 2
         if width == 24 and isinstance(scale, Fraction | int) and 1 < scale <= 64:
             assert not law.draws(ZeroNoiseBits(width), LATE).any()
+
+
+@pytest.mark.parametrize("width", [1, 8, 24, 64])
+@pytest.mark.parametrize("m", [1, 2, 3, 100, 255, 257, 10**6, 2**63, 2**63 + 1, 10**30])
+def test_words_of_ones_are_the_uniform_number_0(width: int, m: int) -> None:
+    """Whatever the bound, so that all that is drawn with it can be replayed without noise."""
+    law = UniformLaw(m)
+    assert law.draw(ZeroNoiseBits(width)) == 0
+    assert law.draws(ZeroNoiseBits(width), (2, 3)).tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize("top", [1, 2, 50, 99, 100])
+def test_words_of_ones_are_no_noise_of_staircases_and_cubes(top: int) -> None:
+    stair = StaircaseLaw(drop=Fraction(1, 3), width=100, top=top)
+    assert stair.draw(ZeroNoiseBits()) == 0
+    assert stair.draws(ZeroNoiseBits(), (2, 3)).tolist() == [[0] * 3] * 2
+    assert MaxNormLaw(Fraction(top, 3), length=5).draws(ZeroNoiseBits()).tolist() == [0] * 5
 
 
 Guided = inversion.Inverse

@@ -53,9 +53,9 @@ def test_the_envelope_lies_above_all_chances(law: MaxNormLaw) -> None:
             for radius in {*range(start, start + min(size, 40)), start + size // 2}:
                 if start <= radius < start + size:
                     assert blocks.chances.of(radius) <= ball(most)
-            assert blocks.choice.weights[block] == size * most
+            assert blocks.choice.weights[-1 - block] == size * most
         assert blocks.ratio < 1
-        assert blocks.choice.weights[-1] == blocks.highest / (1 - blocks.ratio)
+        assert blocks.choice.weights[0] == blocks.highest / (1 - blocks.ratio)
         for step in (0, 1, 2, 50, 1000):
             above = ball(blocks.highest) * ball(blocks.ratio) ** step
             assert blocks.chances.of(blocks.end + step) <= above

@@ -84,8 +84,8 @@ def test_no_number_is_lost_where_words_and_places_share_64_bits(width: int) -> N
 
 
 def test_a_sample_is_the_start_of_a_list_without_repeats() -> None:
-    """Words below 2^64 are their own numbers modulo 1000."""
-    script = [7, 7, 8, 9, 7, 8, 10, 11]
+    """Words, counted from the last one down, are their own numbers modulo 1000."""
+    script = [(1 << 64) - 1 - number for number in (7, 7, 8, 9, 7, 8, 10, 11)]
     assert sample_without_replacement(1000, 5, ScriptedBits(script)).tolist() == [7, 8, 9, 10, 11]
 
 

@@ -45,7 +45,7 @@ class MaxNormLaw:
 
     >>> from discreet.audit import SeededBits
     >>> MaxNormLaw(2, length=4).draws(SeededBits(4))
-    array([ 12,  -8, -16, -17])
+    array([ 2, -2,  0,  3])
     """
 
     scale: Fraction
@@ -70,7 +70,7 @@ class MaxNormLaw:
         """That of the cube."""
         blocks = _blocks(self.scale, self.length)
         while True:
-            block = blocks.choice.draw(bits)
+            block = len(blocks.most) - blocks.choice.draw(bits)
             if block < len(blocks.most):
                 start, size = blocks.starts[block], blocks.size_of(block)
                 found, over, step = start + UniformLaw(size).draw(bits), blocks.most[block], 0
@@ -152,7 +152,7 @@ class _Blocks:
     most: list[Fraction]  # of a single chance, in each block,
     highest: Fraction  # and of those from the end on
     ratio: Fraction
-    choice: CategoricalLaw
+    choice: CategoricalLaw  # counted from the end, so that words of ones choose radius 0
     sums: list[arb]  # at least those of all chances from each block's start on
     total: arb  # at most that of all chances
 
@@ -193,7 +193,7 @@ def _blocks(scale: Fraction, length: int) -> _Blocks:
         ]
         highest, ratio = _above(chances.of(end)), _above(chances.ratio(end))
         masses = [size * one for (_, size), one in zip(blocks, most, strict=True)]
-        choice = CategoricalLaw([*masses, highest / (1 - ratio)])
+        choice = CategoricalLaw([highest / (1 - ratio), *reversed(masses)])
         sums = accumulate(
             (chances.at_most(*block) for block in reversed(blocks)), initial=chances.series(end)
         )

@@ -33,7 +33,7 @@ class StaircaseLaw:
 
     >>> from discreet.audit import SeededBits
     >>> StaircaseLaw(drop=0.5, width=10, top=4).draws(SeededBits(4), 6)
-    array([  4,  12, -10,  12,  -3,  17])
+    array([ -3,  11, -13,   7,   3,  16])
     """
 
     drop: Fraction
@@ -104,8 +104,8 @@ class StaircaseLaw:
         return place < np.where(level == 0, 2 * self.top - 1, self.width)
 
     def _at(self, level: int, place: int) -> int:
-        if level == 0:
-            return place - self.top + 1
+        if level == 0:  # 0, 1, -1, 2, -2, ...
+            return (place + 1) // 2 * (1 if place % 2 else -1)
         magnitude = (abs(level) - 1) * self.width + self.top + place
         return magnitude if level > 0 else -magnitude
 
@@ -114,7 +114,8 @@ class StaircaseLaw:
         if object in (level.dtype, place.dtype) or farthest > _INT64:
             level, place = level.astype(object), place.astype(object)
         below = (abs(level) - 1) * self.width + self.top + place
-        found: Outcomes = np.where(level == 0, place - self.top + 1, np.sign(level) * below)
+        inside = (place + 1) // 2 * np.where(place % 2, 1, -1)
+        found: Outcomes = np.where(level == 0, inside, np.sign(level) * below)
         return found
 
 

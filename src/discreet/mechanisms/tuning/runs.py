@@ -139,11 +139,13 @@ class PoissonRuns:
 
 def draw(runs: Runs, bits: Bits) -> int:
     """A number of runs, exactly: by as many digits of a uniform U as decide between which two
-    cumulative probabilities it lies."""
-    numerator, size = bits.word(), bits.width
-    while (outcome := _decided(runs, numerator, size)) is None:
-        numerator, size = numerator << bits.width | bits.word(), size + bits.width
-    return outcome
+    cumulative probabilities 1 - U lies. Words of ones, without noise, are the fewest runs."""
+    numerator = size = 0
+    while True:
+        numerator = numerator << bits.width | (1 << bits.width) - 1 - bits.word()
+        size += bits.width
+        if (outcome := _decided(runs, numerator, size)) is not None:
+            return outcome
 
 
 def _decided(runs: Runs, numerator: int, size: int) -> int | None:
