@@ -56,6 +56,11 @@ def test_places_and_values() -> None:
         ((math.nan, 1), "lower = nan"),
         ((0, math.inf), "upper = inf"),
         ((0, True), "upper = True"),
+        ((0, 10**400, 10**399), "float64 can't tell"),
+        ((-(2**1023), 2**1023, 2**1000), "float64 can't tell"),
+        ((0, Fraction(1, 10**390), Fraction(1, 10**400)), "float64 can't tell"),
+        ((10**20, 10**20 + 10), "float64 can't tell"),
+        ((10**400, 10**400), "float64 can't tell"),
     ],
 )
 def test_a_grid_that_is_none(arguments: tuple[Wrong, ...], text: str) -> None:
@@ -84,6 +89,17 @@ def test_tables_of_every_kind(kind: str) -> None:
     assert found.column().tolist() == [0, 1, 1]
     assert rows().checked(table[:, np.newaxis]).places.shape == (3, 1)
     assert rows().checked(table[:0]).places.shape == (0, 1)
+
+
+@pytest.mark.parametrize("table", [[], np.zeros(0), np.zeros((0, 2)), np.zeros((0, 5))], ids=repr)
+def test_a_list_of_no_rows_is_a_table_too(table: Wrong) -> None:
+    """NumPy can't tell how many columns an empty list has: neighbours of one row are such."""
+    grids = {"a": Grid(0, 10), "b": Grid(0, 1)}
+    if np.shape(table) == (0, 5):
+        with pytest.raises(TypeError, match="expected rows of 2 numbers"):
+            Rows.of(table, tuple(grids.items()), "rows")
+    else:
+        assert Rows.of(np.array(table), tuple(grids.items()), "rows").places.shape == (0, 2)
 
 
 @pytest.mark.parametrize(

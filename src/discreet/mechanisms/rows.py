@@ -14,6 +14,7 @@ from discreet.exact import Number, shown
 Places = npt.NDArray[np.int64]
 
 _MOST_PLACES = 1 << 52
+_FARTHEST, _FINEST = Fraction(2) ** 1022, Fraction(2) ** -960
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -31,7 +32,7 @@ class Grid:
 
     def __init__(self, lower: Number, upper: Number, step: Number = 1) -> None:
         """Keep all three at their exact values; the step goes into the range a whole number of
-        times, at most 2^52."""
+        times, at most 2^52, and float64 tells the values apart."""
         low, high = checks.finite(lower=lower), checks.finite(upper=upper)
         each = checks.positive(step=step)
         if high < low:
@@ -41,6 +42,12 @@ class Grid:
             raise InvalidArgument(
                 f"step = {step}: give one that goes into the range from {lower} to {upper} a whole "
                 "number of times, at most 2^52"
+            )
+        farthest = max(abs(low), abs(high), _FINEST)
+        if farthest > _FARTHEST or (steps and each < farthest / _MOST_PLACES):
+            raise InvalidArgument(
+                f"lower = {lower}, upper = {upper}, step = {step}: float64 can't tell such values "
+                "apart; give a larger step, and numbers up to 2^1022"
             )
         for field, exact in (("lower", low), ("upper", high), ("step", each)):
             object.__setattr__(self, field, exact)
@@ -87,12 +94,12 @@ class Rows:
 
     @staticmethod
     def of(table: object, columns: Sequence[tuple[str, Grid]], name: str) -> "Rows":
-        """The rows of an array of numbers; of one column, it may have one dimension. A plain
-        ``TypeError`` if it is no such array."""
+        """The rows of an array of numbers; of one column, or if there is no row, it may have one
+        dimension. A plain ``TypeError`` if it is no such array."""
         if type(table) is not np.ndarray or table.dtype.kind not in "iufb":
             raise TypeError(f"part {name!r}: expected an array of numbers")
-        if table.ndim == 1 and len(columns) == 1:
-            table = table[:, np.newaxis]
+        if table.ndim == 1 and (len(columns) == 1 or not table.size):
+            table = table.reshape(-1, len(columns))
         if table.ndim != 2 or table.shape[1] != len(columns):
             raise TypeError(f"part {name!r}: expected rows of {len(columns)} numbers")
         found = np.empty(table.shape, np.int64)
