@@ -35,7 +35,9 @@ class Bounded(Generic[V]):
     ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
     numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
     mapping from each part's name to integers. The guarantee of whatever is released from it rests
-    on the sensitivity being right: ``basis`` says on whose word it is.
+    on the sensitivity being right: ``basis`` says on whose word it is. An array of int64 comes out
+    as int64, one of Python's integers (dtype object) as such: which of them it is must not depend
+    on the data, as it would if NumPy chose it for a list of numbers that may lie beyond int64.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
