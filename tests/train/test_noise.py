@@ -70,8 +70,8 @@ def test_normal_noise_fits(dtype: torch.dtype) -> None:
 
 
 def test_two_numbers_of_one_radius_are_independent() -> None:
-    made = normal(SecureBits(), 32 * 2 * noise._PAIRS)
-    pairs = made.reshape(-1, 2, noise._PAIRS).transpose(1, 2).reshape(-1)
+    made = normal(SecureBits(), 64 * noise._AT_ONCE)
+    pairs = made.reshape(-1, 2, noise._AT_ONCE // 2).transpose(1, 2).reshape(-1)
     assert false_alarm(fine(pairs), NORMAL) >= ALPHA
 
 
@@ -139,7 +139,7 @@ def test_where_float_noise_ends() -> None:
     assert "44 times its scale" in str(FloatLaplace().gap)
     assert math.exp(-44.3) < 1e-19
     ends = torch.zeros(2)
-    add_normal([ends], 1.0, ScriptedBits([(1 << 64) - 1, (1 << 64) - 1]))
+    add_normal([ends], 1.0, ScriptedBits([1 << 63, 1 << 63]))
     assert (ends.abs() < 1e-9).all()
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 1 << 10  # words that are made at once for single draws
-_ZEROS = bytes(1 << 20)
+_ZEROS = memoryview(bytes(1 << 20))
 _LONGEST = 1 << 32  # words of one stream: half of what one nonce may be used for
 
 

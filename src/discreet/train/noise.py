@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ FLOAT_GAP = (
 )
 FINEST = 30  # a clip norm is at most 2^30 steps of the grid, so that squares and sums fit
 
-_PAIRS = 1 << 14  # numbers that are made at once, so that they stay in the processor's cache
-_LOW = (1 << 63) - 1
+_AT_ONCE = 1 << 15  # numbers that are made at once, so that they stay in the processor's cache
 _UNIT = 2.0**-63
 
 
@@ -165,19 +164,17 @@ def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
     radius sqrt(-2 ln U) from one word, the angle from another, two numbers from both."""
     import torch
 
-    radius = torch.empty(_PAIRS, dtype=torch.float64)
-    angle, other = torch.empty_like(radius), torch.empty_like(radius)
-    for flat, start, size in _pieces(sums, 2 * _PAIRS):
-        half = (size + 1) // 2
-        words = torch.from_numpy(bits.words(2 * half).view(np.int64))
-        r, a, b = radius[:half], angle[:half], other[:half]
-        _to_uniform(words[:half], r)
-        torch.sqrt(torch.log(r, out=r).mul_(-2.0 * stddev * stddev), out=r)
-        a.copy_(words[half:]).mul_(math.pi * _UNIT)
-        torch.cos(a, out=b).mul_(r)
-        torch.sin(a, out=a).mul_(r)
-        flat[start : start + half].add_(_on(flat, b))
-        flat[start + half : start + size].add_(_on(flat, a[: size - half]))
+    for flat, room in _pieces(sums):
+        radius, angle, turned, one, other = room.rows
+        size = len(flat)
+        total = room.total if size == len(room.total) else room.total[:size]
+        room.words.copy_(_words(len(room.words), bits, flat))
+        torch.log(_squared_uniform(radius, radius), out=radius)
+        torch.sqrt(radius.mul_(-stddev * stddev), out=radius)
+        total.copy_(flat)
+        one.addcmul_(radius, torch.cos(angle.mul_(math.pi * _UNIT), out=turned))
+        other.addcmul_(radius, torch.sin(angle, out=turned))
+        flat.copy_(total)
 
 
 def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
@@ -185,29 +182,72 @@ def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
     the sign from the last one."""
     import torch
 
-    size_of = torch.empty(_PAIRS, dtype=torch.float64)
-    sign_of = torch.empty_like(size_of)
-    for flat, start, size in _pieces(sums, _PAIRS):
-        words = torch.from_numpy(bits.words(size).view(np.int64))
-        made, sign = size_of[:size], sign_of[:size].copy_(words)
-        _to_uniform(words, made)
-        torch.copysign(torch.log(made, out=made).mul_(scale), sign, out=made)
-        flat[start : start + size].add_(_on(flat, made))
+    for flat, room in _pieces(sums):
+        total, sign = room.total[: len(flat)], room.words[: len(flat)]
+        sign.copy_(_words(len(flat), bits, flat))
+        made = torch.log(_squared_uniform(sign, total), out=total).mul_(scale / 2)
+        flat.copy_(torch.copysign(made, sign, out=made).add_(flat))
 
 
-def _to_uniform(words: "Tensor", found: "Tensor") -> None:
-    """(x + 1/2) / 2^63 for the low 63 bits x of each word, all others of which are lost."""
-    found.copy_(words.bitwise_and_(_LOW)).add_(0.5).mul_(_UNIT)
+def _words(count: int, bits: Bits, like: "Tensor") -> "Tensor":
+    """So many words as signed integers, where the tensor is."""
+    import torch
+
+    made = torch.from_numpy(bits.words(count).view(np.int64))
+    return made.to(like.device) if like.is_cuda else made
 
 
-def _on(flat: "Tensor", made: "Tensor") -> "Tensor":
-    """The numbers where the sum is."""
-    return made if flat.device == made.device else made.to(flat.device)
+def _squared_uniform(numbers: "Tensor", found: "Tensor") -> "Tensor":
+    """U^2, of signed words x: U is |x| / 2^63, and 2^-64 in place of 0."""
+    import torch
+
+    least = torch.full((), 2.0**-128, dtype=found.dtype, device=found.device)
+    return torch.addcmul(least, numbers, numbers, value=_UNIT * _UNIT, out=found)
 
 
-def _pieces(sums: Sequence["Tensor"], most: int) -> Iterator[tuple["Tensor", int, int]]:
-    """Every entry once: a flat view of its tensor, where a piece of it starts, and its size."""
+class _Room(NamedTuple):
+    """Where noise for some entries is made, in float64."""
+
+    words: "Tensor"  # as many as entries, or one more
+    total: "Tensor"  # as many
+    rows: Sequence["Tensor"]  # all of it as five of half as many: words, one more, total
+
+    @staticmethod
+    def within(memory: "Tensor", entries: int) -> "_Room":
+        half = (entries + 1) // 2
+        used = memory[: 5 * half]
+        return _Room(used[: 2 * half], used[3 * half :], used.view(5, half).unbind())
+
+
+def _pieces(sums: Sequence["Tensor"]) -> Iterator[tuple["Tensor", _Room]]:
+    """Every entry once, in flat pieces, and room for each."""
+    import torch
+
+    memory: dict[torch.device, Tensor] = {}
+    rooms: dict[tuple[torch.device, int], _Room] = {}
+    for flat in _flats(sums):
+        most, device = _AT_ONCE << 8 if flat.is_cuda else _AT_ONCE, flat.device
+        if device not in memory:
+            memory[device] = torch.empty(5 * most // 2, dtype=torch.float64, device=device)
+        for piece in torch.split(flat, most):
+            size = len(piece)
+            if (device, size) not in rooms:
+                rooms[device, size] = _Room.within(memory[device], size)
+            yield piece, rooms[device, size]
+
+
+def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:
+    """Every tensor as a flat one. Small ones come joined, and get what became of them there."""
+    import torch
+
+    small: dict[object, list[Tensor]] = {}
     for tensor in sums:
-        flat = tensor.view(-1)
-        for start in range(0, flat.numel(), most):
-            yield flat, start, min(most, flat.numel() - start)
+        if tensor.numel() >= _AT_ONCE:
+            yield tensor.view(-1)
+        else:
+            small.setdefault((tensor.dtype, tensor.device), []).append(tensor.view(-1))
+    for those in small.values():
+        joined = torch.cat(those)
+        yield joined
+        for each, part in zip(those, torch.split(joined, [*map(len, those)]), strict=True):
+            each.copy_(part)
