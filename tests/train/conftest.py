@@ -8,6 +8,7 @@ import pytest
 
 NEED = {
     "test_accelerate.py": ("accelerate", "transformers"),
+    "test_lightning.py": ("lightning", "transformers"),
     "test_transformers.py": ("transformers",),
 }
 

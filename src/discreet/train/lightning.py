@@ -1,0 +1,275 @@
+"""Private training by Lightning's Trainer: its hooks, loggers, schedules and checkpoints.
+
+`PrivateStrategy` is where Lightning hands over a batch and an optimizer step. The loader that a
+Trainer is given says what the examples are, and how they are collated; the plan draws them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
+
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused
+from discreet.payment import Payer
+from discreet.train.hooks import around_steps
+from discreet.train.plan import TrainingPlan
+from discreet.train.report import Report
+from discreet.train.run import Batch, TrainingRun, run
+from discreet.train.units import Collated, Part, Persons
+
+KEPT = "discreet"  # in each checkpoint
+
+
+class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without types mypy follows
+    """A strategy for Lightning's Trainer by which ``fit`` trains by a plan, paid for first.
+
+    Guarantee: that of `discreet.train.run`, for the model and its checkpoints. ``training_step``
+    returns one loss for each example and logs nothing: it would tell of private data, of which
+    `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
+    at once; its data set may be `Persons`. What Trainer and loader are told that can't be obeyed is
+    refused by name. ``eval_is_public`` states that whatever is validated is no one's private data.
+    """
+
+    def __init__(
+        self,
+        plan: TrainingPlan,
+        *,
+        payer: Payer[PrivacyLoss],
+        device: torch.device | str = "cpu",
+        eval_is_public: bool = False,
+        name: str = "training",
+        by: str = "owner",
+    ) -> None:
+        super().__init__(device)
+        self.plan, self.payer, self.eval_is_public = plan, payer, eval_is_public
+        self.training_run: TrainingRun | None = None
+        self._told = {"name": name, "by": by}
+        self._opened = ExitStack()
+        self.turns: Iterator[Batch] = iter(())  # what is left of the run
+        self.turn: Batch | None = None  # whose it is
+        self._kept: dict[str, Any] | None = None  # of the checkpoint that is gone on with
+        self._source: Collated | Persons | None = None
+        self._at_once, self._place = 1, 0
+
+    @property
+    def not_private(self) -> object:
+        """What the last step saw of the data. NOT PRIVATE."""
+        return None if self.training_run is None else self.training_run.not_private
+
+    def report(self) -> Report:
+        """What may be said of the last run."""
+        if self.training_run is None:
+            raise Refused("nothing was trained yet: call Trainer.fit with this strategy")
+        return self.training_run.report()
+
+    # Before the first step
+
+    def setup(self, trainer: Trainer) -> None:
+        """Look at what Trainer was told, and take its loader's place."""
+        if trainer.state.fn == TrainerFn.FITTING:
+            _check(self, trainer)
+            source = trainer.fit_loop._data_source  # noqa: SLF001  # no public name leads to it
+            loader = source.dataloader()
+            _check_loader(loader)
+            self._at_once, self._source = loader.batch_size, _source(loader)
+            source.name, source.instance = "", _Drawn(self, trainer)
+        super().setup(trainer)
+
+    def on_train_start(self) -> None:
+        """Pay, once model and optimizer are as they were kept."""
+        assert self._source is not None
+        module, optimizer = self.lightning_module, self.optimizers[0]
+        resume = None
+        if self._kept is not None:
+            states = {"model": module.state_dict(), "optimizer": optimizer.state_dict()}
+            resume = {**self._kept, **states}
+        opened = run(
+            module,
+            optimizer,
+            self._source,
+            self.plan,
+            payer=self.payer,
+            resume=resume,
+            **self._told,
+        )
+        self.training_run = self._opened.enter_context(opened)
+        self.training_run.at_once = self._at_once
+        self.turns = self.training_run.batches()
+        self._opened.enter_context(around_steps(optimizer, before=self._before_step))
+
+    # One step
+
+    def training_step(self, _: int, place: int = 0) -> Tensor:
+        """Nothing yet: Lightning asks before the optimizer does."""
+        self._place = place
+        return torch.tensor(float("nan"))
+
+    def backward(self, closure_loss: Tensor, *_: Any, **__: Any) -> Tensor:
+        """Only the hook that comes before."""
+        self.precision_plugin.pre_backward(closure_loss, self.lightning_module)
+        return closure_loss
+
+    def optimizer_step(
+        self, _: torch.optim.Optimizer, closure: Callable[[], Any], *__: Any, **___: Any
+    ) -> Any:
+        """The whole step: contributions, noise, the optimizer's own step."""
+        assert self.training_run is not None
+        assert self.turn is not None
+        result = closure()
+        with _unlogged(self.lightning_module):
+            self.training_run.step(self.turn, self._losses)
+        return result
+
+    def _before_step(self) -> None:
+        """The hooks that come once there are gradients; they have their noise."""
+        module, optimizer = self.lightning_module, self._lightning_optimizers[0]
+        self.precision_plugin.post_backward(torch.tensor(float("nan")), module)
+        self.precision_plugin._after_closure(module, optimizer)  # noqa: SLF001  # as Lightning does
+
+    def _losses(self, part: Part) -> Tensor:
+        """By the module's own training step."""
+        found = super().training_step(self.batch_to_device(part), self._place)
+        losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
+        return losses
+
+    # What it keeps
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], *args: Any, **keywords: Any) -> None:
+        """The receipt is kept in it; no key and no noise is."""
+        if self.training_run is not None:
+            checkpoint[KEPT] = self.training_run.paid()
+        super().save_checkpoint(checkpoint, *args, **keywords)
+
+    def load_checkpoint(self, *args: Any, **keywords: Any) -> dict[str, Any]:
+        """Without a receipt there is none to go on with."""
+        found: dict[str, Any] = super().load_checkpoint(*args, **keywords)
+        self._kept = found.get(KEPT)
+        if self._kept is None and self.lightning_module.trainer.state.fn == TrainerFn.FITTING:
+            raise InvalidArgument(
+                "ckpt_path: this checkpoint was not made with a PrivateStrategy; load its weights "
+                "into the model instead"
+            )
+        return found
+
+    def teardown(self) -> None:
+        """End the run, however Trainer ended."""
+        self._opened.close()
+        self._kept = None
+        super().teardown()
+
+
+class _Drawn:
+    """Stands where the loader was: so many turns for each epoch, and no data."""
+
+    def __init__(self, strategy: PrivateStrategy, trainer: Trainer) -> None:
+        self.strategy, self.trainer = strategy, trainer
+
+    def __len__(self) -> int:
+        return self.strategy.plan.phases[0].size.batches
+
+    def __iter__(self) -> Iterator[int]:
+        for _ in range(len(self)):
+            batch = next(self.strategy.turns, None)
+            if batch is None:
+                self.trainer.should_stop = True
+                return
+            self.strategy.turn = batch
+            yield batch.step
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: where it is, the ledger knows."""
+        return {}
+
+    def load_state_dict(self, _: dict[str, Any]) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _unlogged(module: LightningModule) -> Iterator[None]:
+    """Refuse to log what a module sees of private data."""
+
+    def log(name: str, *_: Any, **__: Any) -> None:
+        raise Refused(
+            f"self.log({name!r}) in training_step would tell of private data; leave it out: "
+            "PrivateStrategy.not_private has the loss, for whoever may see the data"
+        )
+
+    module.log = log
+    try:
+        yield
+    finally:
+        del module.log
+
+
+def _source(loader: Any) -> Collated | Persons:  # Any: PyTorch's loader
+    data = loader.dataset
+    if isinstance(data, Persons):
+        if isinstance(data.data, Mapping | tuple):
+            return data  # tensors need no collation
+        return replace(data, data=Collated(data.data, loader.collate_fn))
+    return Collated(data, loader.collate_fn)
+
+
+def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
+    """Refuse what Trainer was told and can't be obeyed, by its name."""
+    for name, allowed, mend in _ONLY:
+        found = getattr(trainer, name)
+        if found not in allowed:
+            raise InvalidArgument(f"{name} = {found}: {mend}")
+    if trainer.max_steps != strategy.plan.steps:
+        raise InvalidArgument(
+            f"max_steps = {trainer.max_steps}: the plan has {strategy.plan.steps}; give "
+            "max_steps=plan.steps, max_epochs=-1"
+        )
+    if not trainer.lightning_module.automatic_optimization:
+        raise InvalidArgument("automatic_optimization = False: the plan says when to step")
+    if getattr(trainer.precision_plugin, "scaler", None) is not None:
+        raise InvalidArgument("precision: its scaling would be of noise too; use bf16-mixed")
+    if trainer.enable_validation and not strategy.eval_is_public:
+        raise InvalidArgument(
+            "val_dataloaders: what is found on private data is not private; validate with public "
+            "data and say so by eval_is_public=True, or give limit_val_batches=0"
+        )
+
+
+def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
+    """Refuse a loader of which something can't be obeyed."""
+    if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
+        raise InvalidArgument(
+            "train_dataloaders: give one DataLoader of a data set that has len() and items by "
+            "number, so that it can be sampled"
+        )
+    plain = type(loader.batch_sampler) is BatchSampler
+    if not plain or type(loader.sampler) not in (RandomSampler, SequentialSampler):
+        kind = type(loader.sampler if plain else loader.batch_sampler).__name__
+        raise InvalidArgument(
+            f"train_dataloaders: {kind} would choose examples; the plan does, so give none"
+        )
+    if loader.drop_last or loader.num_workers:
+        raise InvalidArgument(
+            "train_dataloaders: nothing is dropped, and this process reads the examples; leave out "
+            "drop_last and num_workers"
+        )
+
+
+_ONLY: tuple[tuple[str, tuple[Any, ...], str], ...] = (  # Any: values that can be obeyed
+    ("accumulate_grad_batches", (1,), "the plan's batches are computed in parts; leave it 1"),
+    ("gradient_clip_val", (None, 0), "each example is clipped as the plan says; leave it out"),
+    ("limit_train_batches", (1.0,), "the plan says how many there are; leave it out"),
+    ("overfit_batches", (0,), "the plan says which examples are drawn; leave it out"),
+    ("reload_dataloaders_every_n_epochs", (0,), "the data are what was paid for; leave it out"),
+)

@@ -1,0 +1,383 @@
+"""The real Lightning trains privately: the plan's steps, and hooks, schedules and checkpoints."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+
+from discreet.errors import InvalidArgument, Refused
+from discreet.ledger import Kind, Ledger
+from discreet.payment import Limit
+from discreet.train import Persons, TrainingPlan
+from discreet.train.lightning import KEPT, PrivateStrategy
+from discreet.unit import Unit
+from tests.mechanisms.kit import FakePayer
+from tests.train.guests import by_hand, close, moved, weights
+from tests.train.steps import Wrong, data, short
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
+    pytest.mark.filterwarnings("ignore:.*deprecated.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists"),
+    pytest.mark.filterwarnings("ignore:The .* does not have many workers"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*"),
+]
+
+
+class Logistic(pl.LightningModule):  # type: ignore[misc]  # without types
+    """A logistic regression as people write it, but for the reduction."""
+
+    def __init__(self, rate: float = 1.0) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        self.rate = rate
+        self.seen: list[int] = []
+
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        x, y = batch
+        self.seen.append(len(x))
+        return F.binary_cross_entropy_with_logits(self.layers(x)[:, 0], y, reduction="none")
+
+    def configure_optimizers(self) -> Wrong:
+        optimizer = torch.optim.SGD(self.parameters(), lr=self.rate)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
+
+
+class Told(Logistic):
+    """The losses under their name."""
+
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        return {"loss": super().training_step(batch, place)}
+
+
+class Logs(Logistic):
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        losses = super().training_step(batch, place)
+        self.log("train_loss", losses.mean())
+        return losses
+
+
+class Mean(Logistic):
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        return super().training_step(batch, place).mean()
+
+
+class ByItself(Logistic):
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+
+def items() -> TensorDataset:
+    given = data()
+    return TensorDataset(given["x"], given["y"])
+
+
+def loader(source: Wrong = None, **changes: Wrong) -> DataLoader[Any]:
+    return DataLoader(source or items(), **{"batch_size": 7, "shuffle": True, **changes})
+
+
+def plan(**changes: Wrong) -> TrainingPlan:
+    return short(**{"steps": 4, **changes})
+
+
+def trainer(folder: Path, strategy: PrivateStrategy, **changes: Wrong) -> pl.Trainer:
+    facts = {
+        "max_steps": strategy.plan.steps,
+        "max_epochs": -1,
+        "default_root_dir": folder,
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "enable_checkpointing": False,
+    }
+    return pl.Trainer(strategy=strategy, **{**facts, **changes})
+
+
+def private(payer: Wrong = None, **changes: Wrong) -> PrivateStrategy:
+    return PrivateStrategy(**{"plan": plan(), "payer": payer or FakePayer(), **changes})
+
+
+def alone(model: nn.Module, item: Any) -> Tensor:
+    x, y = item
+    assert isinstance(model, Logistic)
+    found: Tensor = F.binary_cross_entropy_with_logits(
+        model.layers(x[None])[:, 0], y[None], reduction="none"
+    )
+    return found
+
+
+# Training
+
+
+@pytest.mark.parametrize("make", [Logistic, Told])
+def test_it_moves_the_model_as_a_loop_over_examples(
+    make: Callable[[], Logistic], tmp_path: Path, drawn: list[list[int]]
+) -> None:
+    model, other, made = make(), Logistic(), plan(clip=0.3)
+    before, strategy = weights(model), private(plan=made)
+    found = trainer(tmp_path, strategy)
+    found.fit(model, loader())
+    assert found.global_step == len(drawn) == 4
+    for rate, batches in ((1.0, drawn[:2]), (0.5, drawn[2:])):
+        by_hand(other, items(), batches, made, rate=rate, alone=alone)
+    close(moved(model, before), moved(other, before))
+    assert max(model.seen) == 7
+    assert strategy.report().done == 4
+    assert "NOT PRIVATE: step 4" in repr(strategy.not_private)
+
+
+def test_persons_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list[int]]) -> None:
+    model, other, source = Logistic(), Logistic(), items()
+    before = weights(model)
+    made = plan(unit=Unit("person"), records=30, batch=10, clip=0.3, steps=2)
+    given = Persons(source, [row % 30 for row in range(60)], column="person", most=2)
+    trainer(tmp_path, private(plan=made)).fit(model, loader(given, shuffle=False))
+    pairs = [(source[place], source[place + 30]) for place in range(30)]
+    by_hand(
+        other,
+        pairs,
+        drawn,
+        made,
+        rate=1.0,
+        alone=lambda model, pair: (alone(model, pair[0]) + alone(model, pair[1])) / 2,
+    )
+    close(moved(model, before), moved(other, before))
+
+
+def test_bfloat16_comes_close(tmp_path: Path, drawn: list[list[int]]) -> None:
+    model, other = Logistic(), Logistic()
+    before = weights(model)
+    trainer(tmp_path, private(plan=plan(steps=2)), precision="bf16-mixed").fit(model, loader())
+    by_hand(other, items(), drawn, plan(), rate=1.0, alone=alone)
+    close(moved(model, before), moved(other, before), within=0.05)
+    assert not torch.equal(moved(model, before), moved(other, before))
+
+
+def test_it_is_paid_before_a_step_and_reported(tmp_path: Path) -> None:
+    payer, made = FakePayer(), plan(multiplier=2)
+    strategy = private(payer, plan=made, name="third try", by="ana")
+    with pytest.raises(Refused, match="nothing was trained"):
+        strategy.report()
+    trainer(tmp_path, strategy).fit(Logistic(), loader())
+    assert payer.charges == [made.privacy_loss]
+    assert strategy.report().epsilon == made.epsilon
+    assert (strategy.report().receipt.purpose, strategy.report().receipt.by) == ("third try", "ana")
+
+
+class Notes(pl.Callback):  # type: ignore[misc]  # without types
+    """Notes what it is called for, and whether there are gradients then."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def _note(self, name: str, module: nn.Module) -> None:
+        has = all(parameter.grad is not None for parameter in module.parameters())
+        self.events.append(f"{name}, gradients" if has else name)
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        self._note("start", module)
+
+    def on_train_batch_start(self, trainer: Any, module: Any, *_: Any) -> None:
+        self._note("batch", module)
+
+    def on_before_zero_grad(self, trainer: Any, module: Any, *_: Any) -> None:
+        self._note("zero", module)
+
+    def on_before_backward(self, trainer: Any, module: Any, *_: Any) -> None:
+        self._note("backward", module)
+
+    def on_after_backward(self, trainer: Any, module: Any) -> None:
+        self._note("after backward", module)
+
+    def on_before_optimizer_step(self, trainer: Any, module: Any, *_: Any) -> None:
+        self._note("optimizer", module)
+
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:
+        assert outputs["loss"].isnan()  # it is private
+        self._note("batch end", module)
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        self._note("end", module)
+
+
+def test_hooks_come_in_lightning_s_order(tmp_path: Path) -> None:
+    """With gradients from the backward pass on, which have their noise."""
+    notes = Notes()
+    trainer(tmp_path, private(plan=plan(steps=2)), callbacks=[notes]).fit(Logistic(), loader())
+    after = ["after backward, gradients", "optimizer, gradients", "batch end, gradients"]
+    assert notes.events[:7] == ["start", "batch", "zero", "backward", *after]
+    assert notes.events[7] == "batch, gradients"
+    assert notes.events[-1] == "end, gradients"
+    assert len(notes.events) == 2 + 2 * 6
+
+
+class Stops(pl.Callback):  # type: ignore[misc]  # without types
+    def __init__(self, step: int, failure: type[BaseException] | None) -> None:
+        self.step, self.failure = step, failure
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        if trainer.global_step == self.step - 1:
+            trainer.save_checkpoint(Path(trainer.default_root_dir) / "kept.ckpt")
+        if trainer.global_step == self.step:
+            if self.failure is not None:
+                raise self.failure
+            trainer.should_stop = True
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
+    return tmp_path / "x.ledger"
+
+
+@pytest.mark.parametrize("failure", [None, KeyboardInterrupt])
+def test_what_was_left_goes_on_from_its_checkpoint(
+    path: Path, tmp_path: Path, failure: type[BaseException] | None
+) -> None:
+    """Charged once; the step that the checkpoint does not have counts as made all the same."""
+    made = plan(steps=6)
+    first = trainer(tmp_path, private(Ledger.open(path), plan=made), callbacks=[Stops(3, failure)])
+    if failure is None:
+        first.fit(Logistic(), loader())
+    else:
+        with pytest.raises((SystemExit, failure)):
+            first.fit(Logistic(), loader())
+    kept = tmp_path / "kept.ckpt"
+    assert KEPT in torch.load(kept, weights_only=True)
+    ledger, strategy = Ledger.open(path), private(Ledger.open(path), plan=made)
+    model = Logistic()
+    second = trainer(tmp_path, strategy)
+    second.fit(model, loader(), ckpt_path=str(kept))
+    assert (strategy.report().done, strategy.report().taken) == (3, 6)
+    assert second.optimizers[0].param_groups[0]["lr"] == 0.25  # after 2 and 3 steps
+    assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
+    again = private(Ledger.open(path), plan=made)
+    untouched = Logistic()
+    trainer(tmp_path, again).fit(untouched, loader(), ckpt_path=str(kept))
+    assert again.report().done == 0
+    assert torch.equal(weights(untouched), weights_in(kept))
+    other = private(Ledger.open(path), plan=plan(steps=6, multiplier=1))
+    with pytest.raises(InvalidArgument, match="another plan"):
+        trainer(tmp_path, other).fit(Logistic(), loader(), ckpt_path=str(kept))
+
+
+def weights_in(checkpoint: Path) -> Tensor:
+    states = torch.load(checkpoint, weights_only=True)["state_dict"]
+    return torch.cat([state.reshape(-1) for state in states.values()])
+
+
+def test_checkpoints_of_others_are_not_gone_on_with(tmp_path: Path) -> None:
+    class Plain(Logistic):
+        def training_step(self, batch: Any, place: int) -> Wrong:
+            return super().training_step(batch, place).mean()
+
+    facts = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    plain = pl.Trainer(max_steps=1, default_root_dir=tmp_path, accelerator="cpu", **facts)
+    plain.fit(Plain(), loader())
+    plain.save_checkpoint(tmp_path / "plain.ckpt")
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match="not made with a PrivateStrategy"):
+        trainer(tmp_path, private(payer)).fit(
+            Logistic(), loader(), ckpt_path=str(tmp_path / "plain.ckpt")
+        )
+    assert not payer.events
+
+
+class Validated(Logistic):
+    def validation_step(self, batch: Any, place: int) -> None:
+        x, y = batch
+        losses = F.binary_cross_entropy_with_logits(self.layers(x)[:, 0], y)
+        self.log("loss", losses)
+
+
+def test_public_data_are_validated(tmp_path: Path) -> None:
+    model = Validated()
+    found = trainer(tmp_path, private(eval_is_public=True))
+    found.fit(model, loader(), loader(shuffle=False))
+    assert float(found.callback_metrics["loss"]) > 0
+    assert found.validate(model, loader(shuffle=False), verbose=False)
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match="eval_is_public=True"):
+        trainer(tmp_path, private(payer)).fit(Validated(), loader(), loader(shuffle=False))
+    assert not payer.events
+    trainer(tmp_path, private(payer), limit_val_batches=0).fit(
+        Validated(), loader(), loader(shuffle=False)
+    )
+    assert payer.events == ["charge"]
+
+
+def test_what_a_module_logs_of_private_data_is_refused(tmp_path: Path) -> None:
+    model = Logs()
+    before = weights(model)
+    with pytest.raises(Refused, match=r"self\.log\('train_loss'\) in training_step"):
+        trainer(tmp_path, private()).fit(model, loader())
+    assert torch.equal(weights(model), before)
+    assert "log" not in vars(model)
+
+
+# What can't be obeyed
+
+
+class Endless(IterableDataset):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        yield items()[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"accumulate_grad_batches": 2}, "accumulate_grad_batches = 2"),
+        ({"gradient_clip_val": 1.0}, "gradient_clip_val = 1.0: each example is clipped"),
+        ({"limit_train_batches": 2}, "limit_train_batches = 2"),
+        ({"reload_dataloaders_every_n_epochs": 1}, "reload_dataloaders_every_n_epochs"),
+        ({"max_steps": 5}, "max_steps = 5: the plan has 4; give max_steps=plan.steps"),
+        ({"max_steps": -1, "max_epochs": 3}, "max_steps = -1"),
+        ({"overfit_batches": 1}, "overfit_batches"),
+        ({"fast_dev_run": True}, "max_steps|limit_train"),
+    ],
+)
+def test_what_can_not_be_obeyed_is_refused_by_name(
+    changes: dict[str, Wrong], told: str, tmp_path: Path
+) -> None:
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match=told):
+        trainer(tmp_path, private(payer), **changes).fit(Logistic(), loader())
+    assert not payer.events
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (lambda: loader(shuffle=False, sampler=WeightedRandomSampler([1.0] * 60, 60)), "Weighted"),
+        (lambda: loader(drop_last=True), "drop_last"),
+        (lambda: loader(num_workers=1), "num_workers"),
+        (lambda: loader(Endless(), shuffle=False), "one DataLoader"),
+        (lambda: [loader(), loader()], "one DataLoader"),
+        (lambda: DataLoader(items(), batch_size=None), "NoneType would choose"),
+    ],
+)
+def test_loaders_that_can_not_be_obeyed_are_refused(
+    given: Callable[[], Wrong], told: str, tmp_path: Path
+) -> None:
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match=told):
+        trainer(tmp_path, private(payer)).fit(Logistic(), given())
+    assert not payer.events
+
+
+def test_modules_that_can_not_be_obeyed_are_refused(tmp_path: Path) -> None:
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match="automatic_optimization"):
+        trainer(tmp_path, private(payer)).fit(ByItself(), loader())
+    assert not payer.events
+    with pytest.raises(InvalidArgument, match="reduction='none'"):
+        trainer(tmp_path, private()).fit(Mean(), loader())
