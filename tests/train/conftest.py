@@ -31,7 +31,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Runs of known bits; fills up with the places of each step's batch."""
     from discreet.mechanisms import Door
     from discreet.train.run import Batch, TrainingRun
-    from tests.noise.test_fit import QuickBits
+    from tests.noise.fit import QuickBits
 
     made = classmethod(lambda _, payer: Door(payer, QuickBits(1), None))
     monkeypatch.setattr(Door, "secure", made)
