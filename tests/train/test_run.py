@@ -20,7 +20,7 @@ from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.payment import Limit
 from discreet.train.run import run, run_through
-from discreet.train.units import Persons
+from discreet.train.units import Collated, Persons
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
@@ -258,3 +258,35 @@ def test_what_a_failing_step_wrote_is_put_back() -> None:
         with pytest.raises(Refused):
             training.step(next(training.batches()), failing)
         assert not model.mean.any()
+
+
+# Texts of different lengths
+
+
+class Words(nn.Module):
+    """A number for each text: the mean of its words' numbers, with or without what fills it up."""
+
+    def __init__(self, *, is_masked: bool) -> None:
+        super().__init__()
+        self.numbers, self.is_masked = nn.Embedding(4, 1), is_masked
+
+    def forward(self, part: dict[str, Tensor]) -> Tensor:
+        words = part["words"]
+        kept = (words != 3) if self.is_masked else torch.ones_like(words)
+        found: Tensor = (self.numbers(words)[..., 0] * kept).sum(1) / kept.sum(1)
+        return found
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_how_far_an_example_is_filled_up_must_not_matter(*, is_masked: bool) -> None:
+    texts = [[number % 3] * (2 + number % 5) for number in range(60)]
+    given = Collated(texts, lambda items: {"words": torch.tensor(items)}, pads={"words": 3})
+    model = Words(is_masked=is_masked)
+    with known(model, given, short(steps=2)) as training:
+        batches = training.batches()
+        if not is_masked:
+            with pytest.raises(Refused, match="filled up"):
+                training.step(next(batches), lambda part: model(part).square())
+            return
+        for batch in batches:
+            training.step(batch, lambda part: model(part).square())

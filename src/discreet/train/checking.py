@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train.clipping import Clipping, Flat
+from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.engine import Contribution, clipped_sum
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
@@ -47,6 +47,29 @@ def check(
         _Looking(model, losses, examples, compared).compare(made_up, clipping)
 
 
+def check_padding(
+    model: nn.Module,
+    losses: Callable[[Batch], Tensor],
+    like: Batch,
+    filled_up: Callable[[Batch], tuple[Batch, Batch]],
+) -> None:
+    """Refuse a model or loss for which an example's gradient depends on how far it is filled up:
+    that is as long as the longest beside it, so that one example would change all others'.
+
+    ``filled_up`` gives of a batch two of which all gradients are to be the same.
+    """
+    examples = _examples(like)
+    looking = _Looking(model, losses, examples, range(examples))
+    with _undisturbed(model):
+        padded, plain = (looking.alone(batch) for batch in filled_up(_made_up(like)))
+        if (name := looking.differs(padded, plain)) is not None:
+            raise Refused(
+                f"{name}: an example's gradient depends on how far it is filled up, and so on the "
+                "longest example beside it; mask what is filled up, in the model and in the loss, "
+                "or give all examples one length"
+            )
+
+
 class _Looking:
     """One check of one model."""
 
@@ -68,17 +91,19 @@ class _Looking:
         wanted = self._one_by_one(batch, limit)
         found = self._together(batch, limit)
         moved = self._together(neighbour, limit)
-        size = math.hypot(*(float(each.norm()) for each in wanted.sums))
-        within = max(WITHIN.get(p.dtype, 0.1) for p in self.model.parameters()) * (size + 1e-12)
-        if self._differs(found, moved, within) is not None:
+        if self.differs(moved, found) is not None:
             raise self._mixing(batch, neighbour)
-        if (name := self._differs(found, wanted, within)) is not None:
+        if (name := self.differs(found, wanted)) is not None:
             raise Refused(
                 f"{name}: gradients of single examples differ from those that each example has "
                 "alone; use it in the model's forward by PyTorch's own functions, with examples in "
                 "the first dimension, and without reentrant checkpoints; no loss may depend on the "
                 "number of examples"
             )
+
+    def alone(self, batch: Batch) -> Contribution:
+        """The sum of the examples compared, one by one, each scaled to the same norm."""
+        return self._one_by_one(batch, Automatic(1.0))
 
     def _changed(self, one: Tensor) -> Tensor:
         """Other numbers for all examples but those compared."""
@@ -114,8 +139,10 @@ class _Looking:
         middle = float(self._one_by_one(batch, Flat(1.0)).squared_norms.sqrt().median())
         return middle if math.isfinite(middle) and middle > 0 else 1.0
 
-    def _differs(self, one: Contribution, other: Contribution, within: float) -> str | None:
-        """The first parameter whose sums differ."""
+    def differs(self, one: Contribution, other: Contribution) -> str | None:
+        """The first parameter whose sums differ, by more than a small part of all the other's."""
+        size = math.hypot(*(float(each.norm()) for each in other.sums))
+        within = max(WITHIN.get(p.dtype, 0.1) for p in self.model.parameters()) * (size + 1e-12)
         names = [name for name, p in self.model.named_parameters() if p.requires_grad]
         for name, mine, theirs in zip(names, one.sums, other.sums, strict=True):
             if not float((mine - theirs).norm()) <= within:

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 from discreet.train import engine, units
-from discreet.train.checking import check
+from discreet.train.checking import check, check_padding
 from discreet.train.clipping import L1, Clipping, Flat
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.plan import Phase
 from discreet.train.sampling import Places
-from discreet.train.units import Data, Part, People, Persons, Reduce
+from discreet.train.units import Collated, Data, Part, People, Persons, Reduce
 
 T = TypeVar("T")
 
@@ -125,10 +125,13 @@ def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
     into memory. Persons are computed one by one, and so is what has no room for two."""
     if work.examples.people is not None or not work.examples.count:
         return
+    data = work.examples.data
 
     def is_checked(size: int) -> bool:
-        like = units.taken(work.examples.data, np.zeros(size, np.int64))
+        like = units.taken(data, np.zeros(size, np.int64))
         check(work.model, work.losses, like, clipping)
+        if isinstance(data, Collated) and data.pads:
+            check_padding(work.model, work.losses, like, data.filled_up)
         return True
 
     size = MADE_UP

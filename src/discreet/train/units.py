@@ -121,6 +121,10 @@ class Collated:
         """These, as a part."""
         return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
 
+    def filled_up(self, part: Part) -> tuple[Part, Part]:
+        """This part as if each example ended halfway: filled up to where it ends now, and not."""
+        return tuple(_halved(part, self.pads, "", is_filled) for is_filled in (True, False))
+
 
 def taken(data: Data, places: Places) -> Part:
     """These examples, as the user's loss function takes them: of tensors and arrays a named tuple
@@ -192,10 +196,24 @@ def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # A
     return torch.cat(parts)
 
 
+def _halved(part: Any, pads: Mapping[str, float], name: str, is_filled: bool) -> Any:  # noqa: FBT001
+    """A part whose padded fields end halfway, whether or not they are filled up again."""
+    if isinstance(part, Mapping):
+        return {key: _halved(field, pads, str(key), is_filled) for key, field in part.items()}
+    if isinstance(part, tuple | list):
+        fields = [_halved(field, pads, name, is_filled) for field in part]
+        return type(part)(*fields) if hasattr(part, "_fields") else type(part)(fields)
+    if name not in pads or part.dim() < 2:
+        return part
+    length = part.shape[1]
+    half = part[:, : (length + 1) // 2]
+    return _filled(half, length, pads[name]) if is_filled else half
+
+
 def _filled(part: Any, longest: int, number: float) -> Any:  # Any: tensors
     import torch
 
-    more = part.new_full((1, longest - part.shape[1], *part.shape[2:]), number)
+    more = part.new_full((len(part), longest - part.shape[1], *part.shape[2:]), number)
     return torch.cat([part, more], dim=1)
 
 
