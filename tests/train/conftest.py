@@ -9,6 +9,7 @@ import pytest
 NEED = {
     "test_accelerate.py": ("accelerate", "transformers"),
     "test_lightning.py": ("lightning", "transformers"),
+    "test_peft.py": ("peft", "transformers"),
     "test_transformers.py": ("transformers",),
 }
 

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train.clipping import Automatic, Clipping, Flat
+from discreet.train.eager import eager
 from discreet.train.engine import Contribution, clipped_sum
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
@@ -41,7 +42,7 @@ def check(
     examples = _examples(like)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    with _undisturbed(model):
+    with _undisturbed(model), eager():
         made_up = _made_up(like)
         compared = range(start, start + number)
         _Looking(model, losses, examples, compared).compare(made_up, clipping)
@@ -60,7 +61,7 @@ def check_padding(
     """
     examples = _examples(like)
     looking = _Looking(model, losses, examples, range(examples))
-    with _undisturbed(model):
+    with _undisturbed(model), eager():
         padded, plain = (looking.alone(batch) for batch in filled_up(_made_up(like)))
         if (name := looking.differs(padded, plain)) is not None:
             raise Refused(

@@ -22,6 +22,7 @@ from discreet.train.checking import check, check_padding
 from discreet.train.clipping import L1, Clipping, Flat
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.plan import Phase
+from discreet.train.reentrant import refuse_reentrant
 from discreet.train.sampling import Places
 from discreet.train.units import Collated, Data, Part, People, Persons, Reduce
 
@@ -185,6 +186,7 @@ def _of_one(work: Work, place: int, clipping: Clipping) -> list[Tensor]:
         rows = people.rows_of(place, persons.most, work.bits)
     with torch.enable_grad():
         given = _checked(work.losses(units.taken(work.examples.data, rows)), rows.size)
+        refuse_reentrant(given)
         is_sum = persons is not None and persons.reduce is Reduce.SUM
         loss = given.sum() if is_sum else given.mean()
     named = {name: p for name, p in work.model.named_parameters() if p.requires_grad}

@@ -17,6 +17,8 @@ from discreet.checks import count
 from discreet.errors import InvalidArgument, Refused
 from discreet.train.capture import Capture, Piece, ancestors
 from discreet.train.clipping import ROUND_OFF, Clipping
+from discreet.train.eager import eager
+from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
 from discreet.train.rules.pieces import joined_in_time, squared, wide
@@ -59,8 +61,9 @@ def clipped_sum(
         sums = tuple(torch.zeros_like(p, dtype=_wide(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, examples))
     capture = Capture(model, examples, RULES)
-    with capture, torch.enable_grad():
+    with eager(), capture, torch.enable_grad():
         given = _checked(losses(), examples)
+        refuse_reentrant(given)
         if capture.is_weight(given):  # it depends on no data at all
             given = own_copy(capture, given, 1)
         rows = _gradients(capture, given, trainable)

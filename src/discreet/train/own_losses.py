@@ -7,6 +7,7 @@ have; here the mean is over an example's own tokens.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from transformers.models.auto import modeling_auto as auto
@@ -35,11 +36,13 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
             f"{name}: its router's loss is of a batch; set config.output_router_logits = False"
         )
     logits = model(**{key: value for key, value in inputs.items() if key != "labels"}).logits
-    return loss(logits.float(), inputs["labels"], config)
+    return loss(
+        logits.to(torch.promote_types(logits.dtype, torch.float32)), inputs["labels"], config
+    )
 
 
 def _of_next_tokens(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
-    return _of_tokens(logits[:, :-1], labels[:, 1:], config)
+    return _of_tokens(logits[:, :-1].float(), labels[:, 1:], config)  # as Transformers has it
 
 
 def _of_tokens(logits: Tensor, labels: Tensor, _: Any) -> Tensor:
