@@ -6,6 +6,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError('private training needs PyTorch: pip install "discreet[torch]"') from None
 
+from discreet.train.adaptive import Adaptive, Counted
 from discreet.train.checking import check, one_by_one
 from discreet.train.clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
 from discreet.train.engine import Contribution, clipped_sum
@@ -26,12 +27,14 @@ from discreet.train.units import Collated, Persons
 
 __all__ = [
     "L1",
+    "Adaptive",
     "AllocatedBatches",
     "Automatic",
     "Batch",
     "Clipping",
     "Collated",
     "Contribution",
+    "Counted",
     "ExactGaussian",
     "Flat",
     "FloatGaussian",

@@ -56,6 +56,11 @@ class Seen:
         self.losses += losses
         self.squared_norms.append(squared_norms)
 
+    def within(self, norm: float) -> int:
+        """How many contributions were no longer than this; none that is not finite was."""
+        found = (squares.sum(0).sqrt() <= norm for squares in self.squared_norms)
+        return sum(int(some.sum()) for some in found)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Examples:

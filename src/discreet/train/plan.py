@@ -6,7 +6,7 @@ and from nowhere else, so that no step can differ from what is priced. Nothing p
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -14,14 +14,16 @@ from math import ceil
 from typing import Protocol
 
 from discreet import checks
-from discreet.accounting import PrivacyLoss, calibrate
+from discreet.accounting import PrivacyLoss, Term, calibrate
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, fraction, shown
+from discreet.train.adaptive import COUNT_GAP, Adaptive, Counted
 from discreet.train.noise import AnyNoise, ExactGaussian, FloatGaussian
 from discreet.train.sampling import PoissonSampling, Sampling, Size
 from discreet.unit import Change, Unit
 
 _SHOWN = 20
+_HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 
 
 class Clip(Protocol):
@@ -71,8 +73,12 @@ class Phase:
 
     @property
     def norm(self) -> Fraction:
-        """What one example's contribution never exceeds."""
+        """What one example's contribution never exceeds; of an adaptive clip, in its first step."""
         return self.clip if isinstance(self.clip, Fraction) else fraction(self.clip.sensitivity)
+
+    def at(self, norm: float) -> "Phase":
+        """The phase as it is in a step that clips to this norm."""
+        return replace(self, clip=fraction(norm))
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,7 @@ class TrainingPlan:
             raise InvalidArgument(f"step = {step}: the plan has {self.steps}")
         for phase in self.phases:
             if taken := min(left, phase.steps):
-                term = self.noise.term(phase.multiplier)
-                cost = self.sampling.privacy_loss(term, phase.size, taken)
+                cost = self.sampling.privacy_loss(self._step(phase), phase.size, taken)
                 total, left = total + cost.for_unit(self.unit), left - taken
         return total
 
@@ -147,11 +152,33 @@ class TrainingPlan:
         each = self.sampling.round_steps(phase.size)
         return min(first + -(-(step - first) // each) * each, first + phase.steps)
 
+    @property
+    def moves(self) -> int:
+        """How many contributions change where one unit does: two if it is replaced by another."""
+        return 2 if self.unit.change is Change.REPLACE else 1
+
     def scale(self, phase: Phase) -> Fraction:
         """The noise's scale, in the units of the sum: the multiplier times what one unit can move
-        it by, which is twice its norm where it is replaced by another."""
-        moves = 2 if self.unit.change is Change.REPLACE else 1
-        return phase.multiplier * phase.norm * moves
+        it by."""
+        return phase.multiplier * phase.norm * self.moves
+
+    def phase_now(self, step: int, told: Sequence[Counted]) -> Phase:
+        """The phase of a step, counted from 0. An adaptive clip is at the norm that follows from
+        what earlier steps told; it goes on from the last of them that had the same clip."""
+        phase, _ = self.phase_at(step)
+        if not isinstance(phase.clip, Adaptive):
+            return phase
+        for last in reversed(told):
+            if self.phase_at(last.step - 1)[0].clip == phase.clip:
+                return phase.at(phase.clip.after(last))
+        return phase.at(phase.clip.start)
+
+    def _step(self, phase: Phase) -> Term | PrivacyLoss:
+        """What a step costs who is in its batch: its sum's noise, and that of its count."""
+        term = self.noise.term(phase.multiplier)
+        if not isinstance(phase.clip, Adaptive):
+            return term
+        return term + phase.clip.term(batch=phase.size.batch, moves=self.moves)
 
     @cached_property
     def digest(self) -> str:
@@ -177,7 +204,9 @@ class TrainingPlan:
     @property
     def gaps(self) -> tuple[str, ...]:
         """What is not covered."""
-        return () if self.noise.gap is None else (self.noise.gap,)
+        is_counted = any(isinstance(phase.clip, Adaptive) for phase in self.phases)
+        gaps = (self.noise.gap, COUNT_GAP if is_counted else None)
+        return tuple(gap for gap in gaps if gap is not None)
 
     def explain(self) -> str:
         """The plan in words: what it does, what it costs, what it assumes."""
@@ -187,7 +216,7 @@ class TrainingPlan:
                 f"steps {first + 1} to {first + phase.steps}:",
                 f"  examples: {self.sampling.explain(phase.size)}",
                 f"  clipped to {_clip_in_words(phase, self.noise.order)}",
-                f"  noise: {self.noise!r} of scale {shown(self.scale(phase))},",
+                f"  noise: {self.noise!r} of scale {_scale_in_words(self, phase)},",
                 f"    {shown(phase.multiplier)} times what one unit can move the sum by",
                 f"  divided by {phase.size.batch}, whatever the batch has",
             ]
@@ -253,6 +282,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
         return with_noise(checks.positive(multiplier=multiplier))
     if kind.order == 2 and not limit:
         raise InvalidArgument("delta = 0: normal noise needs a delta above 0, such as 1e-6")
+    _check_counts(with_noise(_HARDLY_ANY_COST), target)
     found = calibrate(
         lambda level: with_noise(level).privacy_loss,
         epsilon=target,
@@ -260,6 +290,15 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
         name="multiplier",
     )
     return with_noise(found.value)
+
+
+def _check_counts(made: TrainingPlan, target: Fraction) -> None:
+    """Refuse counts that cost too much, whatever else is spent."""
+    if any(isinstance(phase.clip, Adaptive) for phase in made.phases) and made.epsilon > target:
+        raise InvalidArgument(
+            f"clip: counting alone costs epsilon = {made.epsilon:.6g}, and the limit is "
+            f"{shown(target)}; give Adaptive a larger stddev, or plan larger batches"
+        )
 
 
 def _check_unit(unit: Unit, sampling: Sampling) -> None:
@@ -324,4 +363,11 @@ def _checked(
 def _clip_in_words(phase: Phase, order: int) -> str:
     if isinstance(phase.clip, Fraction):
         return f"L{order} norm {shown(phase.clip)}"
+    if isinstance(phase.clip, Adaptive):
+        return phase.clip.explain(phase.size.batch)
     return f"{phase.clip!r}, L{order} norm {shown(phase.norm)} over all"
+
+
+def _scale_in_words(made: TrainingPlan, phase: Phase) -> str:
+    at_first = " at first" if isinstance(phase.clip, Adaptive) else ""
+    return f"{shown(made.scale(phase))}{at_first}"

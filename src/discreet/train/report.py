@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from discreet.exact import shown
 from discreet.payment import Receipt
+from discreet.train.adaptive import Counted
 from discreet.train.plan import TrainingPlan
 
 
@@ -13,13 +14,15 @@ class Report:
     """A run's statement. It holds nothing private.
 
     ``done`` is how many steps gave something; ``taken`` how many count as made, which are more
-    where steps failed or were left. The whole plan was paid for, whatever was made of it.
+    where steps failed or were left. The whole plan was paid for, whatever was made of it. ``norms``
+    has the clip norms of steps in which they are adaptive, and the noisy shares that move them.
     """
 
     plan: TrainingPlan
     receipt: Receipt
     done: int
     taken: int
+    norms: tuple[Counted, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -40,11 +43,20 @@ class Report:
                 f"{insecure}{receipt.purpose}:",
                 f"{self.done} of {plan.steps} steps made, {self.taken} taken",
                 f"what they gave has epsilon = {self.epsilon:.6g} at delta = {shown(plan.delta)}",
+                *self._norms_in_words(),
                 f"receipt {receipt.number} ({receipt.digest[:12]}) for the whole plan:",
                 plan.explain(),
                 "not private: what `not_private` shows, and whatever is chosen by it",
             ]
         )
+
+    def _norms_in_words(self) -> list[str]:
+        if not self.norms:
+            return []
+        first, last = self.norms[0], self.norms[-1]
+        return [
+            f"clip norm {first.norm:.6g} in step {first.step}, {last.norm:.6g} in step {last.step}"
+        ]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ once, divides by a public number and hands the result to the user's own optimize
 
 import copy
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,8 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.mechanisms.door import Door
 from discreet.payment import CountsSteps, Payer, Receipt
-from discreet.train import processes, units
+from discreet.train import adaptive, processes, units
+from discreet.train.adaptive import Adaptive, Counted
 from discreet.train.buffers import Buffers
 from discreet.train.contributions import (
     Examples,
@@ -47,6 +48,7 @@ from discreet.train.units import Data, Persons
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
 
+_KEPT = {"plan", "receipt", "model", "optimizer", "norms"}
 _SHARE_OF_BLOCK = 100  # a block of steps is that part of them all: what a crash may cost
 
 
@@ -71,8 +73,9 @@ class TrainingRun:
         optimizer: torch.optim.Optimizer,
         examples: Examples,
         counter: CountsSteps[PrivacyLoss],
+        told: Sequence[Counted] = (),
     ) -> None:
-        """Go on after the steps that were taken already."""
+        """Go on after the steps that were taken already, and what some of them told."""
         self.receipt, self.plan = receipt, plan
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
@@ -83,6 +86,7 @@ class TrainingRun:
         self._open: Batch | None = None
         self._places: Places = np.empty(0, np.int64)  # of the open batch
         self._last, self._done = counter.reserved(receipt) - 1, 0
+        self._told = [*told]
         self._is_closed = self._is_checked = False
 
     def batches(self) -> Iterator[Batch]:
@@ -108,12 +112,14 @@ class TrainingRun:
         if self._is_closed or batch is not self._open:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
         self._open = None
-        phase, _ = self.plan.phase_at(batch.step - 1)
+        phase = self.plan.phase_now(batch.step - 1, self._told)
         self._clear()
         self._buffers.note()
         try:
             try:
-                noisy = self._noisy(batch, losses, phase)
+                seen = Seen()
+                noisy = self._noisy(losses, phase, seen)
+                told = self._counted(batch, phase, seen)
             finally:
                 self._buffers.check()
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
@@ -122,9 +128,11 @@ class TrainingRun:
             with uninterrupted():
                 self._optimizer.step()
                 self._done += 1
+                self._told += told
         except BaseException:
             self._clear()
             raise
+        self.not_private = _seen(batch.step, seen, float(phase.norm))
         self._door.note("step", batch.step)
 
     @property
@@ -141,7 +149,7 @@ class TrainingRun:
 
     def report(self) -> Report:
         """What may be said of the run so far."""
-        return Report(self.plan, self.receipt, self._done, self._last + 1)
+        return Report(self.plan, self.receipt, self._done, self._last + 1, norms=tuple(self._told))
 
     def checkpoint(self) -> dict[str, Any]:
         """What `run` resumes from, for ``torch.save``: model, optimizer and receipt. How many
@@ -164,6 +172,7 @@ class TrainingRun:
                 "by": self.receipt.by,
                 "is_insecure": self.receipt.is_insecure,
             },
+            "norms": [(each.step, each.norm, each.share) for each in self._told],
         }
 
     def close(self) -> None:
@@ -215,9 +224,9 @@ class TrainingRun:
         self._block.extend(block)
         return True
 
-    def _noisy(self, batch: Batch, losses: Losses, phase: Phase) -> list[Tensor]:
+    def _noisy(self, losses: Losses, phase: Phase, seen: Seen) -> list[Tensor]:
         """The sum of contributions with noise, which is added once."""
-        noise, bits, seen = self.plan.noise, self._door.bits, Seen()
+        noise, bits = self.plan.noise, self._door.bits
         work = Work(self._model, self._examples, self._places, losses, bits, seen)
         scale = self.plan.scale(phase)
         if isinstance(noise, ExactGaussian):
@@ -230,8 +239,19 @@ class TrainingRun:
                 self._is_checked = True
             sums = float_sums(work, clipping, self._physical)
             noise.add(sums, scale, bits)
-        self.not_private = _seen(batch.step, seen, float(phase.norm))
         return sums
+
+    def _counted(self, batch: Batch, phase: Phase, seen: Seen) -> list[Counted]:
+        """How many of the same contributions were within the clip norm, with noise, if the plan
+        has paid for that."""
+        clip = self.plan.phase_at(batch.step - 1)[0].clip
+        if not isinstance(clip, Adaptive):
+            return []
+        norm = float(phase.norm)
+        within = seen.within(norm)
+        beyond = seen.examples - within
+        share = clip.share(within, beyond, phase.size.batch, self._door.bits)
+        return [Counted(batch.step, norm, share)]
 
     def _clear(self) -> None:
         """No gradient of anything, wherever it came from."""
@@ -307,6 +327,7 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
         optimizer=optimizer,
         examples=examples,
         counter=counter,
+        told=() if resume is None else adaptive.read(resume["norms"]),
     )
     try:
         yield training
@@ -334,7 +355,8 @@ def _check(
     if not parameters:
         raise InvalidArgument("model: none of its parameters requires a gradient")
     for phase in plan.phases:
-        clipping_of(phase, plan.noise.order)
+        if not isinstance(phase.clip, Adaptive):
+            clipping_of(phase, plan.noise.order)
     processes.check(model, optimizer)
     _check_optimizer(optimizer, {id(parameter) for parameter in model.parameters()})
 
@@ -364,7 +386,7 @@ def _resumed(
             "payer: it keeps no count of steps, so that steps could be made twice; resume with the "
             "ledger that was charged"
         )
-    if not isinstance(kept, Mapping) or not {"plan", "receipt", "model", "optimizer"} <= set(kept):
+    if not isinstance(kept, Mapping) or not set(kept) >= _KEPT:
         raise InvalidArgument("resume: give what TrainingRun.checkpoint made")
     if kept["plan"] != plan.digest:
         raise InvalidArgument("the checkpoint is of another plan: resume with the plan it was made")
@@ -379,6 +401,5 @@ def _resumed(
 def _seen(step: int, seen: Seen, norm: float) -> NotPrivate:
     if not seen.examples:
         return NotPrivate(step, 0, float("nan"), 0.0)
-    lengths = torch.cat([squares.sum(0).cpu() for squares in seen.squared_norms]).sqrt()
-    clipped = float((lengths > norm).double().mean())
+    clipped = 1 - seen.within(norm) / seen.examples
     return NotPrivate(step, seen.examples, seen.losses / seen.examples, clipped)

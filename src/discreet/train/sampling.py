@@ -86,7 +86,7 @@ class Sampling(Protocol):
         """In how many steps so many epochs are made."""
         ...
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """What so many steps cost, each of which costs ``step`` who is in its batch."""
         ...
 
@@ -142,7 +142,7 @@ class PoissonSampling(_Fresh):
     change: ClassVar[Change] = Change.ADD_REMOVE
     declared: ClassVar[Declared] = Declared.ABOUT
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """Poisson samples of this rate, one for each step."""
         return steps * PoissonSampled(step, size.rate)
 
@@ -172,7 +172,7 @@ class TruncatedPoissonSampling(_Fresh):
         """Refuse a batch that never has anything."""
         checks.positive_count(most=self.most)
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """Truncated Poisson samples of this rate, one for each step."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
@@ -201,7 +201,7 @@ class WithoutReplacement(_Fresh):
     change: ClassVar[Change] = Change.REPLACE
     declared: ClassVar[Declared] = Declared.EXACT
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """Samples of this size, one for each step."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
@@ -225,7 +225,7 @@ class ShuffledBatches(_InEpochs):
     change: ClassVar[Change] = Change.REPLACE
     declared: ClassVar[Declared] = Declared.EXACT
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """One step's for each epoch that is begun."""
         return -(-steps // size.batches) * Shuffled(step)
 
@@ -253,7 +253,7 @@ class AllocatedBatches(_InEpochs):
     change: ClassVar[Change] = Change.ADD_REMOVE
     declared: ClassVar[Declared] = Declared.ABOUT
 
-    def privacy_loss(self, step: Term, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """A random allocation for each epoch that is begun."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
