@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
 from discreet.query.sql import parse
 from discreet.query.sql_words import FUNCTIONS, KEYWORDS
-from tests.query.test_sql import WAGES
+from tests.query.wages import WAGES
 
 SOUND = [
     "SELECT COUNT(*) FROM wages WHERE wage > 1 AND NOT in_union OR year IN (1980, 1981)",

@@ -1,0 +1,37 @@
+"""A declaration with columns of every kind and of awkward names, and conditions on it."""
+
+import datetime
+
+from discreet.query import Caps, Column, Declaration
+from discreet.query.query import Condition, quoted
+from discreet.query.sql import parse
+from discreet.unit import Unit
+
+DAY = datetime.date(2020, 1, 31)
+WAGES = Declaration(
+    "wages",
+    Unit("person"),
+    Caps(),
+    {
+        "year": Column.integer(1980, 1987, keys=range(1980, 1988)),
+        "in_union": Column.boolean(),
+        "place": Column.text(keys=["a", "b"]),
+        "day": Column.date(keys=[DAY]),
+        "wage": Column.number(0, 60),
+        "Age": Column.integer(0, 100),
+        "note": Column.text(),
+        "o'clock": Column.number(0, 24),
+        "union": Column.boolean(),
+        "date": Column.date(keys=[DAY]),
+        "count": Column.integer(0, 9),
+    },
+)
+
+
+def where(condition: str, declaration: Declaration = WAGES) -> Condition:
+    """What this text means as a condition."""
+    parsed = parse(
+        f"SELECT COUNT(*) FROM {quoted(declaration.name)} WHERE {condition}", declaration
+    )
+    assert parsed.where is not None
+    return parsed.where
