@@ -52,8 +52,8 @@ class Gaussian(IndependentNoise):
     @staticmethod
     def for_multiplier(multiplier: Number, bounded: Bounded[V]) -> "Gaussian":
         """The mechanism whose term has at least this multiplier (stddev over L2 sensitivity)."""
-        wanted = root_down(checks.positive(multiplier=multiplier) ** 2 * _l2_squared(bounded))
-        return Gaussian(decimal_up(wanted * _SPARE, digits=9))
+        wanted = checks.positive(multiplier=multiplier)
+        return Gaussian(stddev_for(wanted, _l2_squared(bounded)))
 
     @staticmethod
     def for_error(error: Number, confidence: Number) -> "Gaussian":
@@ -64,8 +64,8 @@ class Gaussian(IndependentNoise):
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
-        multiplier = decimal_down(root_down(self.stddev**2 / _l2_squared(bounded)), digits=12)
-        return PrivacyLoss.of(accounting.Gaussian(multiplier), unit=bounded.unit)
+        term = gaussian_term(self.stddev, _l2_squared(bounded))
+        return PrivacyLoss.of(term, unit=bounded.unit)
 
     @property
     def _law(self) -> RoundedGaussianLaw:
@@ -78,3 +78,13 @@ class Gaussian(IndependentNoise):
 
 def _l2_squared(bounded: Bounded[V]) -> int:
     return max(integers(bounded).sensitivity.l2_squared, 1)
+
+
+def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
+    """A standard deviation of at least so many times the L2 sensitivity, and little more."""
+    return decimal_up(root_down(multiplier**2 * l2_squared) * _SPARE, digits=9)
+
+
+def gaussian_term(stddev: Fraction, l2_squared: int) -> accounting.Gaussian:
+    """What noise of this standard deviation costs, the multiplier rounded down to 12 digits."""
+    return accounting.Gaussian(decimal_down(root_down(stddev**2 / l2_squared), digits=12))

@@ -4,28 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet import accounting, checks
+from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.accounting.analytic import gaussian_multiplier
-from discreet.exact import Number, decimal_down, decimal_up, root_down, shown
+from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.gaussian import Gaussian, gaussian_term, stddev_for
 from discreet.mechanisms.parts import Key
-from discreet.mechanisms.selection.gaps import smallest_gap
-from discreet.mechanisms.thresholds.keys import keys_part, loss_chance
-from discreet.mechanisms.thresholds.laplace_threshold import (
-    shown_counts,
-    threshold_for,
-    threshold_loss,
-)
-from discreet.noise import Bits, RoundedGaussianLaw, half_width
-
-FOR_KEYS = Fraction(999, 1000)  # of a half: what is left is for the accountant's grid
-_SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down can take away
+from discreet.mechanisms.thresholds.keys import FOR_KEYS, keys_part
+from discreet.mechanisms.thresholds.noisy_counts import NoisyCounts, threshold_for
+from discreet.noise import RoundedGaussianLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class GaussianThreshold:
+class GaussianThreshold(NoisyCounts):
     """Adds round(Z) to each count, Z being normal with this ``stddev``, and shows the keys whose
     noisy count is ``threshold`` or more, in order, with that count; absent keys never.
 
@@ -84,34 +76,12 @@ class GaussianThreshold:
         """One `accounting.Threshold` around an `accounting.Gaussian`; raises unless the threshold
         lies above what a unit can have under one key."""
         noise = gaussian_term(self.stddev, keys_part(bounded).sensitivity.l2_squared)
-        return threshold_loss(noise, RoundedGaussianLaw(self.stddev), self.threshold, bounded)
+        return self._loss(noise, bounded)
 
-    def sample(self, value: Mapping[Key, int], bits: Bits) -> Mapping[Key, int]:
-        """The keys that are shown, in order, with their noisy counts."""
-        return shown_counts(value, RoundedGaussianLaw(self.stddev), self.threshold, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with a count's noise in [-q, q] at this confidence, by its exact
-        law, before it is known whether it is shown."""
-        law = RoundedGaussianLaw(self.stddev)
-        return half_width(law, checks.probability(confidence=confidence))
-
-    def unseen(self, confidence: Number) -> int:
-        """The smallest whole q such that any key with a count above q is shown at this confidence,
-        each key by itself."""
-        law = RoundedGaussianLaw(self.stddev)
-        return smallest_gap(loss_chance(law, self.threshold), confidence)
+    @property
+    def _law(self) -> RoundedGaussianLaw:
+        return RoundedGaussianLaw(self.stddev)
 
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
         return f"GaussianThreshold(stddev={shown(self.stddev)}, threshold={self.threshold})"
-
-
-def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
-    """A standard deviation of at least so many times the L2 sensitivity, and little more."""
-    return decimal_up(root_down(multiplier**2 * l2_squared) * _SPARE, digits=9)
-
-
-def gaussian_term(stddev: Fraction, l2_squared: int) -> accounting.Gaussian:
-    """What noise of this standard deviation costs, the multiplier rounded down to 12 digits."""
-    return accounting.Gaussian(decimal_down(root_down(stddev**2 / l2_squared), digits=12))

@@ -13,6 +13,8 @@ from discreet.mechanisms.parts import Key, KeysPart
 from discreet.noise import NoiseLaw
 from discreet.unit import Change
 
+FOR_KEYS = Fraction(999, 1000)  # of half a delta: what is left is for the accountant's grid
+
 _BITS = 256
 _DIGITS = 12
 _LEAST = Fraction(1, 10**300)

@@ -5,26 +5,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import accounting, checks
-from discreet.accounting import PrivacyLoss, Term, Threshold
-from discreet.errors import InvalidArgument
+from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.parts import Key
-from discreet.mechanisms.selection.gaps import smallest_gap
-from discreet.mechanisms.thresholds.keys import (
-    in_order,
-    keys_of_one,
-    keys_part,
-    leak,
-    loss_chance,
-    smallest,
-)
-from discreet.noise import Bits, DiscreteLaplaceLaw, Law, NoiseLaw, half_width
+from discreet.mechanisms.thresholds.keys import keys_part
+from discreet.mechanisms.thresholds.noisy_counts import NoisyCounts, threshold_for
+from discreet.noise import DiscreteLaplaceLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class LaplaceThreshold:
+class LaplaceThreshold(NoisyCounts):
     """Adds discrete Laplace noise of this ``scale`` to each count, and shows the keys whose noisy
     count is ``threshold`` or more, in order, with that count; absent keys never.
 
@@ -81,50 +73,12 @@ class LaplaceThreshold:
         """One `accounting.Threshold` around an `accounting.DiscreteLaplace`; raises unless the
         threshold lies above what a unit can have under one key."""
         noise = accounting.DiscreteLaplace(self.scale, keys_part(bounded).sensitivity.l1)
-        return threshold_loss(noise, DiscreteLaplaceLaw(self.scale), self.threshold, bounded)
+        return self._loss(noise, bounded)
 
-    def sample(self, value: Mapping[Key, int], bits: Bits) -> Mapping[Key, int]:
-        """The keys that are shown, in order, with their noisy counts."""
-        return shown_counts(value, DiscreteLaplaceLaw(self.scale), self.threshold, bits)
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q with a count's noise in [-q, q] at this confidence, by its exact
-        law, before it is known whether it is shown."""
-        law = DiscreteLaplaceLaw(self.scale)
-        return half_width(law, checks.probability(confidence=confidence))
-
-    def unseen(self, confidence: Number) -> int:
-        """The smallest whole q such that any key with a count above q is shown at this confidence,
-        each key by itself."""
-        return smallest_gap(loss_chance(DiscreteLaplaceLaw(self.scale), self.threshold), confidence)
+    @property
+    def _law(self) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(self.scale)
 
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
         return f"LaplaceThreshold(scale={shown(self.scale)}, threshold={self.threshold})"
-
-
-def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits) -> dict[Key, int]:
-    """The keys in order whose count with its noise is the threshold or more."""
-    keys = in_order(value)
-    noise = law.draws(bits, len(keys)).tolist()
-    noisy = ((key, value[key] + own) for key, own in zip(keys, noise, strict=True))
-    return {key: count for key, count in noisy if count >= threshold}
-
-
-def threshold_loss(
-    noise: Term, law: NoiseLaw, threshold: int, bounded: Bounded[Mapping[Key, int]]
-) -> PrivacyLoss:
-    """What the noise costs on all keys that a unit touches, and the leak of its own ones."""
-    most = keys_part(bounded).sensitivity.linf
-    if threshold <= most:
-        raise InvalidArgument(
-            f"threshold = {threshold}: give more than {most}, which a single unit can have"
-        )
-    own = leak(law, threshold - most, keys_of_one(bounded))
-    return PrivacyLoss.of(Threshold(noise, own), unit=bounded.unit)
-
-
-def threshold_for(delta: Fraction, law: NoiseLaw, bounded: Bounded[Mapping[Key, int]]) -> int:
-    """The smallest threshold that shows a unit's own keys with at most this probability."""
-    most, keys = keys_part(bounded).sensitivity.linf, keys_of_one(bounded)
-    return most + smallest(lambda missing: leak(law, missing, keys) <= delta)

@@ -14,13 +14,13 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import ASSERTED, Bounded
+from discreet.mechanisms.gaussian import gaussian_term, stddev_for
 from discreet.mechanisms.ids import plain
 from discreet.mechanisms.parts import Key, KeysPart, Part
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.sensitivity import Sensitivity
-from discreet.mechanisms.thresholds.gaussian_threshold import FOR_KEYS, gaussian_term, stddev_for
-from discreet.mechanisms.thresholds.keys import leak, loss_chance, smallest
-from discreet.mechanisms.thresholds.laplace_threshold import shown_counts
+from discreet.mechanisms.thresholds.keys import FOR_KEYS, leak, loss_chance, smallest
+from discreet.mechanisms.thresholds.noisy_counts import shown_counts
 from discreet.noise import Bits, RoundedGaussianLaw
 from discreet.unit import Change, Unit
 
