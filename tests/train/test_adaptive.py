@@ -23,7 +23,7 @@ from discreet.train.plan import Stage, TrainingPlan
 from discreet.train.run import run
 from discreet.train.sampling import AllocatedBatches, WithoutReplacement
 from discreet.unit import Change, Unit
-from tests.noise.test_fit import QuickBits
+from tests.noise.fit import QuickBits
 from tests.train.steps import (
     Wrong,
     book,
