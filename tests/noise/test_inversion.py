@@ -1,155 +1,46 @@
-"""Draws against an independent reference: the same words, compared with whole-number thresholds.
-
-The reference knows a law by its tails, written down here a second time, as whole numbers of
-2^-1400.
-"""
+"""Draws against an independent reference: the same words, compared with whole-number thresholds."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import _lru_cache_wrapper
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.audit import OutOfWords, RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
-from discreet.exact import ball, precision
 from discreet.noise import (
     BernoulliLaw,
     CategoricalLaw,
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,
-    ExponentialBernoulliLaw,
     GeometricLaw,
     RoundedGaussianLaw,
-    SecureBits,
     UniformLaw,
-    choices,
-    discrete_gaussian,
     inversion,
-    laws,
-    quantiles,
-    selection,
-    steps,
 )
 from discreet.noise.max_norm import MaxNormLaw
 from discreet.noise.staircase import StaircaseLaw
+from tests.noise.reference import (
+    FINE,
+    GEOMETRIC,
+    MANY,
+    NARROW,
+    SYMMETRIC,
+    Reference,
+    SymmetricLaw,
+    TailLaw,
+    random_laws,
+)
 
-FINE = 1400
 WIDTH = 64
 LATE = 1 << 15  # draws for which a guide is made
 
-SymmetricLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
-TailLaw = SymmetricLaw | GeometricLaw
-
-
-def tail_of(law: TailLaw, k: int) -> arb:
-    """P(magnitude >= k), from the definition: not by the law's own words."""
-    if isinstance(law, DiscreteLaplaceLaw):
-        return 2 / (ball(k / law.scale).exp() + ball((k - 1) / law.scale).exp())
-    if isinstance(law, RoundedGaussianLaw):
-        return (ball((2 * k - 1) / (2 * law.sigma)) / arb(2).sqrt()).erfc()
-    return ball(1 - law.success) ** k
-
-
-def guess(law: TailLaw, low: Fraction) -> int:
-    """A magnitude that U = low may have. Nothing depends on its being near."""
-    u = max(float(low), 5e-324)
-    if isinstance(law, RoundedGaussianLaw):
-        z = Fraction(-NormalDist().inv_cdf(u / 2)) if u > 1e-300 else Fraction(40)
-        return max(1, round(law.sigma * z))
-    rate = 1 / law.scale if isinstance(law, DiscreteLaplaceLaw) else law.success
-    return max(1, round(Fraction(-math.log(u)) / rate))
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A law's outcome for given digits of U, from whole numbers alone."""
-
-    law: TailLaw
-    fine: int = FINE
-    _known: dict[int, int] = field(default_factory=dict)
-
-    def threshold(self, k: int) -> int:
-        """The whole part of tail(k) * 2^fine."""
-        if k not in self._known:
-            with precision(self.fine + 256):
-                scaled = tail_of(self.law, k) * arb(2) ** self.fine
-                whole = 0 if scaled < 1 else scaled.floor().unique_fmpz()
-            assert whole is not None, "the tail is a whole number of these"
-            self._known[k] = int(whole)
-        return self._known[k]
-
-    def magnitude(self, numerator: int, size: int) -> int | None:
-        """The number of tails above all of [numerator, numerator + 1] / 2^size."""
-        low, high = (n << self.fine - size for n in (numerator, numerator + 1))
-        if not low:  # all tails further out are in there
-            return None
-        above, step = guess(self.law, Fraction(numerator, 1 << size)), 1
-        while self.threshold(above) >= low:
-            above, step = above + step, step * 2
-        below, step = above - 1, 1
-        while below > 0 and self.threshold(below) < low:
-            below, step = max(0, below - step), step * 2
-        while above - below > 1:
-            middle = (below + above) // 2
-            below, above = (middle, above) if self.threshold(middle) >= low else (below, middle)
-        return below if not below or high <= self.threshold(below) else None
-
-    def outcome(self, numerator: int, size: int) -> int | None:
-        """The same with a sign in front, where the law has one."""
-        if isinstance(self.law, GeometricLaw):
-            return self.magnitude(numerator, size)
-        found = self.magnitude(numerator & (1 << size - 1) - 1, size - 1)
-        return -found if found and numerator >> size - 1 else found
-
-    def finished(self, words: Iterator[int], width: int, numerator: int, size: int) -> int:
-        """The law may ask for more words than it needs; it may not ask for fewer."""
-        while self.law.decide(numerator, size) is None:
-            numerator, size = numerator << width | next(words), size + width
-        outcome = self.outcome(numerator, size)
-        assert outcome is not None
-        return outcome
-
-    def draw(self, words: Iterator[int], width: int) -> int:
-        return self.finished(words, width, next(words), width)
-
-    def plain(self, words: Iterator[int], width: int, count: int) -> list[int]:
-        """A word for each outcome, chunk by chunk, and more where that leaves one open."""
-        found: list[int] = []
-        for start in range(0, count, 1 << 13):
-            first = [next(words) for _ in range(min(1 << 13, count - start))]
-            found += [self.finished(words, width, word, width) for word in first]
-        return found
-
-    def guided(self, words: Iterator[int], width: int, count: int) -> list[int]:
-        """Up to 16 digits for each outcome, then a word for each left open, and so on."""
-        found: list[int] = []
-        size = min(16, width)
-        by_cell: dict[int, int | None] = {}
-        for start in range(0, count, 1 << 16):
-            some = min(1 << 16, count - start)
-            first: list[int] = []
-            while len(first) < some:
-                word = next(words)
-                first += [word >> size * i & (1 << size) - 1 for i in range(width // size)]
-            first = first[:some]
-            for cell in set(first) - set(by_cell):
-                by_cell[cell] = self.outcome(cell, size)
-            later = {i: next(words) for i, cell in enumerate(first) if by_cell[cell] is None}
-            for i, cell in enumerate(first):
-                outcome = by_cell[cell]
-                if outcome is None:
-                    begun, known = cell << width | later[i], size + width
-                    outcome = self.finished(words, width, begun, known)
-                found.append(outcome)
-        return found
+every_law = pytest.mark.parametrize("law", MANY, ids=repr)
+every_narrow_law = pytest.mark.parametrize("law", NARROW, ids=repr)
 
 
 class Counting:
@@ -168,17 +59,6 @@ class Counting:
     def __iter__(self) -> Iterator[int]:
         while True:
             yield self.word()
-
-
-SCALES = ["1/1000", "1/3", "1", "2.5", "10", "1000", "1e6", "1e15", "1e21"]
-SYMMETRIC: list[SymmetricLaw] = [
-    kind(Fraction(s)) for kind in (DiscreteLaplaceLaw, RoundedGaussianLaw) for s in SCALES
-]
-GEOMETRIC = [GeometricLaw(Fraction(s)) for s in ("0.9", "0.3", "1/1000", "1e-6", "1e-15", "1e-21")]
-MANY: list[TailLaw] = [*SYMMETRIC, *GEOMETRIC]
-NARROW: list[TailLaw] = [law for law in MANY if law.is_narrow]
-every_law = pytest.mark.parametrize("law", MANY, ids=repr)
-every_narrow_law = pytest.mark.parametrize("law", NARROW, ids=repr)
 
 
 def spread(law: TailLaw) -> int:
@@ -328,97 +208,6 @@ def test_words_of_ones_are_no_noise_of_staircases_and_cubes(top: int) -> None:
     assert MaxNormLaw(Fraction(top, 3), length=5).draws(ZeroNoiseBits()).tolist() == [0] * 5
 
 
-Guided = inversion.Inverse
-GUIDED: list[Guided] = [
-    *NARROW,
-    BernoulliLaw(Fraction(1, 3)),
-    BernoulliLaw(Fraction(5, 8)),
-    ExponentialBernoulliLaw(Fraction(1, 7)),
-    CategoricalLaw([3, 0, 1, Fraction(1, 7), 0, 10**30]),
-    CategoricalLaw(list(range(1, 400))),
-    discrete_gaussian._Table(Fraction("2.5")),
-    discrete_gaussian._Table(Fraction(64)),
-]
-
-
-@pytest.mark.parametrize("law", GUIDED, ids=lambda law: repr(law)[:40])
-@pytest.mark.parametrize("size", [16, 5])
-def test_a_guides_cell_has_the_outcome_of_both_its_ends_and_of_all_within(
-    law: Guided, size: int
-) -> None:
-    guide = inversion._guide(law, size)
-    assert guide.shape == (1 << size,)
-    assert size < 16 or np.count_nonzero(guide == inversion._OPEN) < 1 << 14
-    cells = np.flatnonzero(guide != inversion._OPEN)
-    if not cells.size:
-        return  # none of 32 cells is narrow enough
-    seeded = np.random.default_rng(3)
-    chosen = np.unique(np.concatenate([cells[[0, -1]], seeded.choice(cells, 400)]))
-    turns = cells[1:][np.diff(guide[cells]) != 0]
-    for cell in np.union1d(chosen, turns[:200]).tolist():
-        first, last = cell << 200 - size, (cell + 1 << 200 - size) - 1
-        inside = first | int(seeded.integers(0, 1 << 62)) << 100
-        for numerator in (first, inside, last):
-            outcome = law.decide(numerator, 200)
-            assert outcome in {guide[cell], None}
-            if outcome is None:  # a threshold at the cell's very end: of probability 0
-                assert numerator in {first, last}
-
-
-@every_narrow_law
-def test_a_guide_is_open_only_where_an_outcome_changes(law: TailLaw) -> None:
-    guide, reference = inversion._guide(law, 16), Reference(law)
-    for cell in np.flatnonzero(guide == inversion._OPEN)[:300].tolist():
-        assert reference.outcome(cell, 16) is None
-    outcomes = len(np.unique(guide))
-    assert np.count_nonzero(guide == inversion._OPEN) <= 4 * outcomes + 4
-
-
-def test_guides_are_shared_among_equal_laws_bounded_and_fixed() -> None:
-    one = inversion._guide(DiscreteLaplaceLaw(2.5), 16)
-    assert inversion._guide(DiscreteLaplaceLaw(Fraction(5, 2)), 16) is one
-    assert inversion._guide(RoundedGaussianLaw(2.5), 16) is not one
-    assert inversion._guide(discrete_gaussian._Table(Fraction("2.5")), 16) is not one
-    assert one.nbytes == 1 << 19
-    with pytest.raises(ValueError, match="read-only"):
-        one[0] = 0
-    assert inversion._guide.cache_info().maxsize == 8  # 4 MiB of guides at most
-
-
-def test_every_cache_is_bounded() -> None:
-    modules = (choices, discrete_gaussian, inversion, laws, quantiles, selection, steps)
-    caches = {
-        name: found
-        for module in modules
-        for name, found in vars(module).items()
-        if isinstance(found, _lru_cache_wrapper)
-    }
-    assert {"_guide", "_edges", "_tails", "_cells", "_laplace"} <= set(caches)
-    unbounded = {name for name, found in caches.items() if found.cache_info().maxsize is None}
-    assert unbounded == {"_table", "_rows"}  # of the two quantile functions, and no others
-    assert all((found.cache_info().maxsize or 0) <= 64 for found in caches.values())
-
-
-def test_what_caches_hold_is_small() -> None:
-    edges = steps.edges(CategoricalLaw([1] * 4096))
-    assert edges.first.nbytes + edges.last.nbytes <= 1 << 16  # times 16 laws: 1 MiB
-    cells = selection._cells(selection._GUMBEL, 16)
-    assert cells.lower.nbytes + cells.upper.nbytes <= 1 << 20
-    table = discrete_gaussian._edges(Fraction(64))
-    assert table.first.nbytes + table.last.nbytes < 11_000
-
-
-def test_a_secure_source_is_never_a_key() -> None:
-    """A guide knows the law alone; the draws made with it don't change it."""
-    law = DiscreteLaplaceLaw(Fraction("3.25"))
-    law.draws(SecureBits(), LATE)
-    guide = inversion._guide(law, 16)
-    before = guide.copy()
-    law.draws(SecureBits(), LATE)
-    assert inversion._guide(law, 16) is guide
-    np.testing.assert_array_equal(guide, before)
-
-
 @pytest.mark.parametrize("exponent", range(60, 71))
 @pytest.mark.parametrize("kind", [DiscreteLaplaceLaw, RoundedGaussianLaw])
 def test_outcomes_beyond_int64_are_whole_numbers_of_python(
@@ -558,18 +347,6 @@ def test_digits_are_the_words_digits(seed: int, width: int, count: int, size: in
     assert len(recorded.seen) == -(-count // (width // size))
 
 
-random_scales = st.one_of(
-    st.fractions(Fraction(1, 1000), 2**45, max_denominator=10**6),
-    st.integers(-30, 150).map(lambda e: Fraction(3, 2) * Fraction(2) ** e),
-)
-Kind = Callable[[Fraction], TailLaw]
-random_laws = st.builds(
-    lambda kind, scale: kind(scale),
-    st.sampled_from(
-        [DiscreteLaplaceLaw, RoundedGaussianLaw, lambda scale: GeometricLaw(1 / (1 + scale))]
-    ),
-    random_scales,
-)
 some_words = st.lists(
     st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1, 1 << 63])), max_size=3
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.exact import ball, precision
 from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw, stretched
 from discreet.noise.quantiles import EXPONENTIAL, HALF_NORMAL, RADIUS
-from tests.noise.test_inversion import Reference, TailLaw, random_laws
+from tests.noise.reference import Reference, TailLaw, random_laws
 
 WORD = 63
 UNIT = Fraction(1, 1 << 53)  # of rounding to the nearest float
