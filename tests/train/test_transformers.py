@@ -44,11 +44,6 @@ from tests.train.guests import (
 )
 from tests.train.steps import Wrong, short
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:transformers"),
-]
-
 MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "GPT-2": (gpt, False),
     "Llama": (llama, False),
