@@ -142,7 +142,7 @@ def release_through(
         value = _drawn(door, bounded, mechanism, receipt)
         door.note("released", value)
         if request is not None:
-            door.payer.keep(receipt, encoded(value))
+            door.payer.keep(receipt, guarded(lambda: encoded(value), door, receipt))
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
 
 

@@ -184,7 +184,10 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
         if top - int(whole.min()) <= _INT64_MAX:
             return _ArrayGaps(whole, top, unit)
         scores = whole.tolist()
-    exact = [checks.finite(**{f"scores[{i}]": score}) for i, score in enumerate(scores)]
+    exact = [
+        Fraction(score) if type(score) is int else checks.finite(**{f"scores[{i}]": score})
+        for i, score in enumerate(scores)  # an integer may be as long as it likes: none fails
+    ]
     top_one = max(exact)
     return _ListGaps([(top_one - score) * unit for score in exact])
 

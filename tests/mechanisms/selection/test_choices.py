@@ -159,7 +159,7 @@ def test_without_noise_the_best_is_chosen(kind: type[Choice]) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("far", [2**62, 2**63 - 1, 2**80])
+@pytest.mark.parametrize("far", [2**62, 2**63 - 1, 2**80, 10**1500])
 def test_scores_of_any_size_are_exact(kind: type[Choice], far: int) -> None:
     kept = np.int64 if far < 2**63 else object
     scores = np.array([-far, far - 1, far], kept)
