@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from discreet import checks
@@ -49,9 +50,11 @@ class Release(Generic[W]):
     basis: str
     processing: tuple[str, ...] = ()
 
-    def error(self, confidence: Number = 0.95) -> int:
-        """The half-width of the interval around each number of the value that holds the answer
-        without noise at this confidence, each number by itself; whole, by the noise's exact law."""
+    def error(self, confidence: Number = 0.95) -> int | Fraction:
+        """The mechanism's error at this confidence. Where noise is added it is the half-width of
+        the interval around each number of the value that holds the answer without noise, each
+        number by itself, by the noise's exact law: whole for integers. Of other mechanisms it is
+        what their own ``error`` says, such as how many rows a quantile misses by."""
         error = getattr(self.mechanism, "error", None)
         if self.processing:
             raise InvalidArgument(
@@ -60,7 +63,7 @@ class Release(Generic[W]):
             )
         if error is None:
             raise InvalidArgument(f"{self.mechanism!r} states no error for the value as a whole")
-        return cast(int, error(confidence))
+        return cast("int | Fraction", error(confidence))
 
     def processed(self, function: Callable[[W], U], by: str) -> "Release[U]":
         """The same release with a function of its value in the value's place.
