@@ -142,12 +142,12 @@ def test_the_width_is_a_number_of_steps(wrong: Wrong) -> None:
 
 def test_the_rows_have_one_column_on_this_grid() -> None:
     mechanism = DensestInterval(GRID, width=1, rate=1)
-    with pytest.raises(InvalidArgument, match="rows with one column"):
+    with pytest.raises(InvalidArgument, match="rows of one column"):
         mechanism.privacy_loss(number())  # type: ignore[arg-type]
     two = Bounded.rows(
         lambda: np.zeros((1, 2)), columns={"x": GRID, "y": GRID}, unit=Unit.ROW, name="x"
     )
-    with pytest.raises(InvalidArgument, match="rows with one column"):
+    with pytest.raises(InvalidArgument, match="rows of one column"):
         mechanism.privacy_loss(two)
     with pytest.raises(InvalidArgument, match=r"on Grid\(0, 5\)"):
         DensestInterval(Grid(0, 6), width=1, rate=1).privacy_loss(rows(()))

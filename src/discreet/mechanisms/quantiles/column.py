@@ -1,4 +1,4 @@
-"""The one column of rows that the mechanisms here look at."""
+"""Levels of one column, and how far a unit can move what its values miss of one."""
 
 import math
 from collections.abc import Sequence
@@ -12,29 +12,11 @@ from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.parts import RowsPart
+from discreet.mechanisms.columns import column_of
 from discreet.mechanisms.rows import Grid
 from discreet.unit import Change
 
 _FINEST = 10**6
-
-
-def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: to be looked at
-    """The computation's part and its only column's grid; raises for anything else."""
-    part = bounded.part
-    if not isinstance(part, RowsPart) or len(part.columns) != 1:
-        raise InvalidArgument(
-            f"{bounded.name!r} gives {part.gives}: state rows of one column by Bounded.rows"
-        )
-    return part, part.columns[0][1]
-
-
-def part_on(bounded: Bounded[Any], grid: Grid) -> RowsPart:  # Any: to be looked at
-    """The computation's part; raises unless its column is on this very grid."""
-    part, found = column_of(bounded)
-    if found != grid:
-        raise InvalidArgument(f"grid = {grid!r}: {bounded.name!r} is on {found!r}, give that one")
-    return part
 
 
 def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at before

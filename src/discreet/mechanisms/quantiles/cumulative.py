@@ -13,8 +13,8 @@ from discreet.exact import Number, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.additive import with_noise
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import column_of
 from discreet.mechanisms.fixed_point import FloatArray
-from discreet.mechanisms.quantiles.column import column_of
 from discreet.mechanisms.quantiles.histogram import counts, rising_edges
 from discreet.mechanisms.quantiles.partial_sums import most_strayed
 from discreet.mechanisms.rows import Rows

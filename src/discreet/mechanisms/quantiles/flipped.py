@@ -10,7 +10,8 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, part_on, width
+from discreet.mechanisms.columns import part_on
+from discreet.mechanisms.quantiles.column import a_grid, width
 from discreet.mechanisms.quantiles.one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.selection.flipped_pieces import evenly, flip_piece

@@ -13,8 +13,8 @@ from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import column_of
 from discreet.mechanisms.fixed_point import IntegerArray
-from discreet.mechanisms.quantiles.column import column_of
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
 

@@ -9,7 +9,8 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.exact import Number, root_down, shown
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, column_of, width
+from discreet.mechanisms.columns import column_of
+from discreet.mechanisms.quantiles.column import a_grid, width
 from discreet.mechanisms.quantiles.quantile import Quantile
 from discreet.mechanisms.quantiles.ranks import choose, stretches
 from discreet.mechanisms.rows import Grid, Rows

@@ -9,7 +9,8 @@ import numpy as np
 from discreet import checks
 from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, a_level, column_of, width
+from discreet.mechanisms.columns import column_of
+from discreet.mechanisms.quantiles.column import a_grid, a_level, width
 from discreet.mechanisms.quantiles.ranks import Stretches, stretches
 from discreet.mechanisms.rows import Grid, Rows
 

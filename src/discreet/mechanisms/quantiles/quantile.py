@@ -9,7 +9,8 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_down
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, a_level, part_on, width
+from discreet.mechanisms.columns import part_on
+from discreet.mechanisms.quantiles.column import a_grid, a_level, width
 from discreet.mechanisms.quantiles.one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles.ranks import choose, most_missed
 from discreet.mechanisms.rows import Grid, Rows

@@ -13,8 +13,9 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import column_of, part_on
 from discreet.mechanisms.fixed_point import FloatArray
-from discreet.mechanisms.quantiles.column import a_grid, column_of, part_on, rising, width
+from discreet.mechanisms.quantiles.column import a_grid, rising, width
 from discreet.mechanisms.quantiles.one_quantile import MEDIAN
 from discreet.mechanisms.quantiles.ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles.splits import depth, influences, splits

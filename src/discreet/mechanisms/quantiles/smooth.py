@@ -13,7 +13,8 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball, precision, shown, upper_fraction
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.quantiles.column import a_grid, column_of, part_on
+from discreet.mechanisms.columns import column_of, part_on
+from discreet.mechanisms.quantiles.column import a_grid
 from discreet.mechanisms.rows import Grid, Places, Rows
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise.quantiles import EXPONENTIAL

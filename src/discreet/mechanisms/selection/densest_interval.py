@@ -11,7 +11,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.parts import RowsPart
+from discreet.mechanisms.columns import column_of, part_on, rows_part
 from discreet.mechanisms.rows import Grid, Places, Rows
 from discreet.mechanisms.selection.gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection.pieces import choose_piece
@@ -65,8 +65,9 @@ class DensestInterval:
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows], *, width: Number) -> "DensestInterval":
         """The mechanism for this computation's grid whose choice costs exactly epsilon."""
-        grid, apart = _facts(bounded)
-        return DensestInterval(grid, width=width, rate=checks.positive(epsilon=epsilon) / apart)
+        _, grid = column_of(bounded)
+        rate = checks.positive(epsilon=epsilon) / _apart(bounded)
+        return DensestInterval(grid, width=width, rate=rate)
 
     @staticmethod
     def for_error(
@@ -83,12 +84,8 @@ class DensestInterval:
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless the rows have one column on this grid."""
-        grid, apart = _facts(bounded)
-        if grid != self.grid:
-            raise InvalidArgument(
-                f"{bounded.name!r} has its rows on {grid!r}, the mechanism's are on {self.grid!r}"
-            )
-        return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit)
+        part_on(bounded, self.grid)
+        return PrivacyLoss.of(BoundedRange(self.rate * _apart(bounded)), unit=bounded.unit)
 
     def sample(self, value: Rows, bits: Bits) -> float:
         """The lower end of the chosen interval, in the units of the column."""
@@ -119,12 +116,7 @@ class DensestInterval:
         return f"DensestInterval({self.grid!r}, width={shown(self.width)}, rate={shown(self.rate)})"
 
 
-def _facts(bounded: Bounded[Rows]) -> tuple[Grid, int]:
-    """The grid of the only column, and how much further a unit can move one score than another."""
-    part = bounded.part
-    if not isinstance(part, RowsPart) or len(part.columns) != 1:
-        raise InvalidArgument(
-            f"{bounded.name!r} gives {part.gives}: give rows with one column, by Bounded.rows"
-        )
+def _apart(bounded: Bounded[Rows]) -> int:
+    """How much further a unit can move one score than another."""
     ways = 1 if bounded.unit.change is Change.ADD_REMOVE else 2
-    return part.columns[0][1], ways * part.per_unit
+    return ways * rows_part(bounded).per_unit

@@ -9,10 +9,10 @@ import numpy as np
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import rows_part
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.rows import Grid, Places, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
-from discreet.mechanisms.statistics.layout import rows_part
 from discreet.unit import Change
 
 CHI_SQUARE_STEP = Fraction(1, 1 << 10)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import rows_part
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.fixed_point import FloatArray, IntegerArray
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.release import Release
 from discreet.mechanisms.rows import Rows
 from discreet.mechanisms.sensitivity import Sensitivity
-from discreet.mechanisms.statistics.layout import rows_part
 from discreet.unit import Change
 
 _MOST_CELLS = 1 << 24

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.parts import RowsPart
+from discreet.mechanisms.columns import rows_part
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.unit import Change
@@ -86,14 +86,6 @@ class Layout:
             linf=per_unit * linf,
             length=len(moved),
         )
-
-
-def rows_part(rows: Bounded[Rows]) -> RowsPart:
-    """The computation's only part; raises unless it gives rows."""
-    part = rows.part
-    if not isinstance(part, RowsPart):
-        raise InvalidArgument(f"{rows.name!r} gives {part.gives}: state rows by Bounded.rows")
-    return part
 
 
 def _replaced(d: int) -> tuple[Fraction, Fraction]:

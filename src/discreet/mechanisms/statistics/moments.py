@@ -6,9 +6,10 @@ import numpy as np
 
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import rows_part
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.rows import Rows
-from discreet.mechanisms.statistics.layout import Layout, rows_part
+from discreet.mechanisms.statistics.layout import Layout
 from discreet.mechanisms.statistics.products import gram
 from discreet.mechanisms.statistics.reach import Noise
 

@@ -10,12 +10,12 @@ from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.columns import rows_part
 from discreet.mechanisms.fixed_point import FloatArray, IntegerArray
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.release import Release
 from discreet.mechanisms.rows import Places, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
-from discreet.mechanisms.statistics.layout import rows_part
 from discreet.mechanisms.statistics.products import gram
 from discreet.unit import Change
 
