@@ -16,10 +16,11 @@ from discreet.errors import (
 )
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, Door, session, session_through
+from discreet.mechanisms.thresholds import SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.payment import Limit
 from discreet.unit import Unit
-from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, number
+from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, Wrong, number
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,18 @@ def test_what_was_not_paid_for_is_refused_and_the_session_goes_on() -> None:
             opened.ask(other)
         opened.ask(number())
     assert runs == []
+
+
+@pytest.mark.parametrize("wrong", [None, "person", 1], ids=repr)
+def test_a_session_for_no_unit_is_refused_before_it_is_paid(wrong: Wrong) -> None:
+    payer = FakePayer()
+    for mechanism in (RunningSum(2), SparseVector(1, threshold_scale=1, query_scale=1)):
+        with (
+            pytest.raises(InvalidArgument, match=r"unit = .*: give a Unit"),
+            session(mechanism, payer, unit=wrong, name="sums"),
+        ):
+            pass
+    assert payer.events == []
 
 
 def test_nothing_begins_unless_it_is_paid() -> None:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
-from discreet.errors import SessionEnded, WrongUnit
+from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.mechanism import Interactive
@@ -89,6 +89,8 @@ def session_through(
     door: Door, mechanism: Interactive[V, W], *, unit: Unit, name: str, by: str = "owner"
 ) -> Iterator[Session[V, W]]:
     """`session`, through a door that is given."""
+    if not isinstance(unit, Unit):
+        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
     loss = mechanism.privacy_loss(unit).for_unit(unit)
     receipt = door.payer.charge(
         loss,

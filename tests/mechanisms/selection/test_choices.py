@@ -388,7 +388,10 @@ def test_noise_and_epsilon_lie_above_zero(kind: type[Choice], wrong: Wrong) -> N
 @kinds
 @pytest.mark.parametrize(
     "wrong",
-    [[], ["one"], ["a", "a"], "ab", [1.5, 2], [True, False], [("a", 1.5), "b"], range(1)],
+    [
+        *([], ["one"], ["a", "a"], "ab", [1.5, 2], [True, False], [("a", 1.5), "b"], range(1)),
+        *(None, 3, {"a": 1, "b": 2}.keys(), frozenset({1, 2})),
+    ],
     ids=repr,
 )
 def test_candidates_are_two_different_names_or_more(kind: type[Choice], wrong: Wrong) -> None:

@@ -254,6 +254,10 @@ class TestErrors:
         for candidates in bad:
             with pytest.raises(InvalidArgument, match="candidates"):
                 Tuning(candidates, PoissonRuns(1))
+        lawless: list[Wrong] = [None, 3, "PoissonRuns"]
+        for runs in lawless:
+            with pytest.raises(InvalidArgument, match=r"runs = .*: give PoissonRuns"):
+                Tuning({"one": Told()}, runs)
         for sensitivity in (0, -1, 1.5, True):
             wrong: Wrong = sensitivity
             with pytest.raises(InvalidArgument, match="sensitivity"):

@@ -35,6 +35,8 @@ class Moves(Enum):
 def public(candidates: Sequence[Key]) -> Candidates:
     """The candidates, if they are at least two different texts, integers or tuples of these; a
     range stays one."""
+    if not isinstance(candidates, Sequence):  # a set, too, has no order to be in
+        raise InvalidArgument("candidates: give a list of texts, integers or tuples of these")
     is_range = isinstance(candidates, range)
     names: Candidates = candidates if isinstance(candidates, range) else tuple(candidates)
     if isinstance(candidates, str) or not (is_range or all(map(_is_name, names))):

@@ -56,6 +56,8 @@ class Tuning(Generic[V]):
             raise InvalidArgument(
                 "candidates: give a mapping from at least one name to a mechanism"
             )
+        if not callable(getattr(self.runs, "term", None)):
+            raise InvalidArgument(f"runs = {self.runs!r}: give PoissonRuns or NegativeBinomialRuns")
         object.__setattr__(self, "candidates", dict(self.candidates))
 
     @staticmethod
