@@ -18,6 +18,7 @@ from discreet.accounting import (
 )
 from discreet.accounting.pairs import Side
 from discreet.accounting.spectrum import convolved
+from discreet.errors import NoBound
 
 SUMS = [
     2 * Pure(0.5) + Gaussian(2),
@@ -26,6 +27,8 @@ SUMS = [
     3 * Pure(0.5),
     Approximate(0.1, 1e-3) + 2 * Pure(0.5),
     BoundedRange(0.5) + 5 * Gaussian(4),
+    10 * PoissonSampled(Gaussian(1), 0.01),
+    1000 * PoissonSampled(Gaussian(1), 0.01),
 ]
 
 
@@ -33,13 +36,20 @@ SUMS = [
 def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None:
     for order in knowledge.pairs(loss, Side.UPPER):
         atoms = distribution.joined(order, Side.UPPER).atoms
-        assert atoms.p.sum() >= 1
-        assert atoms.q.sum() >= 1 - 1e-9
-        for epsilon in (0.0, 0.2, 1.0):
+        assert 1 <= atoms.p.sum() < 1 + 1e-6
+        assert 1 - 1e-9 <= atoms.q.sum() < 1 + 1e-3
+        for epsilon in (0.0, 0.2, 1.0, 2.0):
             far = atoms.loss > epsilon
             claimed = float((atoms.p[far] * -np.expm1(epsilon - atoms.loss[far])).sum())
             assert claimed >= distribution.delta(order, epsilon, 1e-3, Side.LOWER)
             assert claimed <= distribution.delta(order, epsilon, 1e-3, Side.UPPER) * 1.01 + 1e-12
+
+
+@pytest.mark.parametrize("loss", [Pure(650) + Gaussian(1), 40 * Pure(20), 9 * Laplace(0.0125)])
+def test_losses_too_large_for_a_grid(loss: PrivacyLoss) -> None:
+    for order in knowledge.pairs(loss, Side.UPPER):
+        with pytest.raises(NoBound, match="too large for a grid"):
+            distribution.joined(order, Side.UPPER)
 
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)

@@ -133,6 +133,16 @@ class TestSampledWithReplacement:
             assert is_caught(SampledWithReplacement(inner, sample, 2 * units), laws)
 
 
+def test_a_unit_that_is_drawn_more_often_than_a_grid_can_hold() -> None:
+    """Its many draws count as if everything were told; the other theorems still know them."""
+    often = SampledWithReplacement(Pure(0.1) + Gaussian(4), sample=10_000, population=100)
+    found = (100 * often).interval(1e-6)
+    assert 0 < found.lower < found.upper < math.inf
+    assert found.is_wide
+    rarely = SampledWithReplacement(Pure(0.1) + Gaussian(4), sample=100, population=10_000)
+    assert not (100 * rarely).interval(1e-6).upper > (100 * (Pure(0.1) + Gaussian(4))).epsilon(1e-6)
+
+
 @pytest.mark.parametrize(("inner", "noise"), NOISES, ids=shown)
 class TestTruncatedPoisson:
     @pytest.mark.parametrize(("most", "units"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 3), (2, 4)])

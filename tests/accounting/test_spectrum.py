@@ -20,6 +20,7 @@ from discreet.accounting.composition import Composition, Tilted, composed, decay
 from discreet.accounting.grid import Points
 from discreet.accounting.pairs import Side
 from discreet.accounting.pieces import ROUND, Floats
+from discreet.accounting.single import Single
 from discreet.accounting.spectrum import (
     Convolved,
     _Rows,
@@ -362,16 +363,17 @@ def binomial(share: Sequence[float], count: int) -> list[arb]:
 
 class TestDecayedSums:
     @given(
-        st.integers(1, 400),
-        st.floats(-9, 4).map(lambda log: 10.0**log),
+        st.integers(1, 500),
+        st.floats(-9, 0).map(lambda log: 10.0**log),
         st.sampled_from(["law", "steep", "one"]),
+        st.sampled_from([0.0, 1.0, 1e6]),
     )
     @settings(max_examples=60)
-    def test_against_balls(self, length: int, rate: float, kind: str) -> None:
+    def test_against_balls(self, length: int, rate: float, kind: str, carried: float) -> None:
         values = numbers(kind, length) + 1e-20  # radii keep masses above it
-        found = decayed_sums(values, rate)
+        found = decayed_sums(values, np.exp(-rate * np.arange(length + 1)), carried)
         with precision(200):
-            fall, total = (-exact(rate)).exp(), arb(0)
+            fall, total = (-exact(rate)).exp(), exact(carried)
             for value, seen in zip(values[::-1], found[::-1], strict=True):
                 total = exact(value) + fall * total
                 assert abs(exact(seen) - total) <= 16 * exact(ROUND) * (length + 80) * total + UNDER
@@ -443,7 +445,9 @@ def check_case(case: Case, log_delta: float, places: Sequence[float], what: str)
                 check_epsilon(found, law, delta)
 
 
-def check_delta(found: Composition, law: tuple[list[arb], list[arb], arb], epsilon: float) -> None:
+def check_delta(
+    found: Composition | Single, law: tuple[list[arb], list[arb], arb], epsilon: float
+) -> None:
     seen, true = found.delta(epsilon), hockey_stick(law, exact(epsilon))
     if found.side is Side.UPPER:
         assert exact(seen) >= true.min(arb(1))
@@ -451,7 +455,9 @@ def check_delta(found: Composition, law: tuple[list[arb], list[arb], arb], epsil
         assert exact(seen) <= true + UNDER
 
 
-def check_epsilon(found: Composition, law: tuple[list[arb], list[arb], arb], delta: float) -> None:
+def check_epsilon(
+    found: Composition | Single, law: tuple[list[arb], list[arb], arb], delta: float
+) -> None:
     if not 0 < delta < 1:
         return
     seen = found.epsilon(delta)
@@ -485,6 +491,18 @@ class TestComposed:
                 points = Points(index, mass, 0.0, step, 0.0)
                 case = Case([(points, 12)], tilt / step)
                 check_case(case, -1.0, [0.0, 0.05, 0.1, 0.3, 0.6], what)
+
+    @pytest.mark.parametrize("what", ["epsilon", "delta"])
+    @pytest.mark.parametrize("block", [1, 2, 7])
+    def test_sums_in_small_blocks(
+        self, block: int, what: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(composition, "_BLOCK", block)
+        points = Points(
+            np.array([-9, -2, 0, 1, 11]), np.array([0.2, 0.3, 0.3, 0.15, 0.05]), 0.0, 0.1, 0.0
+        )
+        for tilt in (0.02, 3.0, 30.0):
+            check_case(Case([(points, 12)], tilt), -9.0, [0.0, 0.05, 0.1, 0.3, 0.6, 0.99], what)
 
     @pytest.mark.long
     @pytest.mark.parametrize("what", ["epsilon", "delta"])

@@ -23,9 +23,16 @@ LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0
 _REACHES = (4.0, 2.0, 1.0, 0.5, 8.0, 16.0)  # Chernoff's powers, over the standard deviation
 _PARTS = (0.2, 0.5, 0.8)  # and, below, of the tilt: an untilted law's tail
+_ODDS = 16.0  # or of this, for rare losses that are far away
 _EXPONENT = 500.0
+_BLOCK = 1 << 12
 _ROUNDS = 4
 _SMALL = 1 << 14
+_FAR_BELOW = 12.0  # -ln of a share of delta that is of no account
+_NEAR = 4.0  # the error of a guess at ln delta, that a window still allows for
+_FIRST = 5.5
+
+_Window = tuple[int, int, float, float]  # start, size, and ln of what may lie above and below
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +88,26 @@ class Tilted:
         for place, start, count in zip(self.places, starts, self.counts.tolist(), strict=True):
             yield place, self.share[start : start + len(place)], int(count)
 
-    def log_outside(self, size: int, way: int, enough: float) -> float:
-        """A bound on ln of the probability that the sum's index lies half a window of this size
-        or more above its mean, or below (Chernoff's); not looked for further than is enough."""
-        far = size // 2 - 2
+    @property
+    def fall(self) -> float:
+        """By how much ln of a mass falls for each step, where it is untilted."""
+        return self.tilt * self.step
+
+    def log_outside(self, far: int, way: int, enough: float) -> float:
+        """A bound on ln of the probability that the sum's index lies so far or more above its
+        mean, or below (Chernoff's); not looked for further than is enough."""
         ends = self.runs.mosts(np.where(self.share > 0, way * self.index, -np.inf))
         if float(self.counts @ ends) < way * self.mean + far:
             return -math.inf
+        best = 0.0
+        if best < enough:
+            return best
         centered = np.where(
             self.share > 0, way * (self.index - self.runs.spread(self.means)), -np.inf
         )
-        best = 0.0
         powers = [reach / max(self.stddev, 1e-9) for reach in _REACHES]
-        if way < 0 and self.tilt > 0:
-            powers += [part * self.tilt * self.step for part in _PARTS]
+        whole = self.tilt if way < 0 and self.tilt else _ODDS
+        powers += [part * whole * self.step for part in _PARTS]
         for power in powers:
             most, weight = self.runs.exponentials(power * centered)
             moment = most + np.log(self.runs.sums(self.share * weight))
@@ -143,21 +156,33 @@ class Composition:
         start = max(0, math.ceil(-self.first / self.step) - 1)
         if start >= len(self.mass) - 1:
             return 0.0
-        heads, deltas = self._sums(start)
-        places = np.arange(start, len(self.mass))
-        wanted = math.log(left) - self.log_scale + self.tilt * self.step * places
+        log_left = math.log(left) - self.log_scale - self._slip
+        best = len(self.mass), 0.0, 0.0  # a place from which on delta is no more; the sums there
+        for place, heads, deltas in self._blocks(start):
+            first = self._first_fit(deltas, log_left + self.tilt * self.step * place)
+            if first < len(deltas):
+                best = place + first, float(heads[first]), float(deltas[first])
+            if first:
+                break
+        else:
+            if self.side is Side.LOWER:
+                return 0.0
+        place, head, found = best
+        target = math.exp(min(log_left + self.tilt * self.step * place, 700.0))
+        return max(0.0, self.first + place * self.step - self._back(target, head, found))
+
+    def _first_fit(self, deltas: Floats, log_left: float) -> int:
+        """The place from which on all deltas are at most e^log_left in units of the first one's
+        place, if what wraps round is taken off."""
         sure = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
         with np.errstate(divide="ignore"):
-            fits = np.log(sure) <= wanted
-        if fits.all() and self.side is Side.LOWER:
-            return 0.0
-        first = len(fits) - int(np.argmin(fits[::-1])) if not fits.all() else 0
-        if first == len(fits):
-            return math.inf if self.side is Side.UPPER else self.end - self.step
-        loss = self.first + float(places[first]) * self.step
-        target = math.exp(min(float(wanted[first]), 700.0))
-        back = self._back(target, float(heads[first]), float(deltas[first]))
-        return max(0.0, loss - back)
+            fits = np.log(sure) <= log_left + self.tilt * self.step * np.arange(len(sure))
+        return 0 if fits.all() else len(fits) - int(np.argmin(fits[::-1]))
+
+    @property
+    def _slip(self) -> float:
+        """What sums of so many numbers may be off by, relatively, to the side that is asked for."""
+        return _sign(self.side) * 8 * ROUND * (len(self.mass) + 2 * _EXPONENT)
 
     def _back(self, target: float, head: float, delta: float) -> float:
         """How far before a point, at most a step, delta reaches the target: all in units there,
@@ -184,12 +209,13 @@ class Composition:
         place = max(0, math.ceil((epsilon - self.first) / self.step))
         if place >= len(self.mass):
             return min(1.0, self.extra + (self.beyond if self.side is Side.UPPER else 0.0))
-        heads, deltas = self._sums(place)
+        for _, heads, deltas in self._blocks(place):  # down to the place
+            head, found = float(heads[0]), float(deltas[0])
         back = self.first + place * self.step - epsilon
-        found = float(deltas[0]) - math.expm1(-max(back, 0.0)) * float(heads[0])
+        found -= math.expm1(-max(back, 0.0)) * head
         if self.side is Side.LOWER:
             found = max(0.0, found - self.outside * math.exp(min(self.tilt * back, 700.0)))
-        power = self.log_scale - self.tilt * self.step * place
+        power = self.log_scale + self._slip - self.tilt * self.step * place
         return min(
             1.0, self.extra + (math.exp(min(power + math.log(found), 0.0)) if found else 0.0)
         )
@@ -199,13 +225,21 @@ class Composition:
         """What is added at every epsilon."""
         return self.infinite + (self.beyond if self.side is Side.UPPER else 0.0)
 
-    def _sums(self, start: int) -> tuple[Floats, Floats]:
-        """For each place j from ``start`` on, in units of e^(log_scale - tilt * j * step): the sum
-        of the masses from j on, each times e^(loss_j - loss), and delta at epsilon = loss_j."""
-        heads = decayed_sums(self.mass[start:], (self.tilt + 1) * self.step)
-        rest = decayed_sums(heads, self.tilt * self.step)
-        after = np.append(rest[1:], 0.0) * math.exp(-self.tilt * self.step)
-        return heads, after * -math.expm1(-self.step)
+    def _blocks(self, start: int) -> Iterator[tuple[int, Floats, Floats]]:
+        """Of blocks of places, from the window's end down to ``start``, the first place, and for
+        each place j, in units of e^(log_scale - tilt * j * step): the sum of the masses from j on,
+        each times e^(loss_j - loss), and delta at epsilon = loss_j."""
+        steep, flat = (self.tilt + 1) * self.step, self.tilt * self.step
+        size = max(1, min(_BLOCK, int(_EXPONENT / steep)))
+        steeply, flatly = (np.exp(-rate * np.arange(size + 1)) for rate in (steep, flat))
+        head = rest = 0.0
+        for stop in range(len(self.mass), start, -size):
+            place = max(start, stop - size)
+            heads = decayed_sums(self.mass[place:stop], steeply, head)
+            rests = decayed_sums(heads, flatly, rest)
+            after = np.append(rests[1:], rest) * flatly[1]
+            yield place, heads, after * -math.expm1(-self.step)
+            head, rest = float(heads[0]), float(rests[0])
 
 
 def composed(
@@ -219,12 +253,14 @@ def composed(
     """The law of the sum of independent losses, each so many times, on a window around its tilted
     mean that leaves out next to nothing; it reaches down to the least loss of interest."""
     tilted = Tilted.of(parts, tilt, side)
-    log_scale = tilted.log_total - tilt * (tilted.mean * tilted.step)
-    log_beyond = log_delta - 12 - log_scale
-    size, above, below = _window(tilted, side, log_beyond)
+    log_scale = tilted.log_total - tilted.fall * tilted.mean
+    start, size, above, below = (
+        _above_only(tilted, log_delta - _FAR_BELOW, log_scale)
+        if side is Side.UPPER and tilt
+        else _both_ways(tilted)
+    )
     step, sign = tilted.step, _sign(side)
     offsets = [count * points.offset for points, count in parts]
-    start = math.floor(tilted.mean) - size // 2
     lowest = (least - sum(offsets)) / step - 2
     if start - LARGEST < lowest < start and size < LARGEST:
         size = fft.next_fast_len(size + start - math.floor(lowest), real=True)
@@ -249,21 +285,53 @@ def composed(
     )
 
 
-def _window(tilted: Tilted, side: Side, log_beyond: float) -> tuple[int, float, float]:
-    """A size for the window, and bounds on ln of the probabilities above it and below it. What
-    wraps round matters to lower bounds; to upper ones, only what lies above."""
-    stddev = tilted.stddev
-    wanted = 14 * stddev + 64
+def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
+    """A window for bounds from above. What lies above it is charged; what wraps round from below
+    counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
+    smaller than the law as long as what wraps round from above stays small where it matters."""
+    half, fall = 7 * tilted.stddev + 32, tilted.fall
+    log_beyond = log_little - log_scale
+    wanted = min(half, max(-log_beyond, 0.0) / fall) + 8
+    while True:
+        up = min(math.ceil(wanted), LARGEST // 2)
+        enough = log_beyond + fall * up
+        above = tilted.log_outside(up - 2, 1, enough)
+        if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SMALL:
+            break
+        wanted *= 1.4
+    most = 2 * max(half, up)
+    near = min(most, _NEAR / fall + 8)
+    is_rare = log_beyond < -1.5 * _FAR_BELOW  # rounding counts then, and is spread over the window
+    wanted = most if is_rare else max(_FIRST * tilted.stddev, -log_little / fall, up) + near
+    while wanted < most and tilted.log_outside(int(wanted - near), 1, log_beyond) > log_beyond:
+        wanted *= 1.2
+    size = fft.next_fast_len(math.ceil(min(wanted, most, LARGEST)), real=True)
+    return math.floor(tilted.mean) + up - size, size, above, 0.0
+
+
+def _both_ways(tilted: Tilted) -> _Window:
+    """A window out of which lies next to nothing on either side: for bounds from below, from which
+    all of that may be taken off, and for laws that aren't tilted."""
+    wanted = 14 * tilted.stddev + 64
     while True:
         size = fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
-        enough = _LOG_OUTSIDE
-        if side is Side.UPPER:
-            enough = log_beyond + tilted.tilt * tilted.step * (size // 2)
-        above, below = tilted.log_outside(size, 1, enough), tilted.log_outside(size, -1, enough)
-        needed = above if side is Side.UPPER else max(above, below)
-        if needed < enough or wanted >= LARGEST or wanted > 200 * stddev + _SMALL:
-            return size, above, below
+        far = size // 2 - 2
+        above = tilted.log_outside(far, 1, _LOG_OUTSIDE)
+        below = tilted.log_outside(far, -1, _LOG_OUTSIDE)
+        is_enough = max(above, below) < _LOG_OUTSIDE
+        if is_enough or wanted >= LARGEST or wanted > 200 * tilted.stddev + _SMALL:
+            return math.floor(tilted.mean) - size // 2, size, above, below
         wanted *= 1.4
+
+
+def delta_by_moment(parts: Sequence[tuple[Points, int]], tilt: float, epsilon: float) -> float:
+    """A bound on delta of the sum by one moment: (1 - e^(epsilon - loss))+ is at most tilt^tilt /
+    (1 + tilt)^(1 + tilt) times e^(tilt (loss - epsilon))."""
+    log_total = Tilted.of(parts, tilt, Side.UPPER).log_total
+    log_share = -tilt * math.log1p(1 / tilt) - math.log1p(tilt) if tilt else 0.0
+    log_delta = log_total - tilt * epsilon + log_share
+    log_delta += 8 * ROUND * (abs(log_total) + tilt * epsilon + abs(log_share) + 8)
+    return math.exp(min(log_delta, 0.0)) + infinite(parts, Side.UPPER)
 
 
 def _sign(side: Side) -> int:
@@ -281,18 +349,10 @@ def infinite(parts: Sequence[tuple[Points, int]], side: Side) -> float:
     return min(1.0, -math.expm1(finite) * (1 + sign * (64 + 2 * len(parts)) * ROUND))
 
 
-def decayed_sums(values: Floats, rate: float) -> Floats:
-    """For each j, the sum over i >= j of values[i] e^(-rate (i - j))."""
+def decayed_sums(values: Floats, falls: Floats, carried: float) -> Floats:
+    """For each j, the sum over i >= j of values[i] times falls[i - j], these being powers of the
+    second one; what was carried here counts as one more value behind the last one."""
     length = len(values)
-    block = length if rate * length <= _EXPONENT else max(1, int(_EXPONENT / rate))
-    fall = np.exp(-rate * np.arange(block))
-    sums = np.empty(length)
-    carried = 0.0
-    for stop in range(length, 0, -block):
-        start = max(0, stop - block)
-        part = fall[: stop - start]
-        inside = np.cumsum((values[start:stop] * part)[::-1])[::-1]
-        carried_in = carried * math.exp(-rate * (stop - start)) if carried else 0.0
-        sums[start:stop] = (inside + carried_in) / part
-        carried = float(sums[start])
-    return sums
+    part = falls[:length]
+    inside = np.cumsum((values * part)[::-1])[::-1]
+    return np.asarray((inside + carried * falls[length]) / part)

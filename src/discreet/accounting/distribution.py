@@ -12,7 +12,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.aims import Aim, Counted, Look, Seen, aim_at_delta, aim_at_epsilon
-from discreet.accounting.composition import LARGEST, Composition, composed, infinite
+from discreet.accounting.composition import (
+    LARGEST,
+    Composition,
+    composed,
+    delta_by_moment,
+    infinite,
+)
 from discreet.accounting.grid import (
     Cells,
     Indices,
@@ -24,14 +30,18 @@ from discreet.accounting.grid import (
 )
 from discreet.accounting.pairs import Atoms, Pair, Side, nothing
 from discreet.accounting.pieces import Floats
+from discreet.accounting.single import Single
+from discreet.errors import NoBound
 
 ONE_SIDE = 0.3  # of a tolerance: what one side's grid may use, so that two ends fit, and margins
 _LEAST_DELTA = 1e-280  # below, masses are no longer told from 0
 _TAIL = 1e-4  # of delta: what a look may leave out of all terms together
 _FIRST_TAIL = 1e-30  # the same, while delta is not known
 _JOINED_DELTAS = (1e-3, 1e-8, 1e-20)  # at which a sum that is to be sampled is seen closely
+_JOINED_LEAST = -80.0  # ln of what may be missing above each of their windows
+_UNTILTED = Aim(0.0, 0.0, 0.0, -30.0)  # and how such a sum is seen where most of it lies
 _JOINED_TOLERANCE = 1e-5  # of the sum's epsilon: what is sampled may matter less than it
-_JOINED_POINTS = 1 << 17  # between 0 and the largest loss of a sum that is to be sampled
+_JOINED_POINTS = 1 << 17  # between 0 and the largest loss of interest of such a sum
 _REFINEMENTS = 4  # each at least halves the step, and most sums need one or none
 _FINEST = 8  # steps in a standard deviation, at least
 _FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
@@ -47,6 +57,8 @@ _FAR_OFF = 0.9  # an epsilon so far below the aim's asks for another one
 _COARSEST = 0.1  # a tolerance, where another order of the neighbours has a larger epsilon
 _STEEPEST = 500.0  # a tilt times a step: its exponential is a number
 _DEEPEST = 2.0**52  # steps below 0
+_LARGEST = 700.0  # a loss whose exponential is a number
+_TOO_FAR = "the losses of a sum that is sampled are too large for a grid"
 
 
 class NothingLeft(Exception):
@@ -55,14 +67,23 @@ class NothingLeft(Exception):
 
 def closely(
     look: Look, aim: Aim, tolerance: float, side: Side, *, least: float = math.inf
-) -> Composition:
+) -> Composition | Single:
     """The sum's law as a bound from one side; epsilons near the aim's are about right to this
     tolerance, relatively."""
+    points, tilt = _tilted(look, aim, tolerance, side)
+    if look.count == 1:
+        return Single.of(points[0][0], side)
+    return composed(points, tilt, side, log_delta=aim.log_delta, least=least)
+
+
+def _tilted(
+    look: Look, aim: Aim, tolerance: float, side: Side
+) -> tuple[list[tuple[Points, int]], float]:
+    """Each pair on one grid, and the aim's tilt, or what that grid bears."""
     points = _gridded(look, aim, tolerance, side)
     if not all(float(one.mass.sum()) > 0 for one, _ in points):
         raise NothingLeft
-    tilt = min(aim.tilt, _STEEPEST / points[0][0].step)
-    return composed(points, tilt, side, log_delta=aim.log_delta, least=least)
+    return points, min(aim.tilt, _STEEPEST / points[0][0].step)
 
 
 def _gridded(
@@ -228,15 +249,18 @@ def epsilon(
     aim = aim_at_delta(look, delta - told)
     room = min((enough / max(aim.epsilon, _FLATTEST) - 1) / 2, _COARSEST)
     try:
-        if (
-            room > 2 * tolerance
-            and (found := closely(look, aim, room, side).epsilon(delta)) <= enough
-        ):
-            return found
+        if room > 2 * tolerance:
+            points, tilt = _tilted(look, aim, room, side)
+            if delta_by_moment(points, tilt, enough) <= delta:
+                return enough
+            roughly = composed(points, tilt, side, log_delta=aim.log_delta)
+            if (found := roughly.epsilon(delta)) <= enough:
+                return found
         found = closely(look, aim, tolerance, side).epsilon(delta)
         if 0 < found < _FAR_OFF * aim.epsilon:
             again = replace(aim_at_epsilon(look, found), log_delta=math.log(delta))
-            found = closely(look, again, tolerance, side).epsilon(delta)
+            closer = min if side is Side.UPPER else max
+            found = closer(found, closely(look, again, tolerance, side).epsilon(delta))
     except NothingLeft:
         return unknown
     return found
@@ -255,20 +279,23 @@ def delta(pairs: Counted, epsilon: float, tolerance: float, side: Side) -> float
         return beyond
     aim = aim_at_epsilon(look, epsilon)
     level = math.exp(max(aim.log_delta, math.log(_LEAST_DELTA)))
+    best, closer = unknown, min if side is Side.UPPER else max
     for _ in range(_REFINEMENTS):
         look = Look.at(pairs, max(level * _TAIL / total, _LEAST_DELTA))
         if look.is_too_far:
-            return unknown
+            return best
         aim = aim_at_epsilon(look, epsilon)
+        aim = replace(aim, log_delta=min(aim.log_delta, math.log(level)))
         closeness = tolerance / max(1.0, aim.tilt * epsilon)  # of delta, not of epsilon
         try:
             found = closely(look, aim, closeness, side, least=epsilon).delta(epsilon)
         except NothingLeft:
-            return unknown
+            return best
+        best = closer(best, found)
         if found >= level / 10 or level <= _LEAST_DELTA:
             break
         level = max(found / 10, _LEAST_DELTA)  # what was left out was too much
-    return found
+    return best
 
 
 def _delta_beyond(look: Look, epsilon: float, side: Side) -> float | None:
@@ -295,18 +322,24 @@ def joined(pairs: Counted, side: Side) -> Pair:
     if side is Side.LOWER:
         return max((pair for pair, _ in pairs), key=lambda p: Look.at([(p, 1)], 0.1).moments(0)[2])
     look = Look.at(pairs, _JOINED_DELTAS[-1])
-    aims = [Aim(0.0, 0.0, 0.0, -_NEGLIGIBLE), *(aim_at_delta(look, d) for d in _JOINED_DELTAS)]
+    if look.is_too_far:
+        raise NoBound("the losses of a sum that is sampled are too large for a grid")
+    aims = [
+        _UNTILTED,
+        *(replace(aim_at_delta(look, d), log_delta=_JOINED_LEAST) for d in _JOINED_DELTAS),
+    ]
     points = _gridded_for(look, aims)
     laws = [composed(points, aim.tilt, side, log_delta=aim.log_delta) for aim in aims]
-    start = round(laws[0].first / laws[0].step)
-    starts = [start + round((law.first - laws[0].first) / law.step) for law in laws]
-    least, most = min(starts), max(at + len(law.mass) for at, law in zip(starts, laws, strict=True))
-    mass = np.full(most - least, np.inf)
+    starts = [round((law.first - laws[0].first) / law.step) for law in laws]
+    most = starts[-1] + len(laws[-1].mass)  # hardly anything lies above the last window
+    mass = np.ones(most)
     for at, law in zip(starts, laws, strict=True):  # each bounds each mass
-        seen = mass[at - least : at - least + len(law.mass)]
-        np.minimum(seen, law.masses(), out=seen)
-    mass[0] += laws[0].outside  # untilted: all that lies below may have been lost
-    loss = laws[0].first + (np.arange(least, most) - starts[0]) * laws[0].step
+        seen = mass[max(at, 0) : at + len(law.mass)]
+        np.minimum(seen, law.masses()[max(-at, 0) :][: len(seen)], out=seen)
+    mass[0] += laws[0].outside  # untilted: all that lies below its window counts there
+    loss = laws[0].first + np.arange(most) * laws[0].step
+    if float(np.abs(loss[[0, -1]]).max()) > _LARGEST:
+        raise NoBound(_TOO_FAR)
     top = sum(count * float(one.loss[one.mass > 0].max(initial=-np.inf)) for one, count in points)
     mass[loss > top + laws[0].step / 2] = 0.0  # rounding only: no sum reaches there
     rest_above = laws[-1].infinite + laws[-1].beyond
@@ -323,7 +356,8 @@ def joined(pairs: Counted, side: Side) -> Pair:
 
 def _gridded_for(look: Look, aims: Sequence[Aim]) -> list[tuple[Points, int]]:
     """Each pair from above on one grid that is fine at all aims."""
-    finest = look.largest * look.count / _JOINED_POINTS
+    farthest = aims[-1].epsilon + _UPPER_WINDOW * aims[-1].stddev
+    finest = min(look.largest * look.count, farthest) / _JOINED_POINTS
     middle = aims[len(aims) // 2]
     at_middle = _gridded(look, middle, _JOINED_TOLERANCE, Side.UPPER, finest=finest)
     step = at_middle[0][0].step

@@ -3,10 +3,12 @@
 A question for which a term has no role raises `NoBound`; nothing is ever guessed. Every bound
 holds in both directions, from a table to its neighbour and back.
 """
+# mypy: disable-error-code="type-abstract"
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from functools import cache
+from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from flint import arb
 
@@ -93,6 +95,20 @@ class KnowsPairs(Protocol):
         ...
 
 
+Role = TypeVar("Role")
+
+
+def plays(term: Term, role: type[Role]) -> TypeGuard[Role]:
+    """Whether the term has this role: `isinstance`, asked once for each kind of term, since of
+    protocols it takes long to answer."""
+    return _plays(type(term), role)  # type: ignore[arg-type]  # types are hashable
+
+
+@cache
+def _plays(kind: type[Term], role: type) -> bool:
+    return issubclass(kind, role)
+
+
 def approximate(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
     """Epsilon and delta by basic composition (Dwork and Roth 2014, Theorem 3.16)."""
     counted = list(parts(loss))
@@ -103,7 +119,7 @@ def approximate(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
 def parts(loss: PrivacyLoss) -> Iterator[tuple[int, Fraction, Fraction]]:
     """How often each term happened, its epsilon and its delta."""
     for term, count in loss.terms:
-        if not isinstance(term, KnowsApproximate):
+        if not plays(term, KnowsApproximate):
             raise NoBound(f"{term!r} has no fixed epsilon and delta")
         yield count, *term.approximate()
 
@@ -112,7 +128,7 @@ def renyi(loss: PrivacyLoss, order: Fraction) -> arb:
     """A ball whose upper end bounds the sum's Renyi divergence of this order."""
     total = arb(0)
     for term, count in loss.terms:
-        if not isinstance(term, KnowsRenyi):
+        if not plays(term, KnowsRenyi):
             raise NoBound(f"nothing is known of the Renyi divergence of {term!r}")
         total += count * term.renyi(order)
     return total
@@ -122,7 +138,7 @@ def zcdp(loss: PrivacyLoss) -> Fraction:
     """rho of the sum (Bun and Steinke 2016, Lemma 1.7)."""
     rho = Fraction(0)
     for term, count in loss.terms:
-        if not isinstance(term, KnowsZcdp):
+        if not plays(term, KnowsZcdp):
             raise NoBound(f"{term!r} has no zCDP bound")
         rho += count * term.zcdp()
     return rho
@@ -133,7 +149,7 @@ def gaussian(loss: PrivacyLoss) -> Fraction:
     Corollary 3.3)."""
     mu_squared = Fraction(0)
     for term, count in loss.terms:
-        if not isinstance(term, KnowsGaussian):
+        if not plays(term, KnowsGaussian):
             raise NoBound(f"{term!r} is no Gaussian mechanism")
         mu_squared += count * term.gaussian()
     return mu_squared
@@ -141,7 +157,7 @@ def gaussian(loss: PrivacyLoss) -> Fraction:
 
 def leak(loss: PrivacyLoss) -> Fraction:
     """The probability with which the sum's Renyi bound need not hold (union bound)."""
-    return sum((n * t.leak() for t, n in loss.terms if isinstance(t, Leaks)), Fraction(0))
+    return sum((n * t.leak() for t, n in loss.terms if plays(t, Leaks)), Fraction(0))
 
 
 def is_mirrored(loss: PrivacyLoss) -> bool:
@@ -152,18 +168,19 @@ def is_mirrored(loss: PrivacyLoss) -> bool:
 def pairs(loss: PrivacyLoss, side: Side) -> list[list[tuple[Pair, int]]]:
     """For each order of the neighbours, or once for both, the pairs of all terms, counted.
     Gaussian mechanisms together are one (Dong, Roth and Su 2022, Corollary 3.3)."""
-    gaussians = [(t, n) for t, n in loss.terms if isinstance(t, KnowsGaussian)]
     known: list[tuple[tuple[Pair, ...], int]] = []
+    mu_squared = Fraction(0)
     for term, count in loss.terms:
-        if isinstance(term, KnowsGaussian):
+        if plays(term, KnowsGaussian):
+            mu_squared += count * term.gaussian()
             continue
-        if not isinstance(term, KnowsPairs):
+        if not plays(term, KnowsPairs):
             raise NoBound(f"no dominating pair is known of {term!r}")
         both = term.pairs(side)
         if not all(tells_nothing(pair) for pair in both):
             known.append((both, count))
-    if gaussians:
-        known.append(((normal(gaussian(PrivacyLoss(tuple(gaussians)))),), 1))
+    if mu_squared:
+        known.append(((normal(mu_squared),), 1))
     orders = max((len(pair) for pair, _ in known), default=1)
     return [[(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(orders)]
 
@@ -174,7 +191,7 @@ def for_group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
         return loss
     terms = []
     for term, count in loss.terms:
-        if not isinstance(term, KnowsGroups):
+        if not plays(term, KnowsGroups):
             raise NoBound(f"nothing is known of what {term!r} costs a group")
         terms.append((term.for_group(size), count))
     return PrivacyLoss(tuple(terms), loss.unit)

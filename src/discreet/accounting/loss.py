@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import checks
-from discreet.accounting import html
 from discreet.errors import InvalidArgument, WrongUnit
 from discreet.exact import Number, float_up, precision, shown
 from discreet.unit import Change, Unit
@@ -82,8 +81,10 @@ class PrivacyLoss:
             if not isinstance(term, Term):
                 raise InvalidArgument(f"{term!r} is no term of a privacy loss")
             total[term] += checks.count(count=count)
-        kept = ((term, count) for term, count in total.items() if count)
-        ordered = tuple(sorted(kept, key=lambda pair: repr(pair[0]), reverse=True))
+        kept = [(term, count) for term, count in total.items() if count]
+        if len(kept) > 1:  # to write a term takes long, in sums of a thousand
+            kept.sort(key=lambda pair: repr(pair[0]), reverse=True)
+        ordered = tuple(kept)
         object.__setattr__(self, "terms", ordered)
         if not (self.unit is None or isinstance(self.unit, Unit)):
             raise InvalidArgument(f"unit = {self.unit!r}: give a Unit")
@@ -245,13 +246,15 @@ class PrivacyLoss:
         return " + ".join(counted) or "accounting.PrivacyLoss()"
 
     def _repr_html_(self) -> str:
+        from discreet.accounting import html
+
         return html.loss(self)
 
 
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
     """A privacy loss that another term is to hold: of no unit of its own, and of neighbours that
     differ in this way, or in any."""
-    loss = PrivacyLoss() + privacy_loss if isinstance(privacy_loss, Term) else privacy_loss
+    loss = PrivacyLoss.of(privacy_loss) if isinstance(privacy_loss, Term) else privacy_loss
     if not isinstance(loss, PrivacyLoss):
         raise InvalidArgument(f"privacy_loss = {privacy_loss!r}: give a term or a privacy loss")
     if loss.unit is not None:

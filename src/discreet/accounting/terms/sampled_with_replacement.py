@@ -144,13 +144,25 @@ def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...]:
         ever = upper_fraction(1 - (1 - ball(1 / term.population)) ** int(term.sample))
         if side is Side.LOWER:
             return exchanged(whole_pairs(term.privacy_loss, side), ever, side)
-        weighted = [
-            (float(ways / ball(ever)), serving_both(whole_pairs(group, side)))
-            for group, ways in drawn.groups
-        ]
-        if drawn.rest > 0:
-            weighted.append((float(drawn.rest / ball(ever)), EVERYTHING))
-    return exchanged([one_of(weighted)], min(ever, Fraction(1)), side)
+        weighted, rest = _weighted(drawn, side)
+        weighted.append((rest, EVERYTHING))
+        told = [(float(ways / ball(ever)), pair) for ways, pair in weighted if ways > 0]
+    return exchanged([one_of(told)], min(ever, Fraction(1)), side)
+
+
+def _weighted(drawn: _Drawn, side: Side) -> tuple[list[tuple[arb, Pair]], arb]:
+    """Pairs with the probabilities of so many draws; and that of those whose losses, larger ones,
+    are too large for a grid."""
+    found: list[tuple[arb, Pair]] = []
+    rest = drawn.rest
+    for group, ways in drawn.groups:
+        try:
+            found.append((ways, serving_both(whole_pairs(group, side))))
+        except NoBound:
+            if not found:
+                raise
+            rest += ways
+    return found, rest
 
 
 def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
