@@ -71,14 +71,12 @@ def main() -> None:
 
 
 def raced() -> Times:
-    """The times of all cases; of the mix for all of its terms, of the import without the base."""
+    """The times of all cases; of the mix for all of its terms."""
     names = ("discreet", *PEERS)
     quick = race("accounting", names, [row.case for row in QUICK], QUICK_ROUNDS)
-    cases = [*(row.case for row in SLOW), "base", *(case for case, _ in RENYI)]
+    cases = [*(row.case for row in SLOW), *(case for case, _ in RENYI)]
     found = quick | race("accounting", names, cases, SLOW_ROUNDS)
     found["mix"] = {name: TERMS * seconds for name, seconds in found["mix"].items()}
-    base = found.pop("base")
-    found["import"] = {name: seconds - base[name] for name, seconds in found["import"].items()}
     return found
 
 

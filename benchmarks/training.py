@@ -6,6 +6,8 @@ from dataclasses import dataclass
 DELTA = 1e-5
 TOLERANCE = 1e-3
 
+NUMBERS = "import numpy, scipy.fft, scipy.special"  # what all of them import
+
 TARGET = 3.0  # the epsilon that noise is calibrated to, for this rate and so many steps:
 RATE = 0.01
 STEPS = 1000

@@ -51,6 +51,12 @@ def test_import_loads_no_heavy_guest() -> None:
     assert heavy_in(run(LOADED.format(code="import discreet"))) == []
 
 
+def test_balls_are_loaded_when_they_are_needed() -> None:
+    assert "flint" not in json.loads(run(LOADED.format(code="import discreet.accounting")))
+    needed = "from discreet.accounting import Pure; Pure(1)"
+    assert "flint" in json.loads(run(LOADED.format(code=needed)))
+
+
 def test_help_loads_no_heavy_guest() -> None:
     assert heavy_in(run(LOADED.format(code=HELP))) == []
 

@@ -2,7 +2,8 @@
 
 A number that a person writes means its shortest decimal: ``0.1`` is one tenth. A real number
 that has no fraction is an ``arb`` ball, an interval proven to contain it; it becomes a float
-only at the edge, and there it is rounded to the side that is named.
+only at the edge, and there it is rounded to the side that is named. The library of balls is
+loaded with the first of them, since many a program needs none.
 """
 
 import math
@@ -14,8 +15,10 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
+from typing import TYPE_CHECKING
 
-from flint import arb, ctx, fmpq
+if TYPE_CHECKING:
+    from flint import arb
 
 Number = int | float | Fraction | Decimal
 
@@ -61,16 +64,20 @@ def is_number(value: object) -> bool:
 def precision(bits: int) -> Iterator[None]:
     """Ball arithmetic at this many bits inside the block. Balls are right at any precision;
     the lock keeps one thread's precision from making another's balls wide."""
-    with _precision, ctx.workprec(bits):
+    import flint
+
+    with _precision, flint.ctx.workprec(bits):
         yield
 
 
-def ball(number: Fraction | int) -> arb:
+def ball(number: Fraction | int) -> "arb":
     """The ball around an exact number, at the precision in force."""
-    return arb(fmpq(number.numerator, number.denominator))
+    import flint
+
+    return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
-def upper_fraction(number: arb) -> Fraction:
+def upper_fraction(number: "arb") -> Fraction:
     """An exact number that is at least everything in the ball; `OverflowError` if that would
     lie above 2^65536."""
     mantissa, exponent = (int(part) for part in number.upper().man_exp())
@@ -82,23 +89,23 @@ def upper_fraction(number: arb) -> Fraction:
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def lower_fraction(number: arb) -> Fraction:
+def lower_fraction(number: "arb") -> Fraction:
     """An exact number that is at most everything in the ball, with the same care."""
     return -upper_fraction(-number)
 
 
-def float_up(number: Fraction | arb) -> float:
+def float_up(number: "Fraction | arb") -> float:
     """The smallest float whose shortest decimal is at least the number."""
     return _rounded(number, math.inf)
 
 
-def float_down(number: Fraction | arb) -> float:
+def float_down(number: "Fraction | arb") -> float:
     """The largest float whose shortest decimal is at most the number."""
     return _rounded(number, -math.inf)
 
 
-def _rounded(number: Fraction | arb, toward: float) -> float:
-    if isinstance(number, arb):
+def _rounded(number: "Fraction | arb", toward: float) -> float:
+    if not isinstance(number, Rational):
         if not number.is_finite():
             return toward
         number = upper_fraction(number) if toward > 0 else lower_fraction(number)

@@ -1,7 +1,18 @@
 """Certified epsilons by discreet."""
 
-from benchmarks.training import DELTA, RATE, RUNS, STEPS, TARGET, TOLERANCE, Run, afresh, mix
-from benchmarks.worker import Case, imports, serve
+from benchmarks.training import (
+    DELTA,
+    NUMBERS,
+    RATE,
+    RUNS,
+    STEPS,
+    TARGET,
+    TOLERANCE,
+    Run,
+    afresh,
+    mix,
+)
+from benchmarks.worker import Case, imported, serve
 from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate
 
 
@@ -42,7 +53,11 @@ serve(
         **{f"interval-{run}": interval(run) for run in RUNS},
         "calibration": (1, calibration),
         "mix": (1000, mixed),
-        "base": imports("numpy", "scipy.fft", "scipy.special"),
-        "import": imports("numpy", "scipy.fft", "scipy.special", "discreet.accounting"),
-    }
+    },
+    figures={
+        "import": imported(
+            "from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate",
+            after=NUMBERS,
+        )
+    },
 )

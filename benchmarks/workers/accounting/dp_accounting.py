@@ -7,8 +7,19 @@ import dp_accounting as dp
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from benchmarks.training import DELTA, RATE, RUNS, STEPS, TARGET, TOLERANCE, Run, afresh, mix
-from benchmarks.worker import Case, imports, serve
+from benchmarks.training import (
+    DELTA,
+    NUMBERS,
+    RATE,
+    RUNS,
+    STEPS,
+    TARGET,
+    TOLERANCE,
+    Run,
+    afresh,
+    mix,
+)
+from benchmarks.worker import Case, imported, serve
 
 MIXED = 20  # of which each takes as long as one run of thousands of steps
 
@@ -50,7 +61,6 @@ serve(
         **{f"renyi-{run}": epsilon(RdpAccountant, run) for run in RUNS},
         "calibration": (1, calibration),
         "mix": (MIXED, mixed),
-        "base": imports("numpy", "scipy.fft", "scipy.special"),
-        "import": imports("numpy", "scipy.fft", "scipy.special", "dp_accounting.pld"),
-    }
+    },
+    figures={"import": imported("import dp_accounting.pld", after=NUMBERS)},
 )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from opacus.accountants import PRVAccountant, RDPAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
-from benchmarks.training import DELTA, RATE, RUNS, STEPS, TARGET, Run, afresh, mix
-from benchmarks.worker import Case, imports, serve
+from benchmarks.training import DELTA, NUMBERS, RATE, RUNS, STEPS, TARGET, Run, afresh, mix
+from benchmarks.worker import Case, imported, serve
 
 MIXED = 50
 
@@ -40,7 +40,6 @@ serve(
         **{f"renyi-{run}": epsilon(RDPAccountant, run) for run in RUNS},
         "calibration": (1, calibration),
         "mix": (MIXED, lambda: ask(PRVAccountant, mix(MIXED))),
-        "base": imports("numpy", "scipy.fft", "scipy.special"),
-        "import": imports("numpy", "scipy.fft", "scipy.special", "opacus.accountants"),
-    }
+    },
+    figures={"import": imported("import opacus.accountants", after=NUMBERS)},
 )

@@ -3,8 +3,19 @@
 from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 from prv_accountant.dpsgd import DPSGDAccountant, find_noise_multiplier
 
-from benchmarks.training import DELTA, RATE, RUNS, STEPS, TARGET, TOLERANCE, Run, afresh, mix
-from benchmarks.worker import Case, imports, serve
+from benchmarks.training import (
+    DELTA,
+    NUMBERS,
+    RATE,
+    RUNS,
+    STEPS,
+    TARGET,
+    TOLERANCE,
+    Run,
+    afresh,
+    mix,
+)
+from benchmarks.worker import Case, imported, serve
 
 ERROR = 0.1  # its documentation: typically around this, and a thousandth of delta
 MIXED = 50
@@ -44,7 +55,6 @@ serve(
         f"interval-{CLOSE}": bounds(CLOSE, TOLERANCE * CLOSE.epsilon / 2),
         "calibration": (1, calibration),
         "mix": (MIXED, mixed),
-        "base": imports("numpy", "scipy.fft", "scipy.special"),
-        "import": imports("numpy", "scipy.fft", "scipy.special", "prv_accountant"),
-    }
+    },
+    figures={"import": imported("import prv_accountant", after=NUMBERS)},
 )

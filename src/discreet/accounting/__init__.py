@@ -7,47 +7,47 @@ level of `discreet`, those names are the mechanisms.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from discreet.accounting.filter import Filter, Spent
-from discreet.accounting.interval import Interval
+from discreet.accounting import terms
 from discreet.accounting.loss import PrivacyLoss, Term
-from discreet.accounting.terms import (
-    Approximate,
-    BoundedRange,
-    DiscreteGaussian,
-    DiscreteGaussianVector,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    PoissonSampled,
-    Pure,
-    RandomAllocation,
-    RandomizedResponse,
-    ReportNoisyMax,
-    SampledWithoutReplacement,
-    SampledWithReplacement,
-    Shuffled,
-    ShuffledReports,
-    SparseVector,
-    Threshold,
-    TruncatedPoisson,
-    TunedNegativeBinomial,
-    TunedPoisson,
-    Zcdp,
-)
 
 if TYPE_CHECKING:
     from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
     from discreet.accounting.events import from_dp_event, to_dp_event
     from discreet.accounting.expression import Expression, parse
+    from discreet.accounting.filter import Filter, Spent
+    from discreet.accounting.interval import Interval
+    from discreet.accounting.terms import (
+        Approximate,
+        BoundedRange,
+        DiscreteGaussian,
+        DiscreteGaussianVector,
+        DiscreteLaplace,
+        Gaussian,
+        Laplace,
+        PoissonSampled,
+        Pure,
+        RandomAllocation,
+        RandomizedResponse,
+        ReportNoisyMax,
+        SampledWithoutReplacement,
+        SampledWithReplacement,
+        Shuffled,
+        ShuffledReports,
+        SparseVector,
+        Threshold,
+        TruncatedPoisson,
+        TunedNegativeBinomial,
+        TunedPoisson,
+        Zcdp,
+    )
 
 _LATER = {
-    "Calibration": "calibration",
-    "calibrate": "calibration",
-    "calibrate_count": "calibration",
-    "from_dp_event": "events",
-    "to_dp_event": "events",
-    "Expression": "expression",
-    "parse": "expression",
+    **dict.fromkeys(terms.__all__, "terms"),
+    **dict.fromkeys(("Calibration", "calibrate", "calibrate_count"), "calibration"),
+    **dict.fromkeys(("from_dp_event", "to_dp_event"), "events"),
+    **dict.fromkeys(("Expression", "parse"), "expression"),
+    **dict.fromkeys(("Filter", "Spent"), "filter"),
+    "Interval": "interval",
 }
 
 __all__ = [
