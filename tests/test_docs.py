@@ -1,18 +1,21 @@
 """What the pages show is so: examples run, commands answer, links lead somewhere.
 
 The ``python`` and ``console`` blocks of a page run in order, in one empty folder; its ``python``
-blocks share their names. In a ``console`` block each line after ``$ `` runs (lines after ``> ``
-continue it) and must end well, or as ``console exit=4`` says; the output shown is compared where
-the block says ``console exact``. Of a ``make`` command only the target is looked up. Other blocks
-(``sh``, ``text``, ``toml``) are for reading.
+blocks share their names, and a number that begins a comment behind an expression is its value. In
+a ``console`` block each line after ``$ `` runs (lines after ``> `` continue it) and must end well,
+or as ``console exit=4`` says; the output shown is compared where the block says ``console exact``.
+Of a ``make`` command only the target is looked up. Other blocks (``sh``, ``text``, ``toml``) are
+for reading.
 """
 
+import ast
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
@@ -29,6 +32,7 @@ GUESTS = ("lightning", "torch", "transformers")  # of `make torch`
 NOT_RUN = "# not run by the tests:"  # in an example, with the reason behind it
 
 FENCE = re.compile(r"^([ ]*)```(\w+)([^\n]*)\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^\s*# (-?\d+(?:\.(\d+))?)(…?)(?=[,:;]|$)")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -102,6 +106,7 @@ def test_every_command_and_option_has_its_place() -> None:
         "```console exact\n$ echo one && \\\n> echo two\none\ntwo\n$ echo three\nthree\n```",
         "```console\n$ make test\n```",
         "1. first\n\n   ```python\n   x = 1\n   ```\n",
+        "```python\n2 / 3  # 0.67: two thirds\n2 / 3  # 0.66…, cut off\n5  # 5\n5  # 6 or so\n```",
         "```sh\nexit 1\n```",
     ],
 )
@@ -115,6 +120,10 @@ def test_a_good_page_passes(text: str, tmp_path: Path, monkeypatch: pytest.Monke
     [
         "```python\nassert False\n```",
         "  ```python\n  assert False\n  ```",
+        "```python\n2 / 3  # 0.66: cut off\n```",
+        "```python\n2 / 3  # 0.67…, rounded\n```",
+        "```python\nx = 5\nx + 0.1  # 5\n```",
+        "```python\n(5,)  # 5: of another kind\n```",
         "```console\n$ exit 3\n```",
         "```console exit=3\n$ exit 4\n```",
         "```console exact\n$ echo one\ntwo\n```",
@@ -159,10 +168,29 @@ def run_page(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.language == "python":
-            code = "\n" * block.line + block.text  # so that a traceback shows the page's line
-            exec(compile(code, str(page), "exec"), names)
+            run_python("\n" * block.line + block.text, str(page), names)  # on the page's lines
         elif block.language == "console":
             run_console(block)
+
+
+def run_python(code: str, page: str, names: dict[str, object]) -> None:
+    """Run it, and compare the values of expressions with the numbers behind them."""
+    lines = code.encode().splitlines()
+    for part in ast.parse(code, page).body:
+        if not isinstance(part, ast.Expr):
+            exec(compile(ast.Module([part], []), page, "exec"), names)
+            continue
+        value = eval(compile(ast.Expression(part.value), page, "eval"), names)
+        behind = lines[(part.end_lineno or 0) - 1][part.end_col_offset :].decode()
+        if value is not None and (shown := SHOWN.match(behind)):
+            assert is_shown_as(value, shown), f"{page}:{part.lineno}: {value!r}, not {shown[1]}"
+
+
+def is_shown_as(value: object, shown: re.Match[str]) -> bool:
+    """Whether it is this number, rounded to its digits; with … behind them, cut off."""
+    assert isinstance(value, int | float | Fraction), f"{value!r} is no number, as {shown[1]} is"
+    off, last = float(value) - float(shown[1]), 10.0 ** -len(shown[2] or "")
+    return 0 <= off < last if shown[3] else abs(off) <= (0.5001 * last if shown[2] else 0)
 
 
 def run_console(block: Block) -> None:
