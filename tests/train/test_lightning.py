@@ -313,6 +313,8 @@ def test_public_data_are_validated(tmp_path: Path) -> None:
         Validated(), loader(), loader(shuffle=False)
     )
     assert payer.events == ["charge"]
+    with pytest.raises(InvalidArgument, match="eval_is_public=True"):
+        trainer(tmp_path, private()).validate(Validated(), loader(shuffle=False), verbose=False)
 
 
 def test_what_a_module_logs_of_private_data_is_refused(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
             _check_loader(loader)
             self._at_once, self._source = loader.batch_size, _source(loader)
             source.name, source.instance = "", _Drawn(self, trainer)
+        elif not self.eval_is_public:
+            raise _not_public("dataloaders")
         super().setup(trainer)
 
     def on_train_start(self) -> None:
@@ -240,10 +242,14 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
     if getattr(trainer.precision_plugin, "scaler", None) is not None:
         raise InvalidArgument("precision: its scaling would be of noise too; use bf16-mixed")
     if trainer.enable_validation and not strategy.eval_is_public:
-        raise InvalidArgument(
-            "val_dataloaders: what is found on private data is not private; validate with public "
-            "data and say so by eval_is_public=True, or give limit_val_batches=0"
-        )
+        raise _not_public("val_dataloaders")
+
+
+def _not_public(name: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{name}: what is found on private data is not private; give public data and say so by "
+        "eval_is_public=True, or release the figure with a charge of its own"
+    )
 
 
 def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
