@@ -106,6 +106,21 @@ class Opaque(Term):
     """Nothing is known of it."""
 
 
+class TestInterval:
+    @pytest.mark.parametrize("loss", [1 * Gaussian(4), 3 * Approximate(0.1, 1e-3)], ids=str)
+    def test_where_nothing_finite_holds_both_ends_say_so(self, loss: PrivacyLoss) -> None:
+        found = loss.interval()
+        assert found.lower == found.upper == math.inf
+        assert found.width == 0
+        assert not found.is_wide
+        assert str(found) == "proven: infinite"
+
+    def test_where_nothing_is_known_the_ends_are_far_apart(self) -> None:
+        found = (1 * Opaque()).interval(1e-6)
+        assert (found.lower, found.upper, found.width) == (0.0, math.inf, math.inf)
+        assert found.is_wide
+
+
 class TestCurves:
     def test_renyi(self) -> None:
         assert (2 * Gaussian(4)).renyi(8) == 0.5

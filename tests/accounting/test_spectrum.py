@@ -1,7 +1,7 @@
 """Sums modulo a size against exact ones, and what the bounds on their law's tails make of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -359,6 +359,46 @@ def binomial(share: Sequence[float], count: int) -> list[arb]:
         if k > 2 * count * share[1] + 10 and term < arb(2) ** -300:
             break
     return found
+
+
+class TestAtWorst:
+    """Arithmetic that is off by all that is declared, always to the same side."""
+
+    @pytest.mark.parametrize("side", Side)
+    def test_logarithms_and_exponentials(self, side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+        sign = 1 if side is Side.UPPER else -1
+
+        def off(exact_one: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+            return lambda x: exact_one(x) - sign * 4 * np.spacing(np.abs(exact_one(x)))
+
+        points = Points(np.array([600]), np.array([math.exp(-600)]), 0.0, 1.0, 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "log", off(np.log))
+            patch.setattr(np, "exp", off(np.exp))
+            found = Tilted.of([(points, 1000)], 1.0, side).log_total
+        with precision(BITS):
+            true = 1000 * (exact(float(points.mass[0])).log() + 600)
+            assert sign * (exact(found) - true) >= 0
+
+    @pytest.mark.parametrize("place", [0, 5, 40])
+    def test_a_transform(self, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A wide law, whose transform is small nearly everywhere: errors there count in full."""
+        size, width = 4096, 3000
+        index, share = np.arange(width), np.full(width, 1 / width)
+        turns = np.exp(-2j * math.pi * place * np.arange(size // 2 + 1) / size)
+        plain = fft.rfft
+
+        def off(values: Floats) -> NDArray[np.complex128]:
+            worst = fft_radius(len(values)) * np.abs(values).sum() * turns
+            return np.asarray(plain(values) + worst)
+
+        monkeypatch.setattr(spectrum, "_TURN", 1 << 40)  # by transforms, and not by sums
+        monkeypatch.setattr(fft, "rfft", off)
+        found = convolved([(index, share, 1)], size)
+        missed = np.roll(found.mass, found.moved % size) * math.exp(found.log_whole)
+        missed[:width] -= share
+        assert np.abs(missed).max() > fft_radius(size) / 2  # the error is there
+        assert np.abs(missed).max() <= found.radius
 
 
 class TestDecayedSums:

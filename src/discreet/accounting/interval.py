@@ -31,16 +31,20 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """How far the ends are apart."""
-        return self.upper - self.lower
+        """How far the ends are apart; 0 if both are infinite."""
+        return self.upper - self.lower if self.upper > self.lower else 0.0
 
     @property
     def is_wide(self) -> bool:
         """Whether the ends are farther apart than was wanted."""
-        return math.isinf(self.upper) or self.width > self.tolerance * self.upper
+        if math.isinf(self.upper):
+            return not math.isinf(self.lower)
+        return self.width > self.tolerance * self.upper
 
     def __str__(self) -> str:
         """One line in words."""
+        if math.isinf(self.lower):
+            return "proven: infinite"
         told = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
         return f"{told} (wide: no closer ends were found)" if self.is_wide else told
 

@@ -213,10 +213,11 @@ class _Product:
         height = np.exp(self.log_size)
         spectrum = np.zeros(self.size // 2 + 1, dtype=np.complex128)
         spectrum[self.places] = height * (np.cos(self.angle) + 1j * np.sin(self.angle))
+        # of a few laws, what their transforms are off by is more than what adding up costs
         doubt = self.doubt + 2 * ROUND * (4 + self.laws) * (1 + self.reach)
         apart = float((height * np.expm1(np.minimum(doubt, 700.0))).sum())
         small = 2 * self.slip * math.exp(min(self.slip, 700.0)) * 0.5 ** (self.least - 1)
-        nothing = math.exp(min(_NOTHING + self.lost, 700.0))
+        nothing = math.exp(min(_NOTHING + self.lost, 700.0))  # alone, below rounding
         apart += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
         whole = float(height.sum()) + apart
         radius = 2.02 / self.size * (apart + whole * fft_radius(self.size)) + 1e-300
