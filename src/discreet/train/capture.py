@@ -8,7 +8,7 @@ of parameters and constants alone (slices, transposes, parametrizations, positio
 weights, treated like parameters and mapped back later. Nothing is put on the model.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,8 +26,9 @@ Keywords = dict[str, Any]
 class Piece(Protocol):
     """One weight's gradient from one use of it, for each example, not yet written out."""
 
-    def squared_norms(self) -> Tensor:
-        """Upper bounds of the squared L2 norms, round-off included: (example,)."""
+    def measured(self) -> tuple[Tensor, "Piece"]:
+        """Upper bounds of the squared L2 norms, round-off included: (example,); and the piece to
+        go on with, which holds what was made for them and nothing else."""
         ...
 
     def part(self, start: int, stop: int) -> Tensor:
@@ -117,22 +118,22 @@ class Capture(TorchFunctionMode):
     def __init__(
         self,
         model: nn.Module,
+        parameters: Mapping[str, nn.Parameter],
         examples: int,
         rules: "Rules",
     ) -> None:
         super().__init__()
         self.examples = examples
         self.uses: list[Use] = []
-        self.weights: dict[int, Tensor] = {}  # by identity: parameters and what derives from them
-        self.names = {id(tensor): name for name, tensor in _named(model)}
+        named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
+        self.names = {id(tensor): name for name, tensor in named.items()}
+        trainable = [each for each in parameters.values() if each.requires_grad]
+        # by identity: parameters and what derives from them
+        self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
         self.replaying = False  # in the backward pass: checkpointed parts are computed again
         self._rules = rules
-        self._constants = {id(tensor): tensor for tensor in model.buffers()}
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                self.weights[id(parameter)] = parameter
-            else:
-                self._constants[id(parameter)] = parameter
+        others = (each for each in named.values() if id(each) not in self.weights)
+        self._constants = {id(each): each for each in others}
 
     def __torch_function__(
         self,
@@ -289,11 +290,6 @@ def ancestors(derived: Tensor) -> list[Tensor]:
             found[id(variable)] = variable
         ahead.extend(following for following, _ in node.next_functions if following is not None)
     return [*found.values()]
-
-
-def _named(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    yield from model.named_buffers()
-    yield from model.named_parameters()
 
 
 def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results

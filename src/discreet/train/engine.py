@@ -7,6 +7,7 @@ float32 or better, whatever the model computes in.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -53,31 +54,40 @@ def clipped_sum(
     no hook, no ``.grad``, whatever `losses` raises.
     """
     examples = count(examples=examples)
-    trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    named = dict(model.named_parameters())
+    trainable = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
     names, parameters = [*trainable], [*trainable.values()]
     groups = clipping.groups(names)
     number = max(groups, default=0) + 1
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=_wide(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, examples))
-    capture = Capture(model, examples, RULES)
+    capture = Capture(model, named, examples, RULES)
     with eager(), capture, torch.enable_grad():
         given = _checked(losses(), examples)
         refuse_reentrant(given)
         if capture.is_weight(given):  # it depends on no data at all
             given = own_copy(capture, given, 1)
-        rows = _gradients(capture, given, trainable)
-    with torch.autocast(given.device.type, enabled=False), torch.no_grad():
+        rows, device = _gradients(capture, given, trainable), given.device
+    with _no_autocast(device), torch.no_grad():
         pieces = _pieces(capture, rows, parameters)
-        del rows
         found = [_Gradient(of, p, examples) for of, p in zip(pieces, parameters, strict=True)]
-        squares = _squares(found, groups, clipping)
+        capture.uses.clear()  # what they refer to refers to them
+        del given, rows, pieces  # so that pieces can let go what they no longer need
+        squares = _measured(found, groups, clipping)
         factors, kept = _factors(squares, clipping, max(map(_round_off, parameters)))
-        if not kept.all():
+        if kept is not None:
             found = [gradient.only(kept) for gradient in found]
-        rounded = factors.to(min(map(_wide, parameters), key=_bits))
+        rounded = [*factors.to(min(map(_wide, parameters), key=_bits))]
         totals = zip(groups, found, strict=True)
         return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
+
+
+def _no_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Autocast is off within, if it was on."""
+    if not torch.is_autocast_enabled(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def _checked(losses: object, examples: int) -> Tensor:
@@ -130,11 +140,13 @@ def _pieces(
     return [of[id(p)] for p in parameters]
 
 
-def _squares(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: Clipping) -> Tensor:
-    """For each group and example, the squared norm: (group, example)."""
+def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: Clipping) -> Tensor:
+    """For each group and example, the squared norm: (group, example). In place of each gradient
+    comes the one to go on with."""
     norms: list[list[Tensor]] = [[] for _ in range(max(groups) + 1)]
-    for group, gradient in zip(groups, gradients, strict=True):
-        norms[group].append(gradient.norms(clipping.order))
+    for number, group in enumerate(groups):
+        found, gradients[number] = gradients[number].measured(clipping.order)
+        norms[group].append(found)
     sums = [torch.stack(each).sum(0, dtype=torch.float64) for each in norms]
     found = torch.stack(sums)
     return found if clipping.order == 2 else found.square()
@@ -163,13 +175,14 @@ class _Gradient:
     weight: Tensor
     examples: int
 
-    def norms(self, order: int) -> Tensor:
-        """Squared L2 norms, or L1 norms: (example,)."""
+    def measured(self, order: int) -> "tuple[Tensor, _Gradient]":
+        """Squared L2 norms, or L1 norms: (example,); and the gradient to go on with."""
         if not self.pieces:
-            return torch.zeros(self.examples, device=self.weight.device)
+            return torch.zeros(self.examples, device=self.weight.device), self
         if order == 2 and len(self.pieces) == 1:
-            return self.pieces[0].squared_norms()
-        return self.written_norms(order)
+            norms, piece = self.pieces[0].measured()
+            return norms, replace(self, pieces=[piece])
+        return self.written_norms(order), self
 
     def written_norms(self, order: int) -> Tensor:
         """The same from gradients that are written out, some examples at a time."""
@@ -207,11 +220,13 @@ class _Mapped:
     parameter: Tensor
     derived: _Gradient
 
-    def squared_norms(self) -> Tensor:
+    def measured(self) -> "tuple[Tensor, _Mapped]":
         """Those of the derived weight if it is only a view, else of what is written out."""
         if _is_part_of(self.derived.weight, self.parameter):
-            return self.derived.norms(2)
-        return _Gradient([self], self.parameter, self.derived.examples).written_norms(2)
+            norms, derived = self.derived.measured(2)
+            return norms, replace(self, derived=derived)
+        whole = _Gradient([self], self.parameter, self.derived.examples)
+        return whole.written_norms(2), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Some of the derived weight's, mapped together."""
@@ -244,9 +259,11 @@ def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
     return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
 
 
-def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Tensor, Tensor]:
-    """For each group and example the factor, and whether the example is kept at all."""
+def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Tensor, Tensor | None]:
+    """For each group and example the factor; and which examples are kept, if not all are."""
     kept = squares.isfinite().all(0)
+    if kept.all():
+        return clipping.factors(squares.sqrt().mul_(1 + ROUND_OFF * round_off)), None
     norms = squares.masked_fill(~kept, 0).sqrt() * (1 + ROUND_OFF * round_off)
     return clipping.factors(norms).masked_fill(~kept, 0), kept
 

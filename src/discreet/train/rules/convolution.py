@@ -21,14 +21,13 @@ from discreet.train.rules.pieces import (
     kept_only,
     scaled,
     squared,
-    weighted,
     wide,
 )
 
 AT_ONCE = 1 << 20  # numbers of unfolded windows, so that they stay near the processor
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Windows:
     """Sums over positions of outer products of output gradients and windows of the input."""
 
@@ -38,22 +37,21 @@ class Windows:
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
-    _kept: Tensor | None = None
 
-    def squared_norms(self) -> Tensor:
+    def measured(self) -> tuple[Tensor, Piece]:
         """The cheaper of two ways, some examples at a time."""
         out, window = self._sizes()
         positions = self.outputs[0, 0].numel()
         examples = len(self.inputs)
         if positions == 1 and self.groups == 1:
-            return squared(self._unfolded(0, examples)) * squared(self.outputs)
+            return squared(self._unfolded(0, examples)) * squared(self.outputs), self
         if positions * (out + window) < out * window * 0.5:
-            return torch.cat([self._ghost(*each) for each in self._chunks()])
+            return torch.cat([self._ghost(*each) for each in self._chunks()]), self
         size = self.groups * out * window
         if examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel()):
-            self._kept = torch.cat([self._written(*each) for each in self._chunks()])
-            return squared(self._kept)
-        return torch.cat([squared(self._written(*each)) for each in self._chunks()])
+            rows = torch.cat([self._written(*each) for each in self._chunks()])
+            return Written(rows.view(-1, *self.shape)).measured()
+        return torch.cat([squared(self._written(*each)) for each in self._chunks()]), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Products of some examples."""
@@ -61,8 +59,6 @@ class Windows:
 
     def total(self, factors: Tensor) -> Tensor:
         """As PyTorch's own backward pass, of scaled output gradients."""
-        if self._kept is not None:
-            return weighted(self._kept, factors).view(self.shape)
         zeros = [0] * len(self.stride)
         space = [
             (n - 1) * step + (k - 1) * gap + 1
@@ -91,8 +87,7 @@ class Windows:
     def only(self, kept: Tensor) -> "Windows":
         """Both sides become zeros."""
         inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
-        rest = None if self._kept is None else kept_only(self._kept, kept)
-        return replace(self, inputs=inputs, outputs=outputs, _kept=rest)
+        return replace(self, inputs=inputs, outputs=outputs)
 
     def _sizes(self) -> tuple[int, int]:
         """Of one group: output channels, and numbers in a window."""

@@ -21,17 +21,17 @@ class Looked:
     rows: Tensor  # (example, time, feature)
     size: int  # of the table
 
-    def squared_norms(self) -> Tensor:
+    def measured(self) -> tuple[Tensor, "Looked"]:
         """Rows that one example looked up several times are added up first."""
         examples, time, features = self.rows.shape
         if time == 1:
-            return squared(self.rows)
+            return squared(self.rows), self
         start = torch.arange(examples, device=self.places.device)[:, None] * self.size
         keys, segment = torch.unique(self.places + start, return_inverse=True)
         sums = self.rows.new_zeros(len(keys), features)
         sums.index_add_(0, segment.flatten(), self.rows.flatten(0, 1))
         found = self.rows.new_zeros(examples)
-        return found.index_add_(0, keys // self.size, squared(sums))
+        return found.index_add_(0, keys // self.size, squared(sums)), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Tables of zeros but for what was looked up."""

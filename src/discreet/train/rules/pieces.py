@@ -7,7 +7,10 @@ from torch import Tensor
 
 from discreet.train.capture import Piece
 
-KEPT = 4  # gradients are kept if they take at most so many times what they come from
+KEPT = 4  # gradients are kept if they take at most so many times what they come from,
+MOST_KEPT = 1 << 24  # are at most so many numbers, since fresh memory is slow,
+GRAM_AT_ONCE = 128  # steps in time
+PASSES = 43  # and cost less than Gram matrices: to write and read a number costs so many products
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -47,9 +50,9 @@ class Written:
 
     rows: Tensor
 
-    def squared_norms(self) -> Tensor:
+    def measured(self) -> tuple[Tensor, "Written"]:
         """Row by row."""
-        return squared(self.rows)
+        return squared(self.rows), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Some rows."""
@@ -70,9 +73,9 @@ class Aligned:
 
     rows: Tensor
 
-    def squared_norms(self) -> Tensor:
+    def measured(self) -> tuple[Tensor, "Aligned"]:
         """Row by row."""
-        return squared(self.rows)
+        return squared(self.rows), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Zeros in the rows of all others."""
@@ -90,34 +93,34 @@ class Aligned:
         return Aligned(kept_only(self.rows, kept))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outer:
     """Sums over time of outer products: of output gradients and inputs.
 
     Squared norms come from the Gram matrices of both (ghost norm: Li et al. 2022), or from the
-    gradients themselves, whichever takes fewer operations.
+    gradients themselves, which are kept where they are small; whichever is faster.
     """
 
     inputs: Tensor  # (example, time, in)
     outputs: Tensor  # (example, time, out)
     shape: tuple[int, ...]  # of the weight, out first
     transposed: bool = False  # the weight has in first
-    _kept: Tensor | None = None
 
-    def squared_norms(self) -> Tensor:
-        """The cheaper of two ways."""
+    def measured(self) -> tuple[Tensor, Piece]:
+        """The fastest of three ways."""
         examples, time, wide_in = self.inputs.shape
         wide_out = self.outputs.shape[2]
         if time == 1:
-            return squared(self.inputs) * squared(self.outputs)
-        size = wide_in * wide_out
+            return squared(self.inputs) * squared(self.outputs), self
+        size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
         is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
-        if is_small and size <= time * (wide_in + wide_out):
-            self._kept = self._written(0, examples)
-            return squared(self._kept)
-        if size < time * (wide_in + wide_out) * 0.5:
-            return torch.cat([squared(self._written(n, n + 1)) for n in range(examples)])
-        return gram_norms(self.inputs, self.outputs)
+        if is_small and examples * size <= MOST_KEPT and size * PASSES <= by_gram:
+            kept = Written(self.part(0, examples))
+            return kept.measured()
+        if size * time < 0.5 * by_gram:
+            found = [squared(self._written(n, n + 1)) for n in range(examples)]
+            return torch.cat(found), self
+        return gram_norms(self.inputs, self.outputs), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Products of some examples."""
@@ -125,8 +128,6 @@ class Outer:
 
     def total(self, factors: Tensor) -> Tensor:
         """One product over examples and time together."""
-        if self._kept is not None:
-            return weighted(self._kept, factors).view(self.shape)
         inputs, outputs = self.inputs, self.outputs
         if outputs.shape[2] <= inputs.shape[2]:
             outputs = scaled(outputs, factors)
@@ -139,8 +140,7 @@ class Outer:
     def only(self, kept: Tensor) -> "Outer":
         """Both sides become zeros."""
         inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
-        rest = None if self._kept is None else kept_only(self._kept, kept)
-        return replace(self, inputs=inputs, outputs=outputs, _kept=rest)
+        return replace(self, inputs=inputs, outputs=outputs)
 
     def _written(self, start: int, stop: int) -> Tensor:
         inputs, outputs = self.inputs[start:stop], self.outputs[start:stop]
@@ -165,9 +165,20 @@ def gram_norms(inputs: Tensor, outputs: Tensor) -> Tensor:
 
     Where outer products cancel, round-off does not: it is added, as the most that it can be.
     """
-    gram_in = inputs @ inputs.mT  # (example, time, time)
-    gram_out = outputs @ outputs.mT
-    product = gram_in.mul_(gram_out)
-    parts = product.diagonal(dim1=1, dim2=2).sum(1)
     slack = 8 * unit_round_off(inputs) * inputs.shape[1]
-    return product.sum((1, 2)).clamp(min=0) + slack * parts
+    squares, parts = _gram_sums(inputs, outputs)
+    return squares.clamp(min=0) + slack * parts
+
+
+def _gram_sums(inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """For each example, the sum of products of entries of both Gram matrices, which is by halves as
+    they are symmetric; and that of the diagonals' products alone."""
+    time = inputs.shape[1]
+    if time <= GRAM_AT_ONCE:
+        product = (inputs @ inputs.mT).mul_(outputs @ outputs.mT)  # (example, time, time)
+        return product.sum((1, 2)), product.diagonal(dim1=1, dim2=2).sum(1)
+    (first, second), (one, other) = inputs.chunk(2, 1), outputs.chunk(2, 1)
+    squares, parts = _gram_sums(first, one)
+    more_squares, more_parts = _gram_sums(second, other)
+    across = (first @ second.mT).mul_(one @ other.mT).sum((1, 2))
+    return squares + more_squares + 2 * across, parts + more_parts

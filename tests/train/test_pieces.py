@@ -1,0 +1,80 @@
+"""Norms by any way are those of what is written out, and what goes on gives the same sums."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from discreet.train import Flat, clipped_sum
+from discreet.train.rules import pieces
+from discreet.train.rules.pieces import Outer, Written, gram_norms, squared
+
+
+def normal(*shape: int) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("time", [1, 2, 127, 128, 129, 300, 515])
+def test_gram_matrices_by_halves_give_the_norm(time: int) -> None:
+    inputs, outputs = normal(3, time, 4), normal(3, time, 5)
+    wanted = squared(outputs.mT @ inputs)
+    found = gram_norms(inputs, outputs)
+    assert (found >= wanted).all()
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=0)
+
+
+WAYS = {  # shapes (example, time, in, out), and whether gradients are kept
+    "one step": ((3, 1, 4, 5), False),
+    "kept": ((3, 20, 4, 5), True),
+    "by Gram matrices": ((3, 2, 40, 50), False),
+    "one by one": ((300, 60, 24, 24), False),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_every_way_agrees(way: str, transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    (examples, time, wide_in, wide_out), is_kept = WAYS[way]
+    if way == "one by one":
+        monkeypatch.setattr(pieces, "MOST_KEPT", 0)
+    shape = (wide_in, wide_out) if transposed else (wide_out, wide_in)
+    inputs, outputs = normal(examples, time, wide_in), normal(examples, time, wide_out)
+    piece = Outer(inputs, outputs, shape, transposed)
+    written, factors = piece.part(0, examples), normal(examples).abs()
+    norms, after = piece.measured()
+    torch.testing.assert_close(norms, squared(written), rtol=1e-10, atol=0)
+    assert isinstance(after, Written) == is_kept
+    wanted = torch.einsum("e,eio->io", factors, written)
+    torch.testing.assert_close(after.total(factors), wanted, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(after.part(1, 3), written[1:3])
+
+
+def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the collector of cycles, which comes late."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 4))
+    data, total = torch.randn(3, 20, 4), Written.total
+    inner: list[weakref.ref[Tensor]] = []
+    alive: list[bool] = []
+
+    def noted(self: Written, factors: Tensor) -> Tensor:
+        alive.append(inner[0]() is not None)
+        return total(self, factors)
+
+    def losses() -> Tensor:
+        found = model[0](data)
+        inner.append(weakref.ref(found))
+        result: Tensor = model[2](model[1](found)).square().mean((1, 2))
+        return result
+
+    monkeypatch.setattr(Written, "total", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        clipped_sum(model, losses, 3, Flat(1.0))
+    finally:
+        gc.enable()
+    assert alive
+    assert not any(alive)
