@@ -10,8 +10,7 @@ from discreet.accounting.grid import Points
 from discreet.accounting.pairs import Side
 from discreet.accounting.single import Single
 from discreet.exact import precision
-from tests.accounting.test_pieces import exact
-from tests.accounting.test_spectrum import (
+from tests.accounting.sums import (
     BITS,
     DELTAS,
     Case,
@@ -20,6 +19,7 @@ from tests.accounting.test_spectrum import (
     check_epsilon,
     hockey_stick,
 )
+from tests.accounting.test_pieces import exact
 
 
 @given(cases(), st.lists(st.floats(0, 1.1), max_size=3))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import mul
@@ -15,12 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import fft
 
-from discreet.accounting import composition, spectrum
-from discreet.accounting.composition import Composition, Tilted, composed, decayed_sums
+from discreet.accounting import spectrum
+from discreet.accounting.composition import Tilted
 from discreet.accounting.grid import Points
 from discreet.accounting.pairs import Side
 from discreet.accounting.pieces import ROUND, Floats
-from discreet.accounting.single import Single
 from discreet.accounting.spectrum import (
     Convolved,
     _Rows,
@@ -30,29 +28,11 @@ from discreet.accounting.spectrum import (
     sum_radius,
 )
 from discreet.exact import precision
+from tests.accounting.sums import BITS, Law, numbers, power
 from tests.accounting.test_pieces import exact
 
-BITS = 400
 SMALL = [1, 2, 3, 4, 5, 6, 15, 25, 27, 45, 64, 75, 81, 100, 125, 128]
 LARGE = [3**7, 5**5, 2**15, 3**4 * 5**4, 2**18]
-
-
-def numbers(kind: str, size: int) -> Floats:
-    """Numbers whose absolute values add up to about 1."""
-    random = np.random.default_rng(size)
-    found: Floats = np.zeros(size)
-    match kind:
-        case "one":
-            found[size // 3] = 1.0
-        case "law":
-            found = random.exponential(size=size)
-        case "signs":
-            found = random.standard_normal(size)
-        case "alternating":
-            found = np.where(np.arange(size) % 2, -1.0, 1.0)
-        case _:
-            found = np.exp(-np.linspace(0, 300, size))
-    return np.asarray(found / np.abs(found).sum())
 
 
 KINDS = ["one", "law", "signs", "alternating", "steep"]
@@ -104,22 +84,6 @@ class TestFftRadius:
         back = fft.irfft(spectrum.astype(np.clongdouble), size)
         allowed = fft_radius(size) * 2 * float(np.abs(spectrum).sum()) / size
         assert float(np.abs(fft.irfft(spectrum, size) - back).max()) <= allowed / 4
-
-
-Law = tuple[list[int], list[float], int]
-
-
-def power(laws: Sequence[Law]) -> tuple[list[arb], int]:
-    """The law of the sum, by multiplying polynomials; and the number that its first entry has."""
-    total, least = arb_poly([1]), 0
-    for index, share, count in laws:
-        low = min(index)
-        coefficients = [arb(0)] * (max(index) - low + 1)
-        for at, mass in zip(index, share, strict=True):
-            coefficients[at - low] += exact(mass)
-        total *= arb_poly(coefficients) ** count
-        least += low * count
-    return [total[k] for k in range(total.degree() + 1)], least
 
 
 def assert_convolved(laws: Sequence[Law], size: int, told: Sequence[arb], least: int) -> None:
@@ -399,174 +363,6 @@ class TestAtWorst:
         missed[:width] -= share
         assert np.abs(missed).max() > fft_radius(size) / 2  # the error is there
         assert np.abs(missed).max() <= found.radius
-
-
-class TestDecayedSums:
-    @given(
-        st.integers(1, 500),
-        st.floats(-9, 0).map(lambda log: 10.0**log),
-        st.sampled_from(["law", "steep", "one"]),
-        st.sampled_from([0.0, 1.0, 1e6]),
-    )
-    @settings(max_examples=60)
-    def test_against_balls(self, length: int, rate: float, kind: str, carried: float) -> None:
-        values = numbers(kind, length) + 1e-20  # radii keep masses above it
-        found = decayed_sums(values, np.exp(-rate * np.arange(length + 1)), carried)
-        with precision(200):
-            fall, total = (-exact(rate)).exp(), exact(carried)
-            for value, seen in zip(values[::-1], found[::-1], strict=True):
-                total = exact(value) + fall * total
-                assert abs(exact(seen) - total) <= 16 * exact(ROUND) * (length + 80) * total + UNDER
-
-
-UNDER = arb(10) ** -307
-
-
-@dataclass(frozen=True)
-class Case:
-    """Laws on a grid, and how to compose them."""
-
-    parts: list[tuple[Points, int]]
-    tilt: float
-
-    def law(self) -> tuple[list[arb], list[arb], arb]:
-        """Losses and masses of the sum, and the mass at infinity."""
-        laws = [(p.index.tolist(), p.mass.tolist(), count) for p, count in self.parts]
-        masses, least = power(laws)
-        shift = sum((count * exact(p.offset) for p, count in self.parts), arb(0))
-        step = exact(self.parts[0][0].step)
-        losses = [shift + (least + place) * step for place in range(len(masses))]
-        finite = arb(1)
-        for points, count in self.parts:
-            finite *= (1 - exact(points.infinite)) ** count
-        return losses, masses, 1 - finite
-
-
-def hockey_stick(law: tuple[list[arb], list[arb], arb], epsilon: arb) -> arb:
-    losses, masses, total = law
-    for loss, mass in zip(losses, masses, strict=True):
-        if loss > epsilon:
-            total -= mass * (epsilon - loss).expm1()
-    return total
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    step = 10.0 ** draw(st.floats(-3, 0.7))
-    parts = []
-    for _ in range(draw(st.integers(1, 2))):
-        length = draw(st.integers(1, 6))
-        index = draw(st.lists(st.integers(-12, 12), min_size=length, max_size=length))
-        logs = draw(st.lists(st.floats(-30, 0), min_size=length, max_size=length))
-        mass = np.exp(np.array(logs))
-        infinite = draw(st.sampled_from([0.0, 0.0, 1e-12, 1e-3]))
-        mass *= (1 - infinite) / mass.sum() * draw(st.sampled_from([1.0, 1.0, 0.9]))
-        offset = step * draw(st.sampled_from([0.0, 1e-12, -0.3]))
-        points = Points(np.array(index, dtype=np.int64), mass, infinite, step, offset)
-        parts.append((points, draw(st.integers(1, 25))))
-    return Case(parts, 10.0 ** draw(st.floats(-2, 1)) / step**0.5)
-
-
-DELTAS = (1e-250, 1e-20, 1e-6, 0.1, 0.9, 1 - 1e-12)
-
-
-def check_case(case: Case, log_delta: float, places: Sequence[float], what: str) -> None:
-    with precision(BITS):
-        law = case.law()
-        span = float(abs(law[0][0]).max(abs(law[0][-1])))
-        for side in Side:
-            found = composed(case.parts, case.tilt, side, log_delta=log_delta)
-            for epsilon in (place * span for place in places):
-                if what == "delta":
-                    check_delta(found, law, epsilon)
-                else:
-                    check_epsilon(found, law, float(hockey_stick(law, exact(epsilon)).mid()))
-            for delta in DELTAS if what == "epsilon" else ():
-                check_epsilon(found, law, delta)
-
-
-def check_delta(
-    found: Composition | Single, law: tuple[list[arb], list[arb], arb], epsilon: float
-) -> None:
-    seen, true = found.delta(epsilon), hockey_stick(law, exact(epsilon))
-    if found.side is Side.UPPER:
-        assert exact(seen) >= true.min(arb(1))
-    else:
-        assert exact(seen) <= true + UNDER
-
-
-def check_epsilon(
-    found: Composition | Single, law: tuple[list[arb], list[arb], arb], delta: float
-) -> None:
-    if not 0 < delta < 1:
-        return
-    seen = found.epsilon(delta)
-    assert seen >= 0
-    if math.isinf(seen):
-        assert found.side is Side.UPPER
-    elif found.side is Side.UPPER:
-        assert hockey_stick(law, exact(seen)) <= exact(delta) + UNDER
-    elif seen > 0:
-        assert hockey_stick(law, exact(seen)) >= exact(delta)
-
-
-class TestComposed:
-    @pytest.mark.parametrize("what", ["epsilon", "delta"])
-    @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
-    @settings(max_examples=50)
-    def test_both_sides(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
-        check_case(case, log_delta, places, what)
-
-    @pytest.mark.parametrize("what", ["epsilon", "delta"])
-    @pytest.mark.parametrize("largest", [16, 64, 128])
-    def test_with_hardly_a_window(
-        self, largest: int, what: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """What wraps round and what lies above is charged."""
-        monkeypatch.setattr(composition, "LARGEST", largest)
-        for tilt in (0.02, 0.3, 1.0, 3.0):
-            for step in (0.1, 1.0):
-                index = np.array([-9, -2, 0, 1, 11], dtype=np.int64)
-                mass = np.array([0.2, 0.3, 0.3, 0.15, 0.05])
-                points = Points(index, mass, 0.0, step, 0.0)
-                case = Case([(points, 12)], tilt / step)
-                check_case(case, -1.0, [0.0, 0.05, 0.1, 0.3, 0.6], what)
-
-    @pytest.mark.parametrize("what", ["epsilon", "delta"])
-    @pytest.mark.parametrize("block", [1, 2, 7])
-    def test_sums_in_small_blocks(
-        self, block: int, what: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(composition, "_BLOCK", block)
-        points = Points(
-            np.array([-9, -2, 0, 1, 11]), np.array([0.2, 0.3, 0.3, 0.15, 0.05]), 0.0, 0.1, 0.0
-        )
-        for tilt in (0.02, 3.0, 30.0):
-            check_case(Case([(points, 12)], tilt), -9.0, [0.0, 0.05, 0.1, 0.3, 0.6, 0.99], what)
-
-    @pytest.mark.long
-    @pytest.mark.parametrize("what", ["epsilon", "delta"])
-    @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
-    @settings(max_examples=2000)
-    def test_at_length(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
-        check_case(case, log_delta, places, what)
-
-    def test_all_losses_far_above_the_epsilon_asked_for(self) -> None:
-        """Before the window no delta was looked at, so nothing is claimed there."""
-        points = Points(np.array([30_000_000]), np.array([1.0]), 0.0, 1e-6, 0.0)
-        with precision(BITS):
-            law = [exact(30.0)], [arb(1)], arb(0)
-            for side in Side:
-                found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
-                for delta in (0.1, 0.5, 1 - 1e-9):
-                    check_epsilon(found, law, delta)
-
-    def test_mass_that_is_less_than_delta(self) -> None:
-        points = Points(np.array([500]), np.array([0.1]), 0.0, 0.01, 0.0)
-        for side in Side:
-            found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
-            with precision(BITS):
-                check_epsilon(found, ([exact(5.0)], [exact(0.1)], arb(0)), 0.5)
 
 
 def test_radius_grows_with_size() -> None:
