@@ -9,8 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.special import gammaln
 
 from discreet.accounting import (
     Approximate,
@@ -26,12 +28,16 @@ from discreet.accounting import (
     RandomizedResponse,
     SampledWithoutReplacement,
     SampledWithReplacement,
+    TruncatedPoisson,
+    TunedNegativeBinomial,
+    TunedPoisson,
     Zcdp,
     from_dp_event,
     to_dp_event,
+    tuning,
 )
-from discreet.accounting.terms import TruncatedPoisson
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
+from discreet.exact import precision
 from discreet.unit import Change
 from tests.accounting.examples import some_loss
 
@@ -101,6 +107,18 @@ class TestReading:
                 events.TruncatedSubsampledGaussianDpEvent(1000, 0.01, 20, 2.0),
                 1 * TruncatedPoisson(Gaussian(2), 0.01, 20, 1001),
             ),
+            (
+                events.RepeatAndSelectDpEvent(events.SelfComposedDpEvent(gaussian(4), 2), 10, 1),
+                1 * TunedNegativeBinomial(2 * Gaussian(4), eta=1, gamma=0.1),
+            ),
+            (
+                events.RepeatAndSelectDpEvent(gaussian(4), 1, 0.5),
+                1 * TunedNegativeBinomial(Gaussian(4), eta=0.5, gamma=1),
+            ),
+            (
+                events.RepeatAndSelectDpEvent(gaussian(4), 2.5, math.inf),
+                1 * TunedPoisson(Gaussian(4), 2.5),
+            ),
         ],
         ids=str,
     )
@@ -144,6 +162,23 @@ class TestReading:
         true, each = 1 - noise + noise / values, noise / values
         assert float(term.epsilon) == pytest.approx(math.log(true / each), rel=1e-9)
 
+    @pytest.mark.parametrize("mean", [1.5, 10, 1e3])
+    @pytest.mark.parametrize("shape", [0, 0.5, 2, 30])
+    def test_a_tuned_event_has_its_mean(self, mean: float, shape: float) -> None:
+        """Or a little more, by fifteen digits."""
+        found = from_dp_event(events.RepeatAndSelectDpEvent(gaussian(4), mean, shape))
+        ((term, _),) = found.terms
+        assert isinstance(term, TunedNegativeBinomial)
+        assert term.eta == shape
+        gamma = float(term.gamma)
+        runs = np.arange(1, 400_000)
+        log = runs * math.log1p(-gamma) + gammaln(runs + shape) - gammaln(runs + 1)
+        law = np.exp(log - log.max())
+        assert float(law @ runs / law.sum()) == pytest.approx(mean, rel=1e-6)
+        with precision(200):
+            least = tuning.NegativeBinomial(term.eta, term.gamma).mean()
+            assert mean <= least < mean * (1 + 1e-13)
+
     def test_large_counts_are_exact(self) -> None:
         tree = events.SelfComposedDpEvent(events.SelfComposedDpEvent(gaussian(4), 10**9), 10**9 + 7)
         assert from_dp_event(tree) == 10**9 * (10**9 + 7) * Gaussian(4)
@@ -155,7 +190,6 @@ class TestRefusing:
         [
             (events.NonPrivateDpEvent(), "not private"),
             (events.UnsupportedDpEvent(), "UnsupportedDpEvent"),
-            (events.RepeatAndSelectDpEvent(gaussian(1), 10, 1), "RepeatAndSelectDpEvent"),
             (events.ComposedDpEvent([gaussian(1), events.NonPrivateDpEvent()]), "not private"),
         ],
         ids=str,
@@ -168,6 +202,11 @@ class TestRefusing:
         ("event", "named"),
         [
             (gaussian(0), "noise_multiplier"),
+            (events.RepeatAndSelectDpEvent(gaussian(1), 0.5, 1), "mean"),
+            (events.RepeatAndSelectDpEvent(gaussian(1), 0, math.inf), "mean"),
+            (events.RepeatAndSelectDpEvent(gaussian(1), math.inf, 1), "mean"),
+            (events.RepeatAndSelectDpEvent(gaussian(1), 2, math.nan), "shape"),
+            (events.RepeatAndSelectDpEvent(gaussian(1), 2, -1), "shape"),
             (gaussian(math.nan), "noise_multiplier"),
             (events.LaplaceDpEvent(-1), "noise_multiplier"),
             (events.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter"),
@@ -273,11 +312,20 @@ class TestWriting:
             100 * PoissonSampled(2 * Gaussian(1.1) + DiscreteLaplace(10, 2), 0.01),
             5 * Zcdp(0.1) + 7 * Approximate(0.1, 1e-9) + DiscreteLaplace(0.25),
             2 * Laplace(3.5) + 9 * BoundedRange(0.3) + DiscreteGaussianVector(4, 2.25),
+            2 * TunedNegativeBinomial(3 * Gaussian(4), eta=1, gamma=0.125)
+            + TunedPoisson(Pure(1), 9.5),
         ],
         ids=repr,
     )
     def test_there_and_back(self, loss: PrivacyLoss) -> None:
         assert from_dp_event(to_dp_event(loss, events)) == loss
+
+    @pytest.mark.parametrize("eta", [0, 0.5, 3])
+    def test_a_tuned_term_comes_back_with_no_fewer_runs(self, eta: float) -> None:
+        term = TunedNegativeBinomial(Gaussian(4), eta=eta, gamma=0.01)
+        ((back, _),) = from_dp_event(to_dp_event(term, events)).terms
+        assert isinstance(back, TunedNegativeBinomial)
+        assert term.gamma * (1 - Fraction(1, 10**12)) < back.gamma <= term.gamma
 
     def test_one_number_is_written_as_a_vector(self) -> None:
         tree = to_dp_event(DiscreteGaussian(4, 3), events)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import checks
-from discreet.accounting import terms
+from discreet.accounting import terms, tuning
 from discreet.accounting.loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from discreet.exact import (
@@ -19,6 +19,7 @@ from discreet.exact import (
     decimal_up,
     float_down,
     float_up,
+    fraction,
     precision,
     shown,
     upper_fraction,
@@ -107,8 +108,8 @@ class _Reader:
 
     def _term(self, event: Any, name: str, depth: int) -> Term | None:
         """The term of an event of this name, or None if it costs nothing."""
-        if sampling := _SAMPLING.get(name):
-            return sampling(event, self.loss(_field(event, "event"), depth))
+        if around := _AROUND.get(name):
+            return around(event, self.loss(_field(event, "event"), depth))
         if noise := _NOISE.get(name):
             return noise(event, 2 if self.change is Change.REPLACE else 1)
         if other := _OTHERS.get(name):
@@ -237,6 +238,19 @@ def _truncated(event: Any) -> Term:
     return terms.TruncatedPoisson(terms.Gaussian(noise), _rate(event), most, records)
 
 
+def _tuned(event: Any, loss: PrivacyLoss) -> Term:
+    """The best of a number of runs that is Poisson, if the shape is infinite, or else negative
+    binomial; where their mean can't be met just so, by a hair more runs."""
+    mean, shape = checks.positive(mean=_field(event, "mean")), _field(event, "shape")
+    if isinstance(shape, float) and shape == math.inf:
+        return terms.TunedPoisson(loss, mean)
+    eta = checks.not_negative(shape=shape)
+    if mean < 1:
+        raise InvalidArgument(f"mean = {shown(mean)}: give a number of runs, 1 or above")
+    runs = tuning.NegativeBinomial.of_mean(eta, mean)
+    return terms.TunedNegativeBinomial(loss, eta, runs.gamma)
+
+
 _NOISE: dict[str, Callable[[Any, int], Term | None]] = {
     "DiscreteGaussianDpEvent": _discrete_gaussian,
     "DiscreteLaplaceDpEvent": _discrete_laplace,
@@ -251,8 +265,9 @@ _OTHERS: dict[str, Callable[[Any], Term | None]] = {
     "TruncatedSubsampledGaussianDpEvent": _truncated,
     "ZCDpEvent": _zcdp,
 }
-_SAMPLING: dict[str, Callable[[Any, PrivacyLoss], Term]] = {
+_AROUND: dict[str, Callable[[Any, PrivacyLoss], Term]] = {
     "PoissonSampledDpEvent": _poisson,
+    "RepeatAndSelectDpEvent": _tuned,
     "SampledWithReplacementDpEvent": _with_replacement,
     "SampledWithoutReplacementDpEvent": _without_replacement,
 }
@@ -299,7 +314,19 @@ def _event(term: Term, events: Any, depth: int) -> Any:
         case terms.SampledWithReplacement(privacy_loss=loss, sample=sample, population=whole):
             name, sizes = "SampledWithReplacementDpEvent", (int(whole), int(sample))
             return _made(events, name, *sizes, _written(loss, events, depth + 1))
+        case terms.TunedPoisson(privacy_loss=loss, mean=mean, most=0):
+            inner = _written(loss, events, depth + 1)
+            return _made(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
+        case terms.TunedNegativeBinomial(privacy_loss=loss, eta=eta, gamma=gamma, most=0):
+            if fraction(float(eta)) == eta:
+                inner, runs = _written(loss, events, depth + 1), _mean(eta, gamma)
+                return _made(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
     raise NoBound(f"there is no event for {term!r}")
+
+
+def _mean(eta: Fraction, gamma: Fraction) -> float:
+    with precision(_BITS):
+        return float_up(tuning.NegativeBinomial(eta, gamma).mean())
 
 
 _Told = tuple[str, *tuple[float | int | None, ...]]

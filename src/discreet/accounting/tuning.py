@@ -25,13 +25,17 @@ from discreet.accounting.theorems import best_delta
 from discreet.errors import NoBound
 from discreet.exact import (
     ball,
+    decimal_down,
     decimal_up,
     fraction,
     lower_fraction,
+    precision,
     upper_fraction,
 )
 
 _DIGITS = 12
+_DIGITS_OF_GAMMA, _BITS_OF_GAMMA = 15, 56
+_BITS = 256
 _LAST = 1e-9  # for the rounding of a sum of floats
 _STEPS = 14  # of a search: to one part in 10^4
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
@@ -67,6 +71,21 @@ class NegativeBinomial:
     eta: Fraction
     gamma: Fraction
 
+    @staticmethod
+    def of_mean(eta: Fraction, mean: Fraction) -> "NegativeBinomial":
+        """The law with this mean, which is at least 1, or by a hair more runs."""
+        if eta == 1:
+            return NegativeBinomial(eta, 1 / mean)
+        low = high = Fraction(1)
+        with precision(_BITS):
+            while not NegativeBinomial(eta, low).mean() >= ball(mean):
+                low, high = low / 2, low
+            while high - low > low / 2**_BITS_OF_GAMMA:
+                middle = (low + high) / 2
+                is_enough = NegativeBinomial(eta, middle).mean() >= ball(mean)
+                low, high = (middle, high) if is_enough else (low, middle)
+        return NegativeBinomial(eta, decimal_down(low, _DIGITS_OF_GAMMA))
+
     def chances(self) -> Iterator[arb]:
         """Each from the one before it."""
         yield arb(0)
@@ -87,6 +106,8 @@ class NegativeBinomial:
         """eta (1 - gamma) / (gamma (1 - gamma^eta))."""
         if self.gamma == 1:
             return arb(1)
+        if self.eta == 1:
+            return ball(1 / self.gamma)
         kept, rest = ball(self.gamma), ball(1 - self.gamma)
         if self.eta == 0:
             return -rest / kept / kept.log()
