@@ -233,9 +233,10 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         plots.profile(Pure(1))
 
 
-def test_the_page_shows_the_pictures_that_it_draws() -> None:
+def test_pages_show_the_pictures_that_they_draw() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    page = (docs / "pictures.md").read_text(encoding="utf-8")
+    pages = (docs / "pictures.md", docs / "training.md")
+    page = "".join(each.read_text(encoding="utf-8") for each in pages)
     drawn = set(re.findall(r'savefig\("(\w+\.png)"', page))
     assert drawn == set(re.findall(r"\]\(pictures/(\w+\.png)\)", page))
     assert drawn == {file.name for file in (docs / "pictures").iterdir()}

@@ -1,0 +1,123 @@
+"""Two Gaussian clusters, told apart by logistic regression: private beside plain."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from discreet.exact import Number
+from discreet.ledger import Ledger
+from discreet.payment import Limit
+from discreet.train.fit import fit
+from discreet.train.plan import TrainingPlan, plan
+from discreet.train.report import Report
+from discreet.train.units import Part
+from discreet.unit import Unit
+
+Floats = npt.NDArray[np.float64]
+
+STEPS, RATE = 60, 2.0
+APART = 1.5  # from the middle to each cluster's centre, of a standard deviation of 1
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where the two sides are as likely: normal . point + offset = 0."""
+
+    normal: tuple[float, float]
+    offset: float
+
+    def sides(self, points: Floats) -> npt.NDArray[np.bool_]:
+        """On which side points (point, 2) lie."""
+        return points @ np.array(self.normal) + self.offset > 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Clusters:
+    """The points, on which side each belongs, and the boundaries that were found. The points are
+    made up; real ones would be private, and so would the plain boundary."""
+
+    points: Floats
+    labels: npt.NDArray[np.bool_]
+    private: Boundary
+    plain: Boundary
+    report: Report
+
+    def right(self, boundary: Boundary) -> float:
+        """The share of points that are on the right side of a boundary."""
+        return float((boundary.sides(self.points) == self.labels).mean())
+
+    def __repr__(self) -> str:
+        """In words."""
+        return (
+            f"{len(self.points)} points in two clusters, {self.report.plan.steps} steps\n"
+            f"private: {self.right(self.private):.1%} right, at "
+            f"epsilon = {self.report.epsilon:.3g}, delta = {float(self.report.plan.delta):g}\n"
+            f"plain:   {self.right(self.plain):.1%} right"
+        )
+
+
+def main(*, epsilon: Number = 1, delta: Number = 1e-5, records: int = 500) -> Clusters:
+    """Both boundaries, by the same number of steps; `discreet.plots.boundaries` draws them."""
+    points, labels = made_up(records)
+    made = plan(epsilon=epsilon, delta=delta, records=records, batch=records, steps=STEPS)
+    x, y = torch.tensor(points, dtype=torch.float32), torch.tensor(labels, dtype=torch.float32)
+    private, report = trained(x, y, made)
+    return Clusters(points, labels, private, trained_plainly(x, y), report)
+
+
+def made_up(records: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Points of two normal clusters, and which of them each is of."""
+    chance = np.random.default_rng(6)
+    labels = np.arange(records) % 2 == 1
+    centres = APART * np.where(labels, 1, -1)[:, None] * np.array([0.8, 0.6])
+    return centres + chance.normal(size=(records, 2)), labels
+
+
+def trained(x: Tensor, y: Tensor, made: TrainingPlan) -> tuple[Boundary, Report]:
+    """By private steps, as the plan has them."""
+    model, optimizer = start()
+    # A ledger adds by a rule that holds for whatever is charged next, and so reckons a bit more.
+    limit = Limit(epsilon=2 * Fraction(made.target or 1), delta=made.delta)
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    report = fit(model, optimizer, {"x": x, "y": y}, made, losses=losses, payer=payer)
+    return boundary(model), report
+
+
+def trained_plainly(x: Tensor, y: Tensor) -> Boundary:
+    """By the same steps without clipping and noise."""
+    model, optimizer = start()
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        torch.autograd.backward(score(model, x, y).mean())
+        optimizer.step()
+    return boundary(model)
+
+
+def start() -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Logistic regression before its first step."""
+    model = nn.Linear(2, 1)
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    return model, torch.optim.SGD(model.parameters(), lr=RATE)
+
+
+def losses(model: nn.Module, part: Part) -> Tensor:
+    """One for each example of a part."""
+    return score(model, part.x, part.y)
+
+
+def score(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The logistic losses."""
+    return nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], y, reduction="none")
+
+
+def boundary(model: nn.Module) -> Boundary:
+    """What a model has learned."""
+    across, up, offset = (
+        float(each) for p in model.parameters() for each in p.detach().reshape(-1)
+    )
+    return Boundary((across, up), offset)

@@ -1,0 +1,108 @@
+"""One weight, learned by private steps that are told one by one: y = weight x.
+
+Each step takes every example's gradient, clips it, adds all up, adds noise, and moves the weight.
+Gradients, their sum and the noise would be private: they are told since the data are made up.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+
+from discreet.exact import Number
+from discreet.ledger import Ledger
+from discreet.payment import Limit
+from discreet.train.plan import TrainingPlan, plan
+from discreet.train.run import run
+from discreet.train.units import Part
+from discreet.unit import Unit
+
+X = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0)
+Y = (-3.8, -3.2, -2.2, -0.6, 0.9, 1.7, 3.3, 12.0)  # about twice as much, but for the last
+CLIP, RATE, STEPS = 2.0, 0.5, 8
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Step:
+    """What one step did. ``noise`` is what came out of it beyond the sum of what was clipped."""
+
+    weight: float
+    gradients: tuple[float, ...]
+    clipped: tuple[float, ...]
+    noise: float
+    after: float
+
+    @property
+    def total(self) -> float:
+        """The sum of what was clipped."""
+        return sum(self.clipped)
+
+    def __repr__(self) -> str:
+        """Line by line."""
+        return (
+            f"weight    {self.weight:+.3f}\n"
+            f"gradients {_shown(self.gradients)}\n"
+            f"clipped   {_shown(self.clipped)}\n"
+            f"sum       {self.total:+.3f}\n"
+            f"noise     {self.noise:+.3f}\n"
+            f"moved by  -{RATE:g} x ({self.total:+.3f} {self.noise:+.3f}) / {len(X)}\n"
+            f"weight    {self.after:+.3f}"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Line:
+    """All steps, and what they cost together."""
+
+    plan: TrainingPlan
+    steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        """Step by step."""
+        told = (f"step {number}\n{step!r}\n" for number, step in enumerate(self.steps, 1))
+        scale = float(self.plan.scale(self.plan.phases[0]))
+        first = f"{len(X)} examples, clipped to {CLIP:g}; noise has standard deviation {scale:.3g}"
+        last = f"epsilon = {self.plan.epsilon:.3g} at delta = {float(self.plan.delta):g}"
+        return "\n".join([first, "", *told, last])
+
+
+def main(*, epsilon: Number = 5, delta: Number = 1e-5) -> Line:
+    """A whole run; every example is in every batch."""
+    made = plan(epsilon=epsilon, delta=delta, records=len(X), batch=len(X), steps=STEPS, clip=CLIP)
+    return Line(made, tuple(steps_of(made)))
+
+
+def steps_of(made: TrainingPlan) -> Iterator[Step]:
+    """The steps, as they are made."""
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    data = {"x": torch.tensor(X)[:, None], "y": torch.tensor(Y)}
+    # A ledger adds by a rule that holds for whatever is charged next, and so reckons a bit more.
+    limit = Limit(epsilon=2 * Fraction(made.target or 1), delta=made.delta)
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+
+    def losses(part: Part) -> Tensor:
+        """Half the squared distances."""
+        return 0.5 * (model(part.x)[:, 0] - part.y).square()
+
+    with run(model, optimizer, data, made, payer=payer) as training:
+        for batch in training.batches():
+            before = float(model.weight.detach())
+            training.step(batch, losses)
+            assert model.weight.grad is not None
+            came_out = float(model.weight.grad) * len(X)  # a step divides by the batch's size
+            yield told(before, came_out, float(model.weight.detach()))
+
+
+def told(weight: float, came_out: float, after: float) -> Step:
+    """A step from what can be seen of it; its gradients by hand."""
+    gradients = tuple((weight * x - y) * x for x, y in zip(X, Y, strict=True))
+    clipped = tuple(max(-CLIP, min(CLIP, gradient)) for gradient in gradients)
+    return Step(weight, gradients, clipped, came_out - sum(clipped), after)
+
+
+def _shown(numbers: tuple[float, ...]) -> str:
+    return " ".join(f"{number:+.2f}" for number in numbers)
