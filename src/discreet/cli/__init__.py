@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from discreet._version import __version__
-from discreet.cli import asking, budgeting, declaring, pricing
+from discreet.cli import asking, budgeting, declaring, pricing, training
 from discreet.cli.ending import log_beside, run, survive
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ for command in (
     asking.explain,
     asking.ask,
     pricing.price,
+    training.train,
     budgeting.budget,
     budgeting.unlock,
 ):

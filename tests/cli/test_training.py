@@ -1,0 +1,80 @@
+"""``discreet train`` runs the shipped examples; without PyTorch it says how to get it."""
+
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import training
+from tests.cli.kit import Run
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no PyTorch: make torch")
+
+
+@needs_torch
+@pytest.mark.parametrize("name", training.names())
+def test_every_example_runs(run: Run, name: str) -> None:
+    ended = run("train", name, "--epsilon", "2", "--delta", "1e-4")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out
+
+
+def test_what_is_asked_reaches_the_example(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decimals, so that they are exact; an epsilon of its own where none is given."""
+    asked = []
+
+    class Planted:
+        @staticmethod
+        def main(**given: Decimal) -> list[int]:
+            asked.append(given)
+            return [1, 2]
+
+    (tmp_path / "planted.py").touch()
+    (tmp_path / "__init__.py").touch()
+    monkeypatch.setattr(training, "EXAMPLES", tmp_path)
+    monkeypatch.setattr(training, "import_module", lambda name: Planted)
+    ended = run("train", "planted", "--epsilon", "0.1", "--delta", "1e-4")
+    assert (ended.code, ended.out, ended.err) == (0, "[1, 2]\n", "")
+    run("train", "planted")
+    assert asked == [
+        {"epsilon": Decimal("0.1"), "delta": Decimal("1e-4")},
+        {"delta": Decimal("1e-5")},
+    ]
+    assert training.names() == ["planted"]
+    assert training.begun("pl") == ["planted"]
+    assert training.begun("x") == []
+
+
+def test_the_help_names_examples_and_pytorch(run: Run) -> None:
+    told = run("train", "--help").out
+    assert "discreet[torch]" in told
+    assert all(name in told for name in training.names())
+
+
+def test_other_names_are_refused(run: Run) -> None:
+    ended = run("train", "circle")
+    assert ended.code == 2
+    assert f"'circle': there are {', '.join(training.names())}" in ended.told
+
+
+def test_without_pytorch_it_says_how_to_get_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError('private training needs PyTorch: pip install "discreet[torch]"')
+
+    (tmp_path / "line.py").touch()
+    monkeypatch.setattr(training, "EXAMPLES", tmp_path)
+    monkeypatch.setattr(training, "import_module", missing)
+    ended = run("train", "line")
+    assert ended.code == 3
+    assert "pip install 'discreet[torch]'" in ended.told
+
+    def other(name: str) -> None:
+        raise ImportError("another")
+
+    monkeypatch.setattr(training, "import_module", other)
+    assert run("train", "line").code == 5
