@@ -35,5 +35,7 @@ def test_clusters_are_drawn_with_both_boundaries() -> None:
         assert np.linalg.norm(ends[0] - ends[1]) > 4 * np.abs(found.points).max()
         assert f"{found.right(boundary):.1%} right" in str(line.get_label())
     file = io.BytesIO()
-    ax.figure.savefig(file)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(file)
     assert file.getvalue()[1:4] == b"PNG"

@@ -32,7 +32,8 @@ class Boundary:
 
     def sides(self, points: Floats) -> npt.NDArray[np.bool_]:
         """On which side points (point, 2) lie."""
-        return points @ np.array(self.normal) + self.offset > 0
+        found: npt.NDArray[np.bool_] = points @ np.array(self.normal) + self.offset > 0
+        return found
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -86,7 +86,8 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
 
     def losses(part: Part) -> Tensor:
         """Half the squared distances."""
-        return 0.5 * (model(part.x)[:, 0] - part.y).square()
+        found: Tensor = 0.5 * (model(part.x)[:, 0] - part.y).square()
+        return found
 
     with run(model, optimizer, data, made, payer=payer) as training:
         for batch in training.batches():
