@@ -7,10 +7,8 @@ from torch import Tensor
 
 from discreet.train.capture import Piece
 
-KEPT = 4  # gradients are kept if they take at most so many times what they come from,
-MOST_KEPT = 1 << 24  # are at most so many numbers, since fresh memory is slow,
-GRAM_AT_ONCE = 128  # steps in time
-PASSES = 43  # and cost less than Gram matrices: to write and read a number costs so many products
+KEPT = 4  # gradients are kept if they take at most so many times what they come from
+GRAM_AT_ONCE = 128  # steps in time: longer Gram matrices are made by halves
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -98,7 +96,8 @@ class Outer:
     """Sums over time of outer products: of output gradients and inputs.
 
     Squared norms come from the Gram matrices of both (ghost norm: Li et al. 2022), or from the
-    gradients themselves, which are kept where they are small; whichever is faster.
+    gradients themselves, whichever takes fewer operations. Small gradients are then kept. (To keep
+    more of them saves a product, and loses as much to memory that is new in each step.)
     """
 
     inputs: Tensor  # (example, time, in)
@@ -107,14 +106,14 @@ class Outer:
     transposed: bool = False  # the weight has in first
 
     def measured(self) -> tuple[Tensor, Piece]:
-        """The fastest of three ways."""
+        """The cheapest of three ways."""
         examples, time, wide_in = self.inputs.shape
         wide_out = self.outputs.shape[2]
         if time == 1:
             return squared(self.inputs) * squared(self.outputs), self
         size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
         is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
-        if is_small and examples * size <= MOST_KEPT and size * PASSES <= by_gram:
+        if is_small and size * time <= by_gram:
             kept = Written(self.part(0, examples))
             return kept.measured()
         if size * time < 0.5 * by_gram:
