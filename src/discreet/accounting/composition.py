@@ -21,7 +21,8 @@ from discreet.accounting.spectrum import Indices, Law, convolved
 
 LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0
-_REACHES = (4.0, 2.0, 1.0, 0.5, 8.0, 16.0)  # Chernoff's powers, over the standard deviation
+_REACHES = (0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)  # Chernoff's powers over the spread
+_USUAL = 4.0  # the one to begin with
 _PARTS = (0.2, 0.5, 0.8)  # and, below, of the tilt: an untilted law's tail
 _ODDS = 16.0  # or of this, for rare losses that are far away
 _EXPONENT = 500.0
@@ -30,7 +31,7 @@ _ROUNDS = 4
 _SMALL = 1 << 14
 _FAR_BELOW = 12.0  # -ln of a share of delta that is of no account
 _NEAR = 4.0  # the error of a guess at ln delta, that a window still allows for
-_FIRST = 5.5
+_FIRST = 5.7  # standard deviations of a window, to begin with
 
 _Window = tuple[int, int, float, float]  # start, size, and ln of what may lie above and below
 
@@ -99,23 +100,30 @@ class Tilted:
         ends = self.runs.mosts(np.where(self.share > 0, way * self.index, -np.inf))
         if float(self.counts @ ends) < way * self.mean + far:
             return -math.inf
-        best = 0.0
-        if best < enough:
-            return best
+        if enough > 0:
+            return 0.0
         centered = np.where(
             self.share > 0, way * (self.index - self.runs.spread(self.means)), -np.inf
         )
-        powers = [reach / max(self.stddev, 1e-9) for reach in _REACHES]
+        stddev = max(self.stddev, 1e-9)
         whole = self.tilt if way < 0 and self.tilt else _ODDS
-        powers += [part * whole * self.step for part in _PARTS]
-        for power in powers:
-            most, weight = self.runs.exponentials(power * centered)
-            moment = most + np.log(self.runs.sums(self.share * weight))
-            total = float(self.counts @ moment) * (1 + 1e-12) + 1e-12 * float(self.counts.sum())
-            best = min(best, total - power * far)
-            if best < enough:
-                break
-        return best
+        powers = [reach / stddev for reach in _REACHES]
+        powers = sorted([*powers, *(part * whole * self.step for part in _PARTS)])
+        first = powers.index(_USUAL / stddev)
+        best = self._log_above(centered, powers[first], far)
+        for others in (powers[first - 1 :: -1], powers[first + 1 :]):  # it is convex in the power
+            for power in others:
+                if best < enough or (found := self._log_above(centered, power, far)) > best:
+                    break
+                best = found
+        return min(best, 0.0)
+
+    def _log_above(self, centered: Floats, power: float, far: int) -> float:
+        """Chernoff's bound by one power on ln of the probability of so far or more."""
+        most, weight = self.runs.exponentials(power * centered)
+        moment = most + np.log(self.runs.sums(self.share * weight))
+        total = float(self.counts @ moment) * (1 + 1e-12) + 1e-12 * float(self.counts.sum())
+        return total - power * far
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +296,8 @@ def composed(
 def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
     """A window for bounds from above. What lies above it is charged; what wraps round from below
     counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
-    smaller than the law as long as what wraps round from above stays small where it matters."""
+    smaller than the law as long as what wraps round from above stays small where it matters.
+    Where nearly all of delta lies elsewhere rounding counts, which shows less in a wide one."""
     half, fall = 7 * tilted.stddev + 32, tilted.fall
     log_beyond = log_little - log_scale
     wanted = min(half, max(-log_beyond, 0.0) / fall) + 8
@@ -299,10 +308,10 @@ def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
         if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SMALL:
             break
         wanted *= 1.4
-    most = 2 * max(half, up)
+    is_usual = -1.5 * _FAR_BELOW < log_beyond < -0.5 * _FAR_BELOW  # delta is seen where one aims
+    most = max(half, up) + (up if is_usual else max(half, up))
     near = min(most, _NEAR / fall + 8)
-    is_rare = log_beyond < -1.5 * _FAR_BELOW  # rounding counts then, and is spread over the window
-    wanted = most if is_rare else max(_FIRST * tilted.stddev, -log_little / fall, up) + near
+    wanted = max(_FIRST * tilted.stddev, -log_little / fall, up) + near if is_usual else most
     while wanted < most and tilted.log_outside(int(wanted - near), 1, log_beyond) > log_beyond:
         wanted *= 1.2
     size = fft.next_fast_len(math.ceil(min(wanted, most, LARGEST)), real=True)
