@@ -115,6 +115,12 @@ class TestInterval:
         assert not found.is_wide
         assert str(found) == "proven: infinite"
 
+    def test_more_is_told_for_sure_than_delta(self) -> None:
+        leaking = 30 * Approximate(0.1, 1e-7)
+        for delta in (1e-7, 2.9e-6):
+            assert str(leaking.interval(delta)) == "proven: infinite"
+        assert leaking.interval(3.1e-6).upper < math.inf
+
     def test_where_nothing_is_known_the_ends_are_far_apart(self) -> None:
         found = (1 * Opaque()).interval(1e-6)
         assert (found.lower, found.upper, found.width) == (0.0, math.inf, math.inf)

@@ -61,6 +61,27 @@ class TestTable:
         assert not isinstance(term, knowledge.Leaks) or isinstance(term, knowledge.KnowsRenyi)
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    @pytest.mark.parametrize("count", [1, 30])
+    def test_no_theorem_says_less(self, term: Term, count: int) -> None:
+        """Of what is attained, by more than the tolerance."""
+        room = 1.001 if term.is_attained else 1 + 1e-9
+        for delta in (1e-3, 1e-10):
+            loss = count * term
+            least = loss.explain(delta).epsilon
+            assert loss.epsilon(delta) <= least * room or least == math.inf
+        worst = loss.delta(loss.epsilon(1e-3)) if least < math.inf else 0
+        assert worst <= 1e-3 * 1.01
+
+    @pytest.mark.parametrize("term", [one for one in ALL_TERMS if one.is_attained], ids=repr)
+    def test_what_is_attained_has_two_close_ends(self, term: Term) -> None:
+        """Where its losses fit onto a grid; of sums that are sampled only one part is known."""
+        inner = getattr(term, "privacy_loss", PrivacyLoss())
+        for delta in (1e-3, 1e-6):
+            loss = 30 * term
+            if "privacy loss distribution" in loss.explain(delta).figures and len(inner.terms) < 2:
+                assert not loss.interval(delta).is_wide
+
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_renyi_divergences_rise_with_the_order(self, term: Term) -> None:
         with precision(reference.BITS):
             curve = [renyi(term, order) for order in ORDERS]

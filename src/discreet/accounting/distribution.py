@@ -28,7 +28,7 @@ from discreet.accounting.grid import (
     lowered,
     raised_together,
 )
-from discreet.accounting.pairs import Atoms, Pair, Side, nothing
+from discreet.accounting.pairs import ATOM, Atoms, Pair, Side, nothing
 from discreet.accounting.pieces import Floats
 from discreet.accounting.single import Single
 from discreet.errors import NoBound
@@ -241,6 +241,8 @@ def epsilon(
     if not pairs:
         return 0.0
     told = sum(count * float(p.atoms.p[p.atoms.loss == np.inf].sum()) for p, count in pairs)
+    if told >= delta and _surely_told(pairs) > delta:
+        return math.inf
     if told >= delta or delta < _LEAST_DELTA:
         return unknown
     look = Look.at(pairs, delta * _TAIL / sum(count for _, count in pairs))
@@ -264,6 +266,15 @@ def epsilon(
     except NothingLeft:
         return unknown
     return found
+
+
+def _surely_told(pairs: Counted) -> float:
+    """The probability that some loss is infinite, rounded down."""
+    finite = 0.0
+    for pair, count in pairs:
+        infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum())
+        finite += count * math.log1p(-min(infinite * (1 - ATOM), 0.5))
+    return -math.expm1(finite) * (1 - ATOM * (1 + len(pairs)))
 
 
 def delta(pairs: Counted, epsilon: float, tolerance: float, side: Side) -> float:

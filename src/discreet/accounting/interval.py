@@ -58,7 +58,7 @@ def interval(loss: PrivacyLoss, delta: Fraction, tolerance: Fraction) -> Interva
     lower, upper = 0.0, best_epsilon(loss, delta)
     for fineness in _FINENESS:
         lower = max(lower, attained(loss, delta, aim * fineness))
-        if upper - lower <= aim * upper or upper - lower > _STALLED * gap:
+        if math.isinf(lower) or upper - lower <= aim * upper or upper - lower > _STALLED * gap:
             break
         gap = upper - lower
         with suppress(NoBound):

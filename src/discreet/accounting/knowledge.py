@@ -165,6 +165,12 @@ def is_mirrored(loss: PrivacyLoss) -> bool:
     return all(isinstance(term, Mirrored) and term.is_mirrored for term, _ in loss.terms)
 
 
+def is_attained(loss: PrivacyLoss) -> bool:
+    """Whether, for all terms, some mechanism has just the pairs that dominate: then no theorem can
+    say less of the sum than these do."""
+    return all(term.is_attained for term, _ in loss.terms)
+
+
 def pairs(loss: PrivacyLoss, side: Side) -> list[list[tuple[Pair, int]]]:
     """For each order of the neighbours, or once for both, the pairs of all terms, counted.
     Gaussian mechanisms together are one (Dong, Roth and Su 2022, Corollary 3.3)."""

@@ -32,6 +32,7 @@ class Term:
 
     __slots__ = ()
     change: ClassVar[Change | None] = None  # how neighbours must differ for it to say anything
+    is_attained: ClassVar[bool] = False  # whether some mechanism does just what bounds its losses
 
     def __add__(self, other: "Term | PrivacyLoss") -> "PrivacyLoss":
         """The privacy loss of both together."""

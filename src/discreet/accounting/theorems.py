@@ -80,7 +80,7 @@ def explain(loss: PrivacyLoss, delta: Fraction) -> Explanation:
 
 def best_epsilon(loss: PrivacyLoss, delta: Fraction) -> float:
     """The smallest epsilon of all theorems, without asking those that can't give it."""
-    for theorems in ((_gaussian_epsilon,), (_distribution_epsilon, _basic_epsilon)):
+    for theorems in _enough(loss, (_gaussian_epsilon,), (_distribution_epsilon, _basic_epsilon)):
         if found := _answers(theorems, loss, delta):
             return float_up(min(found))
     return explain(loss, delta).epsilon
@@ -88,10 +88,17 @@ def best_epsilon(loss: PrivacyLoss, delta: Fraction) -> float:
 
 def best_delta(loss: PrivacyLoss, epsilon: Fraction) -> float:
     """The smallest delta that a theorem gives for the loss at this epsilon; at most 1."""
-    for theorems in ((_gaussian_delta,), (_distribution_delta, _basic_delta)):
+    for theorems in _enough(loss, (_gaussian_delta,), (_distribution_delta, _basic_delta)):
         if found := _answers(theorems, loss, epsilon):
             return float_up(min(*found, Fraction(1)))
     return float_up(min([*_answers(_DELTAS, loss, epsilon), Fraction(1)]))
+
+
+def _enough(
+    loss: PrivacyLoss, exact: "Sequence[_Theorem]", attained: "Sequence[_Theorem]"
+) -> "list[Sequence[_Theorem]]":
+    """Theorems of which, if some apply, no other one says less."""
+    return [exact, attained] if knowledge.is_attained(loss) else [exact]
 
 
 _Theorem = Callable[[PrivacyLoss, Fraction], Fraction]

@@ -28,6 +28,7 @@ class Approximate(Term):
     """
 
     is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
 
     epsilon: Fraction
     delta: Fraction

@@ -42,6 +42,7 @@ class DiscreteGaussian(Term):
     """
 
     is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
 
     stddev: Fraction
     sensitivity: Fraction

@@ -29,6 +29,7 @@ class DiscreteLaplace(Term):
     """
 
     is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
 
     scale: Fraction
     sensitivity: Fraction

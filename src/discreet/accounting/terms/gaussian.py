@@ -24,6 +24,7 @@ class Gaussian(Term):
     """
 
     is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
 
     multiplier: Fraction
 

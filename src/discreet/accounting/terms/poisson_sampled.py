@@ -61,6 +61,11 @@ class PoissonSampled(Term):
         gone, come = inner[0], reverse(inner[-1])
         return sampled(gone, self.rate), reverse(sampled(come, self.rate))
 
+    @property
+    def is_attained(self) -> bool:  # type: ignore[override]  # as what is sampled
+        """By a sum to which one unit's part in the sample adds 1 or 0."""
+        return knowledge.is_attained(self.privacy_loss)
+
     def approximate(self) -> tuple[Fraction, Fraction]:
         """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
         8)."""

@@ -25,6 +25,7 @@ class Pure(Term):
     """
 
     is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
 
     epsilon: Fraction
 

@@ -29,6 +29,7 @@ class RandomizedResponse(Term):
     """
 
     change: ClassVar[Change] = Change.REPLACE
+    is_attained: ClassVar[bool] = True
 
     epsilon: Fraction
     categories: Fraction
