@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
 from discreet.errors import (
     BudgetExceeded,
@@ -75,6 +76,16 @@ def lbfgs(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.LBFGS(model.parameters())
 
 
+def weighted() -> DataLoader[Any]:
+    """Whose batches are drawn by weights, which no plan prices."""
+    inner: TensorDataset = TensorDataset(*data().values())
+    return DataLoader(inner, batch_size=20, sampler=WeightedRandomSampler([0.5] * 60, 60))
+
+
+def of_a_part(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD([model.weight], lr=1)  # type: ignore[list-item]
+
+
 def foreign(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD([*model.parameters(), nn.Parameter(torch.zeros(1))], lr=1)
 
@@ -84,6 +95,8 @@ def foreign(model: nn.Module) -> torch.optim.Optimizer:
     [
         (lbfgs, data(), {}, "LBFGS"),
         (foreign, data(), {}, "parameters that the model hasn't"),
+        (of_a_part, data(), {}, "it hasn't 'bias', which requires a gradient"),
+        (sgd, weighted(), {}, "samplers and loaders have no place"),
         (sgd, 5, {}, "train_set is a int"),
         (sgd, {}, {}, "train_set is a dict"),
         (sgd, iter([1]), {}, "samplers and loaders"),
@@ -106,6 +119,12 @@ def test_what_can_not_be_run_is_refused_before_it_is_paid(
         raise AssertionError
     frozen = linear().requires_grad_(False)
     with pytest.raises(InvalidArgument), run(frozen, sgd(model), data(), short(), payer=payer):
+        raise AssertionError
+    lazy = nn.LazyLinear(1)
+    with (
+        pytest.raises(InvalidArgument, match="'weight' has no shape yet"),
+        run(lazy, sgd(lazy), data(), short(), payer=payer),
+    ):
         raise AssertionError
     with pytest.raises(InvalidArgument), run(model, sgd(model), data(), 3, payer=payer):  # type: ignore[arg-type]
         raise AssertionError

@@ -56,6 +56,25 @@ def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: 
     ledger.verify()
 
 
+def test_no_draw_is_made_twice_and_no_key_is_kept(path: Path) -> None:
+    """Two runs that go on from one checkpoint have batches and noise of their own."""
+    made, found = short(multiplier=1, steps=30), []
+    kept = begun(path, made, 3)
+    assert set(kept) == {"plan", "receipt", "norms", "model", "optimizer"}
+    for _ in range(2):
+        model, places, ledger = linear(), list[list[int]](), Ledger.open(path)
+        with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+            for batch in training.batches():
+                places.append(training._places.tolist())
+                training.step(batch, losses_of(model))
+                if len(places) == 10:
+                    break
+        found.append((places, weights(model)))
+    (first, one), (second, other) = found
+    assert not any(some in second for some in first)
+    assert not torch.equal(one, other)
+
+
 def test_steps_are_counted_before_they_are_drawn(path: Path) -> None:
     """In blocks of a hundredth of all: what a crash may cost."""
     made, model, ledger = short(steps=300), linear(), Ledger.open(path)

@@ -351,25 +351,39 @@ def _check(
             f"the plan protects {plan.unit}: give the rows as they are for Unit.ROW, and as "
             "Persons(..., column=) with the unit's column for any other unit"
         )
-    parameters = trainable(model)
-    if not parameters:
-        raise InvalidArgument("model: none of its parameters requires a gradient")
+    _check_model(model)
     for phase in plan.phases:
         if not isinstance(phase.clip, Adaptive):
             clipping_of(phase, plan.noise.order)
     processes.check(model, optimizer)
-    _check_optimizer(optimizer, {id(parameter) for parameter in model.parameters()})
+    _check_optimizer(optimizer, model)
 
 
-def _check_optimizer(optimizer: torch.optim.Optimizer, known: set[int]) -> None:
+def _check_model(model: nn.Module) -> None:
+    if not trainable(model):
+        raise InvalidArgument("model: none of its parameters requires a gradient")
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.UninitializedParameter):
+            raise InvalidArgument(
+                f"model: {name!r} has no shape yet; call the model once, on made-up data"
+            )
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
     if isinstance(optimizer, torch.optim.LBFGS):
         raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
-    groups = optimizer.param_groups
-    if not all(id(parameter) in known for group in groups for parameter in group["params"]):
+    stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    if not stepped <= {id(parameter) for parameter in model.parameters()}:
         raise InvalidArgument(
             "optimizer: it has parameters that the model hasn't; their gradients would be without "
             "noise"
         )
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and id(parameter) not in stepped:
+            raise InvalidArgument(
+                f"optimizer: it hasn't {name!r}, which requires a gradient, and would never learn; "
+                "make the optimizer once the model is whole, or freeze what is not to be trained"
+            )
 
 
 def _resumed(
