@@ -6,6 +6,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError('private training needs PyTorch: pip install "discreet[torch]"') from None
 
+from discreet.train import metrics
 from discreet.train.adaptive import Adaptive, Counted
 from discreet.train.checking import check, one_by_one
 from discreet.train.clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
@@ -23,6 +24,7 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.train.trained import Trained
 from discreet.train.units import Collated, Persons
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "Report",
     "ShuffledBatches",
     "Stage",
+    "Trained",
     "TrainingPlan",
     "TrainingRun",
     "TruncatedPoissonSampling",
@@ -55,6 +58,7 @@ __all__ = [
     "check",
     "clipped_sum",
     "fit",
+    "metrics",
     "one_by_one",
     "plan",
     "repair",
