@@ -1,7 +1,8 @@
 """Units by their ids, which are the same however the column is stored that they come from.
 
 A column of whole numbers becomes one of floats where a single id is missing, and one of texts
-where a single id is a text: that must not make others of all the ids beside it.
+where a single id is a text: that must not make others of all the ids beside it. Float64 tells whole
+numbers above 2^53 apart by steps of 2, 4, ... only, so that they are told apart no better here.
 """
 
 from contextlib import suppress
@@ -13,11 +14,19 @@ def plain(own: object) -> int | str:
     """The id as a whole number if it is one or reads as one, as a text otherwise; all ids that are
     missing are one. Ids that differ may become the same, but no id depends on another."""
     if isinstance(own, int):
-        return int(own)
+        return _as_float64(int(own))
     text = own.decode("utf-8", "surrogateescape") if isinstance(own, bytes) else str(own)
     with suppress(ValueError):
-        return int(text)
+        return _as_float64(int(text))
     with suppress(ValueError, OverflowError):
         if (number := float(text)).is_integer():
             return int(number)
     return "" if text in _MISSING else text
+
+
+def _as_float64(whole: int) -> int:
+    """The float64 nearest to it; beyond all floats, the number itself."""
+    try:
+        return int(float(whole))
+    except OverflowError:
+        return whole

@@ -103,7 +103,18 @@ ANOTHER: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", ANOTHER)
-@pytest.mark.parametrize("known", [range(60), (f"p{i}" for i in range(60))], ids=["int", "text"])
+@pytest.mark.parametrize(
+    "known",
+    [
+        range(60),
+        [f"p{i}" for i in range(60)],
+        range(2**53, 2**53 + 60),
+        range(-(2**63), 60 - 2**63),
+        range(2**63 - 60, 2**63),
+        range(2**64 - 60, 2**64),
+    ],
+    ids=["int", "text", "beyond 2^53", "least", "largest", "unsigned"],
+)
 def test_no_id_makes_others_of_those_beside_it(case: str, known: Any) -> None:
     """One that is missing makes floats of a column of integers, and a text makes texts of it."""
     ids = list(known)

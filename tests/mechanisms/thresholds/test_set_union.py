@@ -224,3 +224,13 @@ def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
     for each in (wrong, 2**25):
         with pytest.raises(InvalidArgument, match="per_unit = "):
             union({}, each)
+
+
+def test_a_unit_keeps_the_same_keys_however_its_id_is_stored() -> None:
+    """A single missing id makes floats of a column of whole numbers, and a text texts of it."""
+
+    def kept(own: Any) -> list[str]:
+        return sorted(weights({own: [f"word {i}" for i in range(40)]}, 3))
+
+    assert kept(7) == kept(7.0) == kept("7") == kept(np.int64(7)) != kept(8)
+    assert kept(2**60 + 1) == kept(float(2**60)) == kept(str(2**60 + 1)) != kept(2**61)

@@ -39,13 +39,13 @@ def sample_and_aggregate(
 
     ``read()`` gives each row's unit and the rows: two arrays, not lists, since what kind of array
     a list becomes depends on all of it; the rows' dtype must be the same whatever the data are. A
-    row's block depends on its unit alone, by a public hash of the id (3, 3.0 and "3" are one, and
-    so are all that are missing), so that one unit moves one value, as far as the grid goes; two,
-    if it is replaced, since its id may be another then. The function is called once for each
-    block, with copies of its rows, and may be any: what lies beyond the grid counts as its end,
-    and whatever raises or is no number as the ``default``; warnings are not shown. It must keep
-    nothing from one call to another, and give nothing away but its result: that is the caller's
-    word. The running time is not covered.
+    row's block depends on its unit alone, by a public hash of the id (3, 3.0 and "3" are one, as
+    are whole numbers that float64 can't tell apart, and all that are missing), so that one unit
+    moves one value, as far as the grid goes; two, if it is replaced, since its id may be another
+    then. The function is called once for each block, with copies of its rows, and may be any: what
+    lies beyond the grid counts as its end, and whatever raises or is no number as the ``default``;
+    warnings are not shown. It must keep nothing from one call to another, and give nothing away but
+    its result: that is the caller's word. The running time is not covered.
 
     `MedianOfBlocks` and `MeanOfBlocks` release what comes out. Nissim, Raskhodnikova and Smith
     (2007).
@@ -86,7 +86,7 @@ def block_of(ids: npt.NDArray[Any], blocks: int) -> Places:  # Any: ids of any k
     """The number of the block, from 0, that each unit's rows go to: a hash of its id alone, and
     not of the kind of array that it is in."""
     if ids.dtype.kind in "iu":
-        words = ids.astype(np.uint64)
+        words = _words(ids.astype(np.float64))
     else:
         moments = ids.astype("M8[us]") if ids.dtype.kind == "M" else ids
         words = np.array([_word(plain(own)) for own in moments.tolist()], np.uint64)
@@ -131,6 +131,12 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return words ^ words >> np.uint64(31)
+
+
+def _words(whole: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Whole numbers from -2^63 to 2^64, modulo 2^64."""
+    below = np.where(whole < 0, whole, 0.0).astype(np.int64).view(np.uint64)
+    return below + np.where((whole > 0) & (whole < 2.0**64), whole, 0.0).astype(np.uint64)
 
 
 def _word(own: int | str) -> int:
