@@ -82,3 +82,17 @@ def test_floats_are_made_last() -> None:
     ends = FixedPoint(np.array([2**62, -(2**62)]), Fraction(10) ** 300).floats
     assert isinstance(ends, np.ndarray)
     assert ends.tolist() == [sys.float_info.max, -sys.float_info.max]
+
+
+@pytest.mark.parametrize(
+    "step", [*STEPS, Fraction(1, 2**100), Fraction(2**100), Fraction(10) ** 100]
+)
+def test_no_number_makes_a_warning_whatever_numpy_is_told_to_raise(step: Fraction) -> None:
+    values = [1e300, -1e300, 1e-320, -5e-324, 1e-300, 0.0]
+    with np.errstate(all="raise"):
+        found = FixedPoint.nearest(np.array(values), step)
+        assert np.all(np.isfinite(found.floats))
+    assert isinstance(found.steps, np.ndarray)
+    for value, steps in zip(values, found.steps.tolist(), strict=True):
+        alone = FixedPoint.nearest(value, step).steps
+        assert steps == min(max(alone, -(2**63)), 2**63 - 1)

@@ -128,3 +128,20 @@ def test_a_value_has_no_say_in_what_becomes_of_others() -> None:
     for new in (math.nan, math.inf, -math.inf, 1e308, -0.0, 7.2):
         other = rows().checked(np.append(table, new))
         assert sum(part.moves(one, other)) == 1
+
+
+EXTREMES = [5e-324, -1e-320, 1e-310, 1e308, -1e308, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize(
+    "grid", [*GRIDS, Grid(0, 1, step=Fraction(1, 2**50)), Grid(0, 2**1021, step=2**1000)]
+)
+@pytest.mark.parametrize("kind", ["f8", "g"])
+def test_no_value_makes_a_warning_whatever_numpy_is_told_to_raise(grid: Grid, kind: str) -> None:
+    values = np.array([*EXTREMES, 3], dtype=kind)
+    if kind == "g":  # where it has more bits than float64
+        with np.errstate(all="ignore"):
+            values = np.append(values, [values[3] * 10, values[4] * 1000, values[0] / 1000])
+    with np.errstate(all="raise"):
+        found = Rows.of(values, (("x", grid),), "rows").column()
+    assert np.all((found >= 0) & (found < grid.size))

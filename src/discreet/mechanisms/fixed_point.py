@@ -46,7 +46,7 @@ class FixedPoint:
         an array. What lies beyond all floats becomes the largest."""
         if not isinstance(self.steps, np.ndarray):
             return _float(self.steps * self.step)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             made: FloatArray = self.steps.astype(np.float64) * _float(self.step)
         return np.clip(made, -_LARGEST, _LARGEST)
 
@@ -62,7 +62,8 @@ def _nearest_many(values: npt.NDArray[Any], step: Fraction) -> IntegerArray:
     everything else one by one."""
     exponent = _exponent(step)
     if values.dtype in _FLOATS and exponent is not None:
-        scaled = np.ldexp(values.astype(np.float64), -exponent)
+        with np.errstate(all="ignore"):
+            scaled = np.ldexp(values.astype(np.float64), -exponent)
         if np.all(np.abs(scaled) < _EXACT):
             below = np.floor(scaled)
             whole: IntegerArray = below.astype(np.int64) + (scaled - below >= 0.5)
@@ -78,7 +79,7 @@ def _nearest_many(values: npt.NDArray[Any], step: Fraction) -> IntegerArray:
 def _divided(values: FloatArray, step: Fraction) -> IntegerArray:
     """By division, which is off by less than 2^-51 of its result; the sum with a half is off by
     as little. Those that this leaves open, one by one."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         near = values / float(step)
         below = np.floor(near + 0.5)
         radius = (np.abs(near) + 1) * 2.0**-50

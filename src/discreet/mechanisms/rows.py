@@ -74,7 +74,7 @@ class Grid:
         """
         lower, upper = float(self.lower), float(self.upper)
         inside = np.clip(np.where(np.isnan(values), lower, values), lower, upper)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             steps = np.rint((inside - lower) / float(self.step))
         whole = np.where(np.isfinite(steps), steps, 0.0)
         return np.clip(whole, 0, self.size - 1).astype(np.int64)
@@ -103,8 +103,10 @@ class Rows:
         if table.ndim != 2 or table.shape[1] != len(columns):
             raise TypeError(f"part {name!r}: expected rows of {len(columns)} numbers")
         found = np.empty(table.shape, np.int64)
+        with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
+            numbers = table.astype(np.float64, copy=False)
         for i, (_, grid) in enumerate(columns):
-            found[:, i] = grid.places(table[:, i].astype(np.float64))
+            found[:, i] = grid.places(numbers[:, i])
         return Rows(tuple(columns), found)
 
     def column(self, number: int = 0) -> Places:
