@@ -64,6 +64,14 @@ def test_the_stored_contribution_is_never_longer_than_its_bound(
     assert float(flat.norm(clipping.order)) <= clipping.sensitivity
 
 
+def test_long_gradients_are_not_longer_either() -> None:
+    """PyTorch's own norm of so many equal numbers in float32 is 2 in 1000 too small."""
+    weight = nn.Parameter(torch.zeros((1 << 22) + 99))
+    data = torch.full((1, (1 << 22) + 99), 0.1)
+    found = clipped_sum(nn.ParameterList([weight]), lambda: (data * weight).sum(1), 1, Flat(1.0))
+    assert 1 - 1e-5 <= float(found.sums[0].double().norm()) <= 1
+
+
 def test_outer_products_that_cancel_are_clipped_by_what_is_left() -> None:
     torch.manual_seed(0)
     row = torch.randn(1, 1, 300)

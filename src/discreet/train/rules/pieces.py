@@ -9,6 +9,7 @@ from discreet.train.capture import Piece
 
 KEPT = 4  # gradients are kept if they take at most so many times what they come from
 GRAM_AT_ONCE = 128  # steps in time: longer Gram matrices are made by halves
+NORM_AT_ONCE = 512  # numbers: of longer rows PyTorch's norm has an error that grows with them
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -23,8 +24,14 @@ def unit_round_off(tensor: Tensor) -> float:
 
 def squared(rows: Tensor) -> Tensor:
     """Each example's squared norm: (example, ...) to (example,)."""
-    norms: Tensor = torch.linalg.vector_norm(rows.reshape(len(rows), -1), dim=1)
-    return norms.square()
+    flat = rows.reshape(len(rows), -1)
+    whole = flat.shape[1] // NORM_AT_ONCE * NORM_AT_ONCE
+    rest: Tensor = torch.linalg.vector_norm(flat[:, whole:], dim=1).square()
+    if not whole:
+        return rest
+    parts = flat[:, :whole].reshape(len(rows), -1, NORM_AT_ONCE)
+    norms: Tensor = torch.linalg.vector_norm(parts, dim=2)
+    return rest + norms.square().sum(1)
 
 
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
