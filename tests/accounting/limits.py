@@ -39,9 +39,9 @@ def fits(limit: AnyLimit, *losses: PrivacyLoss | Term) -> bool:
 
 
 def most(limit: AnyLimit, loss: PrivacyLoss, before: PrivacyLoss | None = None) -> int:
-    """The largest count of the loss that is admitted as one charge."""
+    """The largest count of the loss that is admitted, by two charges: a first one may be alone."""
     filter_ = made(limit)
-    spent = filter_.add(filter_.start, before or PrivacyLoss())
+    spent = filter_.add(filter_.start, before or loss)
     low, high = 0, 1
     while filter_.admits(filter_.add(spent, high * loss)):
         low, high = high, 2 * high
@@ -49,7 +49,7 @@ def most(limit: AnyLimit, loss: PrivacyLoss, before: PrivacyLoss | None = None) 
         middle = (low + high) // 2
         admitted = filter_.admits(filter_.add(spent, middle * loss))
         low, high = (middle, high) if admitted else (low, middle)
-    return low
+    return low if before else low + 1
 
 
 def beyond(filter_: Filter) -> Spent:

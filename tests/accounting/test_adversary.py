@@ -70,6 +70,20 @@ def test_no_strategy_exceeds_the_filter(limit: Limit, name: str, back: bool) -> 
     assert found <= float(limit.delta) + TOLERANCE
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
+@pytest.mark.parametrize("limit", LIMITS, ids=repr)
+def test_a_first_charge_alone_leaves_no_room(limit: Limit, back: bool) -> None:
+    """Beyond every sum, one bit may take all of delta, and smaller ones leave some of epsilon."""
+    e, d = float(limit.epsilon), float(limit.delta)
+    full = math.floor(1e6 * math.log((math.exp(e) + d) / (1 - d))) / 1e6
+    large = 0.2 * e + 0.8 * full
+    menu: list[Term] = [Pure(full), Pure(large), Pure(e / 20), Approximate(0, d / 20)]
+    filter_ = Filter.for_limit(limit)
+    assert filter_.add(filter_.start, PrivacyLoss.of(Pure(large))).alone is not None
+    found = worst(by_filter(filter_), menu, e, 3, back=back)
+    assert 0.99 * d < found <= d + TOLERANCE
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("order", [4, 8, 20, 60])
 def test_one_order_leaves_no_room(epsilon: float, order: int) -> None:

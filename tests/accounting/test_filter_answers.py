@@ -3,6 +3,7 @@ nobody gets more.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,7 @@ from discreet.accounting import (
     DiscreteLaplace,
     Filter,
     Gaussian,
+    PoissonSampled,
     PrivacyLoss,
     Pure,
     Spent,
@@ -24,11 +26,12 @@ from discreet.accounting.analytic import gaussian_multiplier
 from discreet.accounting.filter import _EXHAUSTED, Squares
 from discreet.errors import InvalidArgument
 from discreet.exact import lower_fraction, precision
-from discreet.payment import Limit
+from discreet.payment import AnyLimit, Limit
 from tests.accounting import reference
 from tests.accounting.examples import some_loss
 from tests.accounting.limits import (
     LIMITS,
+    OTHER_LIMITS,
     USUAL,
     fits,
     made,
@@ -81,9 +84,10 @@ class TestDefaults:
         """A filter with all of delta for the squares loses nothing."""
         alone = Gaussian(1000 * gaussian_multiplier(USUAL.epsilon, USUAL.delta))
         filter_ = Filter(USUAL, squares=Squares(USUAL.delta, Fraction(0)))
-        assert filter_.admits(filter_.add(filter_.start, 999_999 * alone))
-        assert not filter_.admits(filter_.add(filter_.start, 1_000_001 * alone))
-        assert not filter_.admits(filter_.add(filter_.start, Approximate(0.1, 1e-9) + alone))
+        first = filter_.add(filter_.start, PrivacyLoss.of(alone))
+        assert filter_.admits(filter_.add(first, 999_998 * alone))
+        assert not filter_.admits(filter_.add(first, 1_000_000 * alone))
+        assert not filter_.admits(filter_.add(first, PrivacyLoss.of(Approximate(0.1, 1e-9))))
 
     @pytest.mark.parametrize("limit", [Limit(0.1, 1e-6), Limit(1, 1e-9), Limit(5, 1e-6)], ids=repr)
     @pytest.mark.parametrize("part", ["0.5", "0.9", "0.97"])
@@ -181,7 +185,7 @@ class TestPureLeft:
         left = filter_.pure_left(spent)
         assert (left * 10**9).denominator == 1
         more = filter_.add(spent, PrivacyLoss.of(Pure(left + Fraction(1, 10**9))))
-        assert not filter_.admits(more)
+        assert not filter_.admits(replace(more, alone=None))
         if left:
             assert filter_.admits(filter_.add(spent, PrivacyLoss.of(Pure(left))))
 
@@ -195,6 +199,60 @@ class TestPureLeft:
     def test_may_exceed_the_limits_epsilon_where_delta_is_large(self) -> None:
         filter_ = made(Limit(1e-3, 0.1))
         assert filter_.pure_left(filter_.start) > Fraction(8, 100)
+
+
+class TestAlone:
+    """A first charge beyond every sum is decided by what it costs by itself."""
+
+    STEPS = 500 * PoissonSampled(Gaussian(1.2), 0.01)
+
+    def test_it_fits_a_limit_of_its_own_price(self) -> None:
+        price = self.STEPS.epsilon(1e-6)
+        filter_ = made(Limit(price, 1e-6))
+        spent = filter_.add(filter_.start, self.STEPS)
+        assert filter_.admits(spent)
+        assert filter_.reached(spent) == pytest.approx(price)
+        less = made(Limit(price - 1e-6, 1e-6))
+        spent = less.add(less.start, self.STEPS)
+        assert not less.admits(spent)
+        assert less.reached(spent) == pytest.approx(price)
+
+    def test_only_pure_charges_follow(self) -> None:
+        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.25, 1e-6))
+        spent = filter_.add(filter_.start, self.STEPS)
+        assert filter_.pure_left(spent) == pytest.approx(0.25, abs=1e-6)
+        for loss in (1 * Gaussian(1e6), 1 * Zcdp(1e-12), 1 * Approximate(0, 1e-30), 1 * Pure(0.26)):
+            after = filter_.add(spent, loss)
+            assert not filter_.admits(after)
+            assert not filter_.admits(filter_.add(after, PrivacyLoss()))
+        for _ in range(2):
+            spent = filter_.add(spent, 1 * Pure(0.12))
+            assert filter_.admits(spent)
+        assert not filter_.admits(filter_.add(spent, 1 * Pure(0.02)))
+
+    def test_only_the_first_may_be(self) -> None:
+        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.25, 1e-6))
+        assert filter_.admits(filter_.add(filter_.start, self.STEPS))
+        for before in (1 * Pure(1e-12), 1 * Gaussian(1e6), 1 * Approximate(0, 1e-20)):
+            spent = filter_.add(filter_.start, before)
+            assert spent.alone is None
+            assert not filter_.admits(filter_.add(spent, self.STEPS))
+
+    def test_what_the_sums_admit_is_not(self) -> None:
+        filter_ = made(USUAL)
+        assert filter_.add(filter_.start, 1 * Gaussian(30)).alone is None
+
+    @pytest.mark.parametrize("limit", [Limit(1), *OTHER_LIMITS], ids=repr)
+    def test_it_needs_a_delta(self, limit: AnyLimit) -> None:
+        filter_ = made(limit)
+        assert filter_.alone(1 * Gaussian(0.1)) is None
+        assert filter_.add(filter_.start, 1 * Gaussian(0.1)).alone is None
+
+    def test_leaks_beyond_their_share_stay_refused(self) -> None:
+        filter_ = made(USUAL)
+        assert filter_.alone(1 * Approximate(0, 2e-7)) == 0
+        assert filter_.add(filter_.start, 1 * Approximate(0, 2e-7)).alone is None
+        assert filter_.alone(1 * Approximate(0, 2e-6)) is None
 
 
 class TestNeverOver:

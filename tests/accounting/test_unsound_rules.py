@@ -4,6 +4,7 @@ than delta out of each, which shows that his search finds what there is to find.
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -83,6 +84,24 @@ class TestUnsoundRules:
         object.__setattr__(greedy, "squares", filter_.squares)
         menu: list[Term] = [Pure(0.25), Pure(0.55), Approximate(0, 0.1)]
         assert worst(by_filter(greedy), menu, 0.5) > 1.2 * 0.1
+
+    @pytest.mark.parametrize("fault", ["later, too", "beside the sums"])
+    def test_a_charge_alone_that_is_not(self, fault: str) -> None:
+        """All of delta for one charge that isn't the first; or for the first, and its shares for
+        what comes after it, too."""
+        limit = Limit(0.5, 0.05)
+        filter_ = Filter.for_limit(limit)
+
+        def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
+            assert isinstance(state, Spent)
+            found = filter_.add(state, loss)
+            if fault == "beside the sums":
+                return filter_.start if found.alone else found
+            return found if filter_.admits(found) else replace(found, alone=filter_.alone(loss))
+
+        rule = Rule(filter_.start, after, by_filter(filter_).admits)
+        menu: list[Term] = [Pure(0.25), Approximate(0, 0.004), Approximate(0.25, 0.05), Pure(0.58)]
+        assert worst(rule, menu, 0.5) > 1.05 * 0.05
 
     def test_leaks_that_nobody_counts(self) -> None:
         filter_ = Filter.for_limit(Limit(0.5, 0.05))

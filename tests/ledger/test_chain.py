@@ -1,12 +1,16 @@
 """A chain in which every digest is right is still held to the rules."""
 
+import math
+from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from discreet.accounting import Filter, PrivacyLoss, Pure
-from discreet.errors import LedgerDamaged
+from discreet.accounting import Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
+from discreet.errors import BudgetExceeded, LedgerDamaged
+from discreet.exact import fraction
 from discreet.ledger import Ledger
 from discreet.ledger.chain import next_state, verify
 from discreet.ledger.entries import Answer, Charge, Fact, Lock, Opening, Steps, Unlock
@@ -113,3 +117,44 @@ def test_a_chain_begins_with_an_opening(ledger: Ledger) -> None:
     for wrong in (links[1:], []):
         with pytest.raises(LedgerDamaged):
             verify(wrong)
+
+
+class TestAlone:
+    """A first charge beyond every sum, in a chain."""
+
+    PAID = 100 * PoissonSampled(Gaussian(1.2), 0.01)
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Ledger:
+        ledger = made(tmp_path / "x.ledger", epsilon=1, delta=1e-6)
+        pay(ledger, self.PAID)
+        pay(ledger, Pure(0.125))
+        return ledger
+
+    def test_it_verifies_and_opens_again(self, ledger: Ledger) -> None:
+        ledger.verify()
+        assert ledger.path is not None
+        again = Ledger.open(ledger.path)
+        again.verify()
+        price = fraction(self.PAID.epsilon(1e-6))
+        assert again.spent().reached == pytest.approx(price + Fraction(1, 8))
+        with pytest.raises(BudgetExceeded, match="would reach ε"):
+            pay(again, Pure(0.35))
+        with pytest.raises(BudgetExceeded, match="took all of delta by itself"):
+            pay(again, Gaussian(1000))
+
+    @pytest.mark.parametrize(
+        ("part", "is_believed"),
+        [(1.01, True), (1, True), (1 - 1e-9, True), (0.999, False), (0, False)],
+    )
+    def test_a_price_below_what_follows_is_damage(
+        self, ledger: Ledger, part: float, is_believed: bool
+    ) -> None:
+        with ledger._store.reading() as rows:
+            opening, charge, *_ = rows.links()
+        price = charge.state.spent.alone
+        assert price is not None
+        spent = replace(charge.state.spent, alone=math.floor(price * Fraction(part)))
+        links = [opening, replace(charge, state=replace(charge.state, spent=spent))]
+        with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
+            verify(links)

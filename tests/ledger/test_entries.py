@@ -69,7 +69,7 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Unlock, TEXT, TEXT),
     st.builds(Steps, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
 )
-SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple))
+SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
 STATES = st.builds(
     lambda spent, charges, is_locked, opening, form: State(
         spent, charges, is_locked=is_locked, opening=opening, terms=ROOT, format=form

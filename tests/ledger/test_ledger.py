@@ -112,9 +112,9 @@ def test_a_filter_of_ones_own_rules(path: Path) -> None:
     chosen = Filter(limit, Fraction(0), ((Fraction(20), Fraction(1, 10**6)),))
     ledger = Ledger.create(path, unit=PERSON, limit=limit, filter=chosen)
     assert Ledger.open(path).filter == chosen == ledger.filter
+    pay(ledger, Gaussian(30))
     with pytest.raises(BudgetExceeded):
         pay(ledger, Approximate(0.1, 1e-9))
-    pay(ledger, Gaussian(30))
     with pytest.raises(InvalidArgument, match="for this limit"):
         Ledger.create(path, unit=PERSON, limit=Limit(2), filter=chosen)
 

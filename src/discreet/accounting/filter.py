@@ -12,7 +12,7 @@ Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -47,11 +47,14 @@ _SPREAD = (  # how far an order lies from the best one, and its part of delta: t
 class Spent:
     """The running sums of a filter, in whole units: the leaks, and one sum for each of its tracks.
 
-    A sum that reaches ``_EXHAUSTED`` stays there: beyond every bound, it decides nothing more.
+    ``alone`` is there once a first charge was beyond them all: what it costs by itself with all
+    of delta, and the pure epsilons since. A sum that reaches ``_EXHAUSTED`` stays there: beyond
+    every bound, it decides nothing more.
     """
 
     leak: int
     sums: tuple[int, ...]
+    alone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +114,29 @@ class Filter:
 
     def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
         """The sums after this charge, whether admitted or not; `NoBound` if they can't be known."""
-        leak = _units_up(knowledge.leak(loss), LEAK_UNIT)
-        pairs = zip(spent.sums, self.tracks, strict=True)
-        return Spent(
-            spent.leak + leak,
-            tuple(min(total + _cost(track, loss), _EXHAUSTED) for total, track in pairs),
-        )
+        after = self._summed(spent, loss)
+        if spent.alone is not None:
+            return replace(after, alone=min(spent.alone + self._pure(loss), _EXHAUSTED))
+        if spent == self.start and after.leak <= self.leak_bound and not self._is_within(after):
+            return replace(after, alone=self.alone(loss))
+        return after
 
     def admits(self, spent: Spent) -> bool:
         """Whether these sums are within the limit."""
-        are_within = (s <= bound for s, bound in zip(spent.sums, self.bounds, strict=True))
-        is_enough = any if isinstance(self.limit, Limit) else all
-        return spent.leak <= self.leak_bound and is_enough(are_within)
+        if spent.alone is not None and spent.alone <= self.bounds[0]:
+            return True
+        return self._is_within(spent)
+
+    def alone(self, loss: PrivacyLoss) -> int | None:
+        """What the charge costs by itself at the limit's delta, in whole `UNIT`; ``None`` if that
+        is not known, or there is no delta."""
+        if not isinstance(self.limit, Limit) or self.limit.delta == 0:
+            return None
+        try:
+            epsilon = loss.epsilon(self.limit.delta)
+        except NoBound:
+            return None
+        return _units_up(Fraction(epsilon), UNIT) if epsilon < _EXHAUSTED * UNIT else None
 
     @property
     def leak_bound(self) -> int:
@@ -140,6 +154,8 @@ class Filter:
         shares of delta, rho, mu, or the largest part of a Renyi limit's bound at some order. The
         charge that brought them was admitted iff this is at most the limit's (1, of a Renyi
         limit). ``None`` if no sum tells, or the leaks are beyond their share."""
+        if spent.alone is not None:
+            return min(spent.alone, _EXHAUSTED) * UNIT
         if spent.leak > self.leak_bound:
             return None
         found = [
@@ -153,11 +169,13 @@ class Filter:
         return max(kept) if len(kept) == len(spent.sums) else None
 
     def pure_left(self, spent: Spent) -> Fraction:
-        """The largest single pure epsilon, to one part in 10^9, that would still be admitted."""
+        """The largest single pure epsilon, to one part in 10^9, that the sums would still admit."""
 
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
-            return self.admits(self.add(spent, loss))
+            if spent.alone is not None:
+                return self.admits(self.add(spent, loss))
+            return self._is_within(self._summed(spent, loss))
 
         low, high = 0, 1  # high is refused in the end: each sum is within its bound or beyond it
         while is_admitted(high):
@@ -166,6 +184,21 @@ class Filter:
             middle = (low + high) // 2
             low, high = (middle, high) if is_admitted(middle) else (low, middle)
         return Fraction(low, 10**9)
+
+    def _summed(self, spent: Spent, loss: PrivacyLoss) -> Spent:
+        leak = _units_up(knowledge.leak(loss), LEAK_UNIT)
+        pairs = zip(spent.sums, self.tracks, strict=True)
+        sums = (min(total + _cost(track, loss), _EXHAUSTED) for total, track in pairs)
+        return Spent(spent.leak + leak, tuple(sums))
+
+    def _is_within(self, spent: Spent) -> bool:
+        are_within = (s <= bound for s, bound in zip(spent.sums, self.bounds, strict=True))
+        is_enough = any if isinstance(self.limit, Limit) else all
+        return spent.leak <= self.leak_bound and is_enough(are_within)
+
+    def _pure(self, loss: PrivacyLoss) -> int:
+        """What the charge adds to a pure sum where no leak is allowed."""
+        return _EXHAUSTED if knowledge.leak(loss) else _cost(self.tracks[0], loss)
 
     def _reached(self, total: int, track: Track) -> Fraction | None:
         """What one sum says of how far the charges have come."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from discreet.accounting import Filter, Spent
 from discreet.errors import LedgerDamaged
@@ -17,6 +18,8 @@ from discreet.ledger.entries import (
     Unlock,
     terms_of,
 )
+
+_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a price so much larger
 
 
 def first_state(opening: Opening) -> State:
@@ -46,7 +49,8 @@ def verify(links: Iterable[Link]) -> None:
     """Raise `LedgerDamaged` unless each link follows from those before it by the rules.
 
     The sums are computed anew from the stored terms. A recorded sum may be above that, since a
-    later version may know a better bound for a term; below it, the chain is refused.
+    later version may know a better bound for a term; below it, the chain is refused. What a charge
+    costs alone is computed in floating point, and may be below it by what machines differ.
     """
     head: Link | None = None
     opening: Opening | None = None
@@ -95,8 +99,11 @@ def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
     if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
     expected = next_state(head, opening, link.fact)
-    if isinstance(link.fact, Charge) and _covers(link.state.spent, expected.spent):
-        expected = replace(expected, spent=link.state.spent)
+    if isinstance(link.fact, Charge):
+        if head.state.spent == opening.filter.start:
+            expected = replace(expected, spent=_as_alone(link, opening.filter, expected.spent))
+        if _covers(link.state.spent, expected.spent):
+            expected = replace(expected, spent=link.state.spent)
     if link.state != expected:
         raise LedgerDamaged(f"the sums or the state after entry {link.number} are not what follows")
 
@@ -126,7 +133,20 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
             return number in charges and follow_on(link.fact, past.steps.get(number))
 
 
+def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
+    """What is expected of a first charge; also if it was alone then, and a sum admits it today."""
+    if first.state.spent.alone is None or expected.alone is not None:
+        return expected
+    assert isinstance(first.fact, Charge)
+    return replace(expected, alone=chosen.alone(first.fact.loss))
+
+
 def _covers(spent: Spent, expected: Spent) -> bool:
     """Whether no sum lies below the one expected."""
     pairs = zip(spent.sums, expected.sums, strict=True)
-    return spent.leak >= expected.leak and all(total >= least for total, least in pairs)
+    if spent.alone is None or expected.alone is None:
+        is_alone_covered = spent.alone == expected.alone
+    else:
+        is_alone_covered = spent.alone * _ELSEWHERE >= expected.alone
+    are_covered = spent.leak >= expected.leak and all(total >= least for total, least in pairs)
+    return are_covered and is_alone_covered

@@ -350,15 +350,18 @@ def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
 def _spent_to_json(spent: Spent, form: int) -> dict[str, object]:
     if form == 1:
         pure, *orders = spent.sums
-        return {"leak": spent.leak, "pure": pure, "orders": orders}
-    return {"leak": spent.leak, "sums": list(spent.sums)}
+        told = {"leak": spent.leak, "pure": pure, "orders": orders}
+    else:
+        told = {"leak": spent.leak, "sums": list(spent.sums)}
+    return told if spent.alone is None else {**told, "alone": spent.alone}
 
 
 def _spent_from_json(values: Mapping[str, Any]) -> tuple[Spent, int]:  # Any: JSON
     """The sums, and the format that writes them so."""
     is_first = "pure" in values
     totals = [values["pure"], *values["orders"]] if is_first else values["sums"]
-    spent = Spent(_whole(values["leak"]), tuple(_whole(total) for total in totals))
+    alone = _whole(values["alone"]) if "alone" in values else None
+    spent = Spent(_whole(values["leak"]), tuple(_whole(total) for total in totals), alone)
     return spent, 1 if is_first else FORMAT
 
 

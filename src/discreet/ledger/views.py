@@ -116,6 +116,10 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
             f"{left}; {advice}"
         )
+    if before.alone is not None and not _is_pure(loss):
+        return (
+            f"the first charge took all of delta by itself, and only pure charges fit now; {left}"
+        )
     if reached is None:
         return f"would be far beyond the limit {_most(limit)}; {left}; {advice}"
     would = f"would reach {limit.symbol} = {_above(reached, limit.most)}"
