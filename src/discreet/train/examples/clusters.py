@@ -1,7 +1,6 @@
 """Two Gaussian clusters, told apart by logistic regression: private beside plain."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -81,9 +80,7 @@ def made_up(records: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
 def trained(x: Tensor, y: Tensor, made: TrainingPlan) -> tuple[Boundary, Report]:
     """By private steps, as the plan has them."""
     model, optimizer = start()
-    # A ledger adds by a rule that holds for whatever is charged next, and so reckons a bit more.
-    limit = Limit(epsilon=2 * Fraction(made.target or 1), delta=made.delta)
-    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
     report = fit(model, optimizer, {"x": x, "y": y}, made, losses=losses, payer=payer)
     return boundary(model), report
 

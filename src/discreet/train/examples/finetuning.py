@@ -6,7 +6,6 @@ only its last layer is trained privately: few weights, and so little noise.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
@@ -89,9 +88,7 @@ def pre_trained(public: Data) -> nn.Module:
 def trained(model: nn.Module, private: Data, made: TrainingPlan) -> nn.Module:
     """By private steps; what does not require a gradient stays."""
     optimizer = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=RATE)
-    # A ledger adds by a rule that holds for whatever is charged next, and so reckons a bit more.
-    limit = Limit(epsilon=2 * Fraction(made.target or 1), delta=made.delta)
-    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
     fit(model, optimizer, private, made, losses=losses, payer=payer)
     return model
 

@@ -6,7 +6,6 @@ Gradients, their sum and the noise would be private: they are told since the dat
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
@@ -80,9 +79,7 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
     nn.init.zeros_(model.weight)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     data = {"x": torch.tensor(X)[:, None], "y": torch.tensor(Y)}
-    # A ledger adds by a rule that holds for whatever is charged next, and so reckons a bit more.
-    limit = Limit(epsilon=2 * Fraction(made.target or 1), delta=made.delta)
-    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
 
     def losses(part: Part) -> Tensor:
         """Half the squared distances."""
