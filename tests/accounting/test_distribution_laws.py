@@ -1,7 +1,6 @@
 """The laws that bounds from privacy loss distributions obey, what they refuse, what they take."""
 
 import math
-import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -23,6 +22,7 @@ from discreet.accounting import (
 from discreet.accounting.pairs import Side
 from discreet.errors import InvalidArgument
 from tests.accounting.test_pieces import log_uniform
+from tests.soon import soon
 
 TOLERANCE = 0.001
 
@@ -134,11 +134,9 @@ class TestBadInput:
     )
 
     @pytest.mark.parametrize(("call", "name"), CALLS)
-    def test_it_is_refused_at_once(self, call: Callable[[], object], name: str) -> None:
-        begun = time.process_time()
+    def test_it_is_refused_by_name(self, call: Callable[[], object], name: str) -> None:
         with pytest.raises(InvalidArgument, match=name):
             call()
-        assert time.process_time() - begun < 0.1
 
 
 HEAVY: list[tuple[PrivacyLoss | Term, float]] = [
@@ -154,10 +152,9 @@ HEAVY: list[tuple[PrivacyLoss | Term, float]] = [
 class TestCost:
     @pytest.mark.parametrize(("loss", "delta"), HEAVY)
     def test_time(self, loss: PrivacyLoss, delta: float) -> None:
-        begun = time.process_time()
-        found = loss.interval(delta)
+        with soon():
+            found = loss.interval(delta)
         assert found.lower <= found.upper
-        assert time.process_time() - begun < 10
 
     @pytest.mark.long
     @pytest.mark.parametrize(("loss", "delta"), HEAVY)

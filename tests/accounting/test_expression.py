@@ -1,6 +1,5 @@
 """Text to a privacy loss: what is printed reads back, and everything else is refused by place."""
 
-import time
 from fractions import Fraction
 
 import pytest
@@ -22,6 +21,7 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from tests.accounting.examples import ALL_TERMS, some_loss
+from tests.soon import soon
 
 PIECES = st.sampled_from(
     [
@@ -190,10 +190,8 @@ def test_of_a_long_text_the_part_with_the_mistake_is_shown() -> None:
     ids=lambda text: repr(text)[:20],
 )
 def test_nothing_takes_long_or_breaks(text: str) -> None:
-    start = time.process_time()
-    with pytest.raises(InvalidArgument) as error:
+    with soon(), pytest.raises(InvalidArgument) as error:
         parse(text)
-    assert time.process_time() - start < 1
     assert len(str(error.value)) < 500
 
 

@@ -1,7 +1,6 @@
 """Long and deep texts are read up to a limit that the error names; beyond it nothing breaks."""
 
 from collections.abc import Callable
-from time import process_time
 
 import pytest
 
@@ -11,6 +10,7 @@ from discreet.query.query import Membership
 from discreet.query.sql import parse
 from discreet.unit import Unit
 from tests.query.wages import WAGES, where
+from tests.soon import soon
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "parentheses": lambda n: "(" * n + "in_union" + ")" * n,
@@ -64,17 +64,16 @@ SHAPES: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("size", [1, 10, 23, 24, 25, 60, 90, 99, 200, 500, 2000, 9000, 200_000])
 def test_no_size_breaks_it(shape: str, size: int) -> None:
     text = f"SELECT COUNT(*) FROM wages WHERE {SHAPES[shape](size)}"
-    start = process_time()
-    try:
-        query = parse(text, WAGES)
-    except DiscreetError as refusal:
-        said = str(refusal)
-    else:
-        said = ""
-        assert parse(str(query), WAGES) == query
-        assert size <= 500 or shape in {"blanks", "closed comments", "semicolons", "texts"}
+    with soon():
+        try:
+            query = parse(text, WAGES)
+        except DiscreetError as refusal:
+            said = str(refusal)
+        else:
+            said = ""
+            assert parse(str(query), WAGES) == query
+            assert size <= 500 or shape in {"blanks", "closed comments", "semicolons", "texts"}
     assert len(said) < 2000
-    assert process_time() - start < 2
 
 
 @pytest.mark.parametrize(
