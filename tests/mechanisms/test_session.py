@@ -1,7 +1,11 @@
 """The door's streaming form: paid as a whole, then one answer after the other."""
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -15,7 +19,7 @@ from discreet.errors import (
     WrongUnit,
 )
 from discreet.ledger import Ledger
-from discreet.mechanisms import Bounded, Door, session, session_through
+from discreet.mechanisms import Bounded, Door, Session, session, session_through
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.payment import Limit
@@ -69,6 +73,51 @@ def test_a_closed_session_answers_nothing() -> None:
     with pytest.raises(SessionEnded):
         opened.ask(number())
     assert "secret" not in repr(opened)
+
+
+def test_whenever_another_thread_asks_no_more_is_answered_than_was_paid_for() -> None:
+    """It asks between any two steps of the interpreter's, once in each of these runs."""
+    step, was_in_between = 0, True
+    while was_in_between:
+        with session(RunningSum(1), FakePayer(), unit=PERSON, name="sums") as opened:
+            given: list[int] = []
+            was_in_between = interrupted(opened, step, given)
+        assert len(given) == 1
+        step += 1
+    assert step > 30
+
+
+def interrupted(opened: Session[Any, Any], step: int, given: list[int]) -> bool:
+    """Ask two questions, the second one where the first has come to this step, if it gets there."""
+    left, outer = step, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:  # Any: itself
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if frame.f_code is not Session.ask.__code__:
+            return None
+        if event == "opcode":
+            left -= 1
+        if event == "opcode" and left == -1:
+            sys.settrace(outer)
+            with suppress(SessionEnded):
+                given.append(opened.ask(number()))
+        return trace
+
+    sys.settrace(trace)
+    try:
+        with suppress(SessionEnded):
+            given.append(opened.ask(number()))
+    finally:
+        sys.settrace(outer)
+    return left < 0
+
+
+def test_closed_while_it_answers_it_stays_closed() -> None:
+    with session(RunningSum(3), FakePayer(), unit=PERSON, name="sums") as opened:
+        opened.ask(number(lambda: opened.close() or 1))  # type: ignore[func-returns-value]
+        with pytest.raises(SessionEnded):
+            opened.ask(number())
 
 
 def test_what_was_not_paid_for_is_refused_and_the_session_goes_on() -> None:

@@ -22,7 +22,7 @@ class Session(Generic[V, W]):
     """A paid interactive mechanism at work. It lives in this process alone: what it keeps secret
     is written nowhere, so that a session that was left can't be taken up again."""
 
-    __slots__ = ("_answer", "_door", "_mechanism", "receipt", "unit")
+    __slots__ = ("_door", "_mechanism", "_turns", "receipt", "unit")
 
     def __init__(
         self, door: Door, mechanism: Interactive[V, W], unit: Unit, receipt: Receipt
@@ -30,34 +30,40 @@ class Session(Generic[V, W]):
         """Begin; `session` makes these, once they are paid."""
         self.receipt, self.unit = receipt, unit
         self._door, self._mechanism = door, mechanism
-        self._answer: Callable[[V], tuple[W, bool]] | None = guarded(
-            lambda: mechanism.begin(door.bits), door, receipt
-        )
+        # holds what answers whenever a question may be asked: a list's pop is atomic
+        self._turns: list[Callable[[V], tuple[W, bool]]] = [
+            guarded(lambda: mechanism.begin(door.bits), door, receipt)
+        ]
 
     def ask(self, bounded: Bounded[V]) -> W:
         """The mechanism's answer to this computation, which runs now.
 
         Raises `SessionEnded` once the mechanism has given all that was paid for, `WrongUnit` if
         the computation protects another unit, `InvalidArgument` if it is more sensitive than the
-        session allows: nothing is read then, and the session goes on.
+        session allows: nothing is read then, and the session goes on. One question at a time: to
+        others, as from other threads, the session seems to have ended until the answer is there.
         """
         if bounded.unit != self.unit:
             raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
         self._mechanism.check(bounded)
-        answer = self._answer
-        if answer is None:
-            raise SessionEnded("all that was paid for has been given: open another session")
-        self._answer = None  # should anything fail below, nothing more is answered
+        turns = self._turns
+        try:
+            answer = turns.pop()  # should anything fail below, nothing more is answered
+        except IndexError:
+            raise SessionEnded(
+                "all that was paid for has been given: open another session"
+            ) from None
         self._door.note("bounded", (bounded.parts, bounded.is_joint))
         value = computed(self._door, bounded, self.receipt)
         given, goes_on = guarded(lambda: answer(value), self._door, self.receipt)
-        self._answer = answer if goes_on else None
+        if goes_on:
+            turns.append(answer)
         self._door.note("released", given)
         return given
 
     def close(self) -> None:
         """End the session; its secrets are dropped."""
-        self._answer = None
+        self._turns = []
 
     def __repr__(self) -> str:
         """What is public about it."""
