@@ -16,6 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import precision
 from discreet.mechanisms import Bounded, FloatArray, release
 from discreet.mechanisms.thresholds import PartitionSelection
+from discreet.noise import inversion
 from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong, number
 from tests.noise.walk import BITS, Record, assert_exact, assert_refuted, walk
@@ -199,6 +200,13 @@ def test_a_word_is_drawn_for_each_key() -> None:
         bits = RecordingBits(SeededBits(1))
         PartitionSelection(1, 1e-6).sample(counts, bits)
         assert len(bits.seen) == len(counts)
+
+
+def test_the_private_counts_are_remembered_nowhere() -> None:
+    before = inversion._guide.cache_info()
+    many: dict[Any, int] = dict.fromkeys(range(2 * inversion._GUIDE_PAYS), 3)
+    assert 0 < len(PartitionSelection(1, 1e-3).sample(many, SeededBits(1))) < len(many)
+    assert inversion._guide.cache_info() == before
 
 
 def test_it_is_released_and_kept() -> None:

@@ -141,6 +141,11 @@ class _Shown(Stepped):
         """One."""
         return 1
 
+    @property
+    def is_narrow(self) -> bool:
+        """No: a guide would be remembered under this law, and its count is private."""
+        return False
+
     def threshold(self, _: int) -> Fraction | arb:
         """1 - p, or 1 for a key that nobody has."""
         return 1 - self.probability() if self.count > 0 else Fraction(1)
