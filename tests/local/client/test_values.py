@@ -90,6 +90,9 @@ def test_steps_are_the_nearest() -> None:
         (client.DuchiMean, (Fraction(3), float("nan"), 1.0)),
         (client.PiecewiseMean, (Fraction(3), 10, 2, 0.0, float("inf"))),
         (client.PiecewiseMean, (Fraction(3), 10, 10, 0.0, 1.0)),
+        (client.PiecewiseMean, (Fraction(3), (1 << 32) + 1, 10, 0.0, 1.0)),
+        (client.PiecewiseMean, (Fraction(3), 10, 2, -1e308, 1e308)),
+        (client.DuchiMean, (Fraction(3), -1e308, 1e308)),
     ],
 )
 def test_a_client_that_would_tell_all_or_nothing_is_refused(
@@ -97,6 +100,22 @@ def test_a_client_that_would_tell_all_or_nothing_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"give"):
         make(*arguments)
+
+
+@pytest.mark.parametrize(
+    "ends", [(-8e307, 8e307), (0.0, 5e-324), (-1e-310, 1e-310), (1e16, 1e16 + 2)], ids=str
+)
+def test_ranges_as_wide_and_as_narrow_as_floats_go(ends: tuple[float, float]) -> None:
+    """No value is told by where its report lies: all places of a report are the client's own."""
+    lower, upper = ends
+    inside = [lower, lower / 2 + upper / 2, upper]
+    with np.errstate(all="raise"):
+        assert steps([lower, upper], *ends).tolist() == [0, STEPS]
+        for places in (10, 1 << 32):
+            of = client.PiecewiseMean(Fraction(3), places, places // 4, *ends)
+            found = of.randomize(inside * 100)
+            assert found.min() >= 0
+            assert found.max() < places
 
 
 def test_a_permanent_answer_can_not_change() -> None:

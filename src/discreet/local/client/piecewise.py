@@ -8,6 +8,8 @@ import numpy as np
 from .bits import SYSTEM, Bits, Whole, below, coins  # noqa: TID252  # works under any name
 from .values import STEPS, above_one, in_order, steps  # noqa: TID252
 
+_MOST_PLACES = 1 << 32  # times the steps of a value: 2^62
+
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseMean:
@@ -29,8 +31,8 @@ class PiecewiseMean:
         """Refuse odds that would tell nothing, and a window that can't move."""
         above_one(self.odds)
         in_order(self.lower, self.upper)
-        if not 0 < self.window < self.places:
-            raise ValueError("give 0 < window < places")
+        if not 0 < self.window < self.places <= _MOST_PLACES:
+            raise ValueError("give 0 < window < places, and at most 2^32 places")
 
     @property
     def starts(self) -> int:

@@ -26,7 +26,8 @@ def steps(values: object, lower: float, upper: float) -> Whole:
     array = _array(values, "iuf", allowed).astype(np.float64)
     if not bool(np.all((array >= lower) & (array <= upper))):  # NaN is neither
         raise ValueError(f"values: one lies outside or is no number; give {allowed}")
-    share = (array - lower) / (upper - lower)
+    with np.errstate(all="ignore"):  # as far as floats go, and silent on what the value is
+        share = (array - lower) / (upper - lower)
     return np.clip(np.rint(share * STEPS), 0, STEPS).astype(np.int64)
 
 
@@ -37,9 +38,9 @@ def several(count: object) -> None:
 
 
 def in_order(lower: float, upper: float) -> None:
-    """A range of numbers."""
-    if not lower < upper < lower + float("inf"):
-        raise ValueError("give finite lower < upper")
+    """A range of numbers, whose width is one too."""
+    if not 0 < upper - lower < float("inf"):
+        raise ValueError("give finite lower < upper, no further apart than floats go")
 
 
 def above_one(odds: object) -> Fraction:
