@@ -145,3 +145,7 @@ def test_no_value_makes_a_warning_whatever_numpy_is_told_to_raise(grid: Grid, ki
     with np.errstate(all="raise"):
         found = Rows.of(values, (("x", grid),), "rows").column()
     assert np.all((found >= 0) & (found < grid.size))
+
+
+def test_they_print_without_what_is_private() -> None:
+    assert repr(rows().checked(np.array([77, 78, 79]))) == "Rows({'age': Grid(0, 120)})"

@@ -85,7 +85,7 @@ class Grid:
         return f"Grid({shown(self.lower)}, {shown(self.upper)}{step})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rows:
     """Rows as ``places`` on the grids of their ``columns``: an array of (rows, columns)."""
 
@@ -112,3 +112,7 @@ class Rows:
     def column(self, number: int = 0) -> Places:
         """The places of one column, row by row."""
         return self.places[:, number]
+
+    def __repr__(self) -> str:
+        """What is public: the columns, and not how many rows there are."""
+        return f"Rows({dict(self.columns)!r})"
