@@ -47,6 +47,8 @@ class Reduce(Enum):
 @dataclass(frozen=True, slots=True, repr=False)
 class Persons:
     """Rows that belong to persons: ``ids`` says for each row to whom; rows with no id are left out.
+    Ids are to be of one kind whatever the data are: of whole numbers above 2^53, floats, which a
+    missing one makes of a column in pandas, take some for the same.
 
     A person's loss is the mean, or the sum, of those of at most ``most`` rows, drawn anew in each
     step where there are more. ``column`` is the unit's. Nothing is read before the run is paid.
@@ -79,11 +81,12 @@ class People:
 
     @staticmethod
     def of(ids: npt.ArrayLike) -> "People":
-        """The people that these ids name; neither ``None`` nor NaN is an id."""
-        array = np.asarray(ids)
-        given = [one is not None and one == one for one in array.tolist()]  # noqa: PLR0124  # NaN
-        named = np.flatnonzero(given)
-        codes = np.unique(array[named], return_inverse=True)[1]
+        """The people that these ids name, of any kinds, in the order in which they come up; what is
+        missing is no id, be it ``None``, NaN or pandas' NA."""
+        listed = ids if isinstance(ids, list) else np.asarray(ids).tolist()
+        named = np.flatnonzero([_is_id(one) for one in listed])
+        people: dict[object, int] = {}
+        codes = np.array([people.setdefault(listed[row], len(people)) for row in named], np.int64)
         ends = np.cumsum(np.bincount(codes)) if named.size else named
         return People(named[np.argsort(codes, kind="stable")], ends)
 
@@ -94,6 +97,13 @@ class People:
         if rows.size > most:
             rows = np.sort(rows[sample_without_replacement(rows.size, most, bits)])
         return rows
+
+
+def _is_id(one: object) -> bool:
+    try:
+        return one is not None and bool(one == one)  # noqa: PLR0124  # NaN isn't what it is
+    except TypeError:  # nobody knows whether NA is
+        return False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
