@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidArgument
-from discreet.mechanisms import Bounded, Key, Sensitivity
+from discreet.mechanisms import Bounded, Key, KeysPart, Sensitivity
 from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, Wrong
 
@@ -39,5 +39,7 @@ def test_anything_else_is_no_such_mapping(wrong: Wrong) -> None:
 def test_bounds_are_whole_numbers(wrong: Wrong) -> None:
     with pytest.raises(InvalidArgument, match="per_unit = "):
         Bounded.keys(lambda: WORDS, per_unit=wrong, unit=PERSON, name="words")
+    with pytest.raises(InvalidArgument, match="per_unit = "):
+        KeysPart("words", wrong, Sensitivity(l0=2, linf=1))
     with pytest.raises(InvalidArgument, match="most = "):
         Bounded.keys(lambda: WORDS, per_unit=1, most=wrong, unit=PERSON, name="words")

@@ -151,7 +151,7 @@ class Bounded(Generic[V]):
         places = checks.positive_count(per_unit=per_unit)
         moved = places if _change(unit) is Change.ADD_REMOVE else 2 * places
         sensitivity = Sensitivity(l0=moved, linf=checks.positive_count(most=most))
-        return _single(compute, KeysPart(checks.text(name=name), sensitivity), unit, basis)
+        return _single(compute, KeysPart(checks.text(name=name), places, sensitivity), unit, basis)
 
     @staticmethod
     def together(

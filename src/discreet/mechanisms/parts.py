@@ -139,13 +139,18 @@ class RowsPart:
 
 @dataclass(frozen=True, slots=True)
 class KeysPart:
-    """Counts under keys, of which nobody knows which there are; one unit has part in at most
-    ``sensitivity.l0`` of them."""
+    """Counts under keys, of which nobody knows which there are; in one table, one unit has part in
+    at most ``per_unit`` of them."""
 
     gives: ClassVar[str] = "counts under keys"
 
     name: str
+    per_unit: int
     sensitivity: Sensitivity
+
+    def __post_init__(self) -> None:
+        """Refuse a number of keys that is none."""
+        checks.positive_count(per_unit=self.per_unit)
 
     def checked(self, result: object) -> dict[Key, int]:
         """The keys and their counts, without those that are 0."""

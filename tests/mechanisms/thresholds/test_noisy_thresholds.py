@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from discreet import Ledger, Limit, accounting
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.mechanisms import Bounded, FloatArray, release
+from discreet.mechanisms import Bounded, FloatArray, KeysPart, Sensitivity, release
 from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from discreet.unit import Change, Unit
@@ -27,6 +27,13 @@ REPLACED = PERSON.with_change(Change.REPLACE)
 REACH = 150
 
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def stated(per_unit: int, moved: int, unit: Unit) -> Bounded[Mapping[Any, int]]:
+    """As a part that is stated beside others, by hand."""
+    part: Any = KeysPart("towns", per_unit, Sensitivity(l0=moved, linf=1))
+    joint = Bounded.together(lambda: {"towns": {}}, parts=(part,), unit=unit, name="joint")  # type: ignore[dict-item]
+    return cast(Bounded[Mapping[Any, int]], joint.only("towns"))
 
 
 def keys(per_unit: int = 1, unit: Unit = PERSON, most: int = 1) -> Bounded[Mapping[Any, int]]:
@@ -92,6 +99,8 @@ SETTINGS: list[tuple[Bounded[Mapping[Any, int]], list[tuple[int, ...]]]] = [
     (keys(1, most=3), [(3, 0), (0, 1)]),
     (keys(2, most=2), [(2, 2), (1, 2)]),
     (keys(2, REPLACED), [(1, 1), (1, -1)]),
+    (stated(1, 1, REPLACED), [(1, 0), (0, 1)]),  # keys of one never become others
+    (stated(2, 2, REPLACED), [(1, 1), (1, 0)]),
 ]
 
 

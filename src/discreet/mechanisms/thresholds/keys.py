@@ -11,7 +11,6 @@ from discreet.exact import decimal_up, precision, upper_fraction
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.parts import Key, KeysPart
 from discreet.noise import NoiseLaw
-from discreet.unit import Change
 
 FOR_KEYS = Fraction(999, 1000)  # of half a delta: what is left is for the accountant's grid
 
@@ -35,13 +34,6 @@ def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: to be looked at
             f"{bounded.name!r} gives {part.gives}: give counts under private keys, by Bounded.keys"
         )
     return part
-
-
-def keys_of_one(bounded: Bounded[Any]) -> int:  # Any: the same
-    """How many keys one unit's rows may have part in. One that is replaced may have as many
-    before and after."""
-    moved = keys_part(bounded).sensitivity.l0
-    return moved if bounded.unit.change is Change.ADD_REMOVE else moved // 2
 
 
 def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:

@@ -13,7 +13,6 @@ from discreet.mechanisms.parts import Key
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.thresholds.keys import (
     in_order,
-    keys_of_one,
     keys_part,
     leak,
     loss_chance,
@@ -51,12 +50,13 @@ class NoisyCounts(ABC):
 
     def _loss(self, noise: Term, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """What the noise costs on all keys that a unit touches, and the leak of its own ones."""
-        most = keys_part(bounded).sensitivity.linf
+        part = keys_part(bounded)
+        most = part.sensitivity.linf
         if self.threshold <= most:
             raise InvalidArgument(
                 f"threshold = {self.threshold}: give more than {most}, which a single unit can have"
             )
-        own = leak(self._law, self.threshold - most, keys_of_one(bounded))
+        own = leak(self._law, self.threshold - most, part.per_unit)
         return PrivacyLoss.of(Threshold(noise, own), unit=bounded.unit)
 
 
@@ -70,5 +70,6 @@ def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits)
 
 def threshold_for(delta: Fraction, law: NoiseLaw, bounded: Bounded[Mapping[Key, int]]) -> int:
     """The smallest threshold that shows a unit's own keys with at most this probability."""
-    most, keys = keys_part(bounded).sensitivity.linf, keys_of_one(bounded)
-    return most + smallest(lambda missing: leak(law, missing, keys) <= delta)
+    part = keys_part(bounded)
+    found = smallest(lambda missing: leak(law, missing, part.per_unit) <= delta)
+    return part.sensitivity.linf + found

@@ -42,11 +42,11 @@ class WeightsPart:
 
     def checked(self, result: object) -> dict[Key, int]:
         """The keys and their weights, without those that are 0."""
-        return KeysPart(self.name, self.sensitivity).checked(result)
+        return KeysPart(self.name, self.per_unit, self.sensitivity).checked(result)
 
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
         """The differences under all keys where there is one."""
-        return KeysPart(self.name, self.sensitivity).moves(one, other)
+        return KeysPart(self.name, self.per_unit, self.sensitivity).moves(one, other)
 
 
 def sets_of_keys(
