@@ -20,7 +20,8 @@ class Case:
 
     def losses(self, data: Tensor) -> Tensor:
         outcome = self.model(data)
-        target = torch.linspace(-1, 1, outcome[0].numel(), dtype=outcome.dtype)
+        like = {"dtype": outcome.dtype, "device": outcome.device}
+        target = torch.linspace(-1, 1, outcome[0].numel(), **like)
         losses: Tensor = (outcome.flatten(1) - target).square().mean(1)
         return losses
 

@@ -30,7 +30,7 @@ class Bare(nn.Module):
 
     def forward(self, data: Tensor) -> Tensor:
         data = torch.cat([self.first.expand(data.shape[0], -1, -1), data], 1)
-        data = data + self.positions(torch.arange(data.shape[1]))
+        data = data + self.positions(torch.arange(data.shape[1], device=data.device))
         data = self.inner(data) @ self.inner.weight + self.shift * self.inner(data)
         data = data + torch.einsum("btd,de->bte", data, self.weight.t()) * self.weight.norm()
         short = F.linear(torch.tanh(data), self.weight[:2])

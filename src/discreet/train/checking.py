@@ -206,6 +206,7 @@ def _undisturbed(model: nn.Module) -> Iterator[None]:
     """Moved, and without dropout; afterwards everything is as before."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
+    devices = {p.device for p in model.parameters() if p.is_cuda}
     held = [
         (module, module.dropout)
         for module in model.modules()
@@ -214,7 +215,7 @@ def _undisturbed(model: nn.Module) -> Iterator[None]:
     try:
         for module, _ in held:
             module.dropout = 0.0
-        with torch.random.fork_rng(), _NoDropout():
+        with torch.random.fork_rng(devices), _NoDropout():
             for parameter, _ in moved:
                 _move(parameter)
             yield
@@ -321,7 +322,7 @@ def one_by_one(
         norms = torch.zeros(number_of_groups, dtype=torch.float64)
         for group, gradient in zip(groups, gradients, strict=True):
             wide = gradient.double()
-            norms[group] += (wide.square() if clipping.order == 2 else wide.abs()).sum()
+            norms[group] += (wide.square() if clipping.order == 2 else wide.abs()).sum().cpu()
         norms = norms.sqrt() if clipping.order == 2 else norms
         squares[:, example] = norms.square()
         if not norms.isfinite().all():

@@ -34,6 +34,8 @@ SPARE = 1 - 2.0**-18  # more than float32 can round up by where a norm is comput
 FIRST_SIZE = 1024
 MADE_UP = 5  # examples to look at a model with
 
+_NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and libraries of CUDA
+
 
 @dataclass(slots=True)
 class Physical:
@@ -241,7 +243,7 @@ def _unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
         if size <= 1:
             raise
     except RuntimeError as error:
-        if size <= 1 or "allocate memory" not in str(error):
+        if size <= 1 or not any(sign in str(error) for sign in _NO_MEMORY):
             raise
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

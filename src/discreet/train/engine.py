@@ -7,7 +7,6 @@ float32 or better, whatever the model computes in.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,6 +18,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train.capture import Capture, Piece, ancestors
 from discreet.train.clipping import ROUND_OFF, Clipping
 from discreet.train.eager import eager
+from discreet.train.precision import unmixed, whole
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
@@ -69,7 +69,7 @@ def clipped_sum(
         if capture.is_weight(given):  # it depends on no data at all
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
-    with _no_autocast(device), torch.no_grad():
+    with whole(device), torch.no_grad():
         pieces = _pieces(capture, rows, parameters)
         found = [_Gradient(of, p, examples) for of, p in zip(pieces, parameters, strict=True)]
         capture.uses.clear()  # what they refer to refers to them
@@ -81,13 +81,6 @@ def clipped_sum(
         rounded = [*factors.to(min(map(_wide, parameters), key=_bits))]
         totals = zip(groups, found, strict=True)
         return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
-
-
-def _no_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Autocast is off within, if it was on."""
-    if not torch.is_autocast_enabled(device.type):
-        return nullcontext()
-    return torch.autocast(device.type, enabled=False)
 
 
 def _checked(losses: object, examples: int) -> Tensor:
@@ -112,7 +105,8 @@ def _gradients(
     targets = [*(use.target for use in capture.uses), *trainable.values()]
     if not losses.requires_grad:
         return (None,) * len(capture.uses)
-    gradients = _backward(losses.sum(), targets)
+    with unmixed(losses.device):
+        gradients = _backward(losses.sum(), targets)
     for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
         if unseen is not None:
             raise Refused(

@@ -367,6 +367,12 @@ def _check_model(model: nn.Module) -> None:
             raise InvalidArgument(
                 f"model: {name!r} has no shape yet; call the model once, on made-up data"
             )
+    devices = sorted({str(parameter.device) for parameter in trainable(model)})
+    if len(devices) > 1:
+        raise InvalidArgument(
+            f"model: what is trained is on {' and '.join(devices)}, and has one norm together; "
+            "move the model to one device"
+        )
 
 
 def _check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:

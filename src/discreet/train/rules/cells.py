@@ -33,7 +33,7 @@ def gru_cell(
     given, (before, state) = _gates(capture, data, state, weights)
     (r, z, n), (r_state, z_state, n_state) = given.chunk(3, 1), before.chunk(3, 1)
     new = torch.tanh(n + torch.sigmoid(r + r_state) * n_state)
-    return torch.lerp(new, state, torch.sigmoid(z + z_state))
+    return new + torch.sigmoid(z + z_state) * (state - new)
 
 
 def rnn_cell(

@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.train.capture import Args, Capture, Keywords
+from discreet.train.precision import unmixed
 from discreet.train.rules.elementwise import own_second
 from discreet.train.rules.linear import outer, summed_in_between
 
@@ -240,9 +241,12 @@ def rnn(
     return results, last
 
 
-def _applied(steps: type[torch.autograd.Function], *given: object) -> Any:  # Any: its results
+def _applied(
+    steps: type[torch.autograd.Function], inputs: Tensor, *given: object
+) -> Any:  # Any: its results
     """What the steps give."""
-    return steps.apply(*given)  # type: ignore[no-untyped-call]
+    with unmixed(inputs.device):
+        return steps.apply(inputs, *given)  # type: ignore[no-untyped-call]
 
 
 def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) -> Tensor:
@@ -251,7 +255,7 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
     if layer.biases:
         first, second = layer.biases
         bias = first.detach() + second.detach() if with_both else first.detach()
-    pre = F.linear(inputs, capture.stand_in(layer.of_inputs), bias)
+    pre = F.linear(inputs, capture.stand_in(layer.of_inputs), bias).to(layer.of_inputs.dtype)
     if not pre.requires_grad:
         pre = pre.detach().requires_grad_()
     saved, shape = capture.saved(inputs), tuple(layer.of_inputs.shape)
@@ -281,7 +285,8 @@ def _layers(
     several = _weights(capture, flat, layers * directions, has_biases=has_biases)
     capture.by_example(data, *flat, least=3)
     starts = [
-        _start(capture, each) for each in (given if isinstance(given, (list, tuple)) else (given,))
+        _start(capture, each).to(flat[0].dtype)
+        for each in (given if isinstance(given, (list, tuple)) else (given,))
     ]
     lasts: list[State] = []
     for number in range(layers):

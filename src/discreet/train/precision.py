@@ -1,0 +1,59 @@
+"""Numbers as long as they look: neither autocast nor a processor's shorter products.
+
+PyTorch may cut float32 down to 10 bits (TF32) or 7 (bfloat16) inside products and convolutions; on
+CUDA it does so in convolutions unless it is told otherwise. A norm and the sum that it bounds would
+then be of different numbers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import backends
+
+_WHOLE = "ieee", "none"  # nothing said means the same, where no backend has a default of its own
+_BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn't see all in them
+    "cpu": (backends.mkldnn, backends.mkldnn),
+    "cuda": (backends.cuda, backends.cudnn),
+}
+
+
+@contextmanager
+def unmixed(device: torch.device) -> Iterator[None]:
+    """Without autocast within, if it was on."""
+    if not _is_mixed(device.type):
+        yield
+        return
+    with torch.autocast(device.type, enabled=False):
+        yield
+
+
+@contextmanager
+def whole(device: torch.device) -> Iterator[None]:
+    """Within, float32 is float32, and nothing is cast by itself."""
+    said = [(each, each.fp32_precision) for each in _places(device.type)]
+    cut = [(each, before) for each, before in said if before not in _WHOLE]
+    try:
+        for each, _ in cut:
+            each.fp32_precision = "ieee"
+        with unmixed(device):
+            yield
+    finally:
+        for each, before in cut:
+            each.fp32_precision = "none"  # so that one that was said for all stays so
+            if each.fp32_precision != before:
+                each.fp32_precision = before
+
+
+def _is_mixed(kind: str) -> bool:
+    """Whether autocast is on, for devices that have it."""
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
+def _places(kind: str) -> list[Any]:  # Any: what has a `fp32_precision`
+    """Where it is said how products and convolutions are made."""
+    if kind not in _BACKENDS:
+        return []
+    for_products, for_convolutions = _BACKENDS[kind]
+    return [for_products.matmul, for_convolutions.conv]
