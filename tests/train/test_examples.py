@@ -54,6 +54,15 @@ def test_a_line_is_learned_as_it_is_told(drawn: list[list[int]]) -> None:
     assert "epsilon = 8 at delta = 1e-05" in repr(found)
 
 
+def test_what_a_line_is_told_beside_is_where_plain_steps_go() -> None:
+    weight = 0.0
+    for _ in range(100):
+        gradients = [(weight * x - y) * x for x, y in zip(line.X, line.Y, strict=True)]
+        weight -= 0.1 * sum(gradients) / len(gradients)
+    assert line.least_squares() == pytest.approx(weight)
+    assert repr(line.main(epsilon=8)).endswith(f"would go to {weight:+.3f}")
+
+
 def test_public_features_are_worth_more_than_private_examples(drawn: list[list[int]]) -> None:
     found = finetuning.main(epsilon=1, delta=1e-5, records=1000)
     assert found.fine_tuned > 0.9

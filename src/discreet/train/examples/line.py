@@ -62,9 +62,17 @@ class Line:
         """Step by step."""
         told = (f"step {number}\n{step!r}\n" for number, step in enumerate(self.steps, 1))
         scale = float(self.plan.scale(self.plan.phases[0]))
-        first = f"{len(X)} examples, clipped to {CLIP:g}; noise has standard deviation {scale:.3g}"
-        last = f"epsilon = {self.plan.epsilon:.3g} at delta = {float(self.plan.delta):g}"
-        return "\n".join([first, "", *told, last])
+        return "\n".join(
+            [
+                f"y = weight x, of {len(X)} examples:",
+                f"x         {_shown(X)}",
+                f"y         {_shown(Y)}",
+                f"gradients are clipped to {CLIP:g}; noise has standard deviation {scale:.3g}\n",
+                *told,
+                f"epsilon = {self.plan.epsilon:.3g} at delta = {float(self.plan.delta):g}",
+                f"without clipping and noise, the weight would go to {least_squares():+.3f}",
+            ]
+        )
 
 
 def main(*, epsilon: Number = 5, delta: Number = 1e-5) -> Line:
@@ -93,6 +101,11 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
             assert model.weight.grad is not None
             came_out = float(model.weight.grad) * len(X)  # a step divides by the batch's size
             yield told(before, came_out, float(model.weight.detach()))
+
+
+def least_squares() -> float:
+    """The weight that plain steps go to."""
+    return sum(x * y for x, y in zip(X, Y, strict=True)) / sum(x * x for x in X)
 
 
 def told(weight: float, came_out: float, after: float) -> Step:
