@@ -104,18 +104,26 @@ def test_rows_are_shuffled_whole(rows: int, record_property: Record) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_ties_left_in_place_are_refuted(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = orders(count)
-    monkeypatch.setattr(order, "permutation", lambda tied, bits: np.arange(tied))
+    monkeypatch.setattr(order, "_drawn_in_turn", lambda tied, size, bits: np.arange(size))
     assert_refuted(walk(honest, 3, count), ordered(count, count))
 
 
 def test_ties_in_pairs_only_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, pairs = orders(3), permutation
+    honest, drawn = orders(3), order._drawn_in_turn
 
-    def first_two(tied: int, bits: Bits) -> order.Places:
-        return np.concatenate([pairs(2, bits), np.arange(2, tied)])
+    def first_two(tied: int, size: int, bits: Bits) -> order.Places:
+        return np.concatenate([drawn(2, 2, bits), np.arange(2, size)])
 
-    monkeypatch.setattr(order, "permutation", first_two)
+    monkeypatch.setattr(order, "_drawn_in_turn", first_two)
     assert_refuted(walk(honest, 1, 7), ordered(3, 3))
+
+
+def test_the_rest_of_a_sample_drawn_from_all_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, drawn = samples(6, 3), order._drawn_in_turn
+    monkeypatch.setattr(
+        order, "_drawn_in_turn", lambda count, size, bits: drawn(count - 1, size, bits)
+    )
+    assert_refuted(walk(honest, 3, 5), ordered(6, 3))
 
 
 @pytest.mark.parametrize(("m", "width"), [(3, 8), (6, 8), (255, 8), (1000, 5)])

@@ -162,8 +162,7 @@ def test_open_contenders_drawn_again_are_refuted(
         while True:
             gaps = selection._gaps((0, 3), HALF)
             noise = selection._Noise(is_gumbel=choose is exponential_choice)
-            cells = selection._cells(noise, bits.width)
-            left = selection._contenders(gaps, cells, bits.width, bits)
+            left = selection._contenders(gaps, noise, bits.width, bits)
             left = selection._ahead(noise, gaps, left, bits.width)
             if len(left) == 1:
                 return next(iter(left))

@@ -61,19 +61,21 @@ def test_all_samples_are_equally_likely(count: int, size: int, kinds: int, width
     )
 
 
-def order_by(*keys: int) -> list[int]:
-    """By words with these leading digits, all of which are used."""
-    count = {5: 3, 8: 3, 9: 5}[len(keys)]
-    recorded = RecordingBits(ScriptedBits([key << 40 | 0x1234 for key in keys]))
-    found: list[int] = permutation(count, recorded).tolist()
-    assert len(recorded.seen) == len(keys)
+def order_by(*keys: int, then: list[int]) -> list[int]:
+    """By words with these leading digits, and by these places among those of a tie that are left,
+    all of which are used."""
+    words = [key << 40 | 0x1234 for key in keys] + [(1 << 64) - 1 - place for place in then]
+    recorded = RecordingBits(ScriptedBits(words))
+    found: list[int] = permutation(len(keys), recorded).tolist()
+    assert len(recorded.seen) == len(words)
     return found
 
 
-def test_equal_words_are_told_apart_by_further_ones() -> None:
-    assert order_by(5, 5, 1, 9, 2) == [2, 1, 0]
-    assert order_by(5, 5, 5, 3, 3, 1, 7, 8) == [2, 0, 1]
-    assert order_by(1, 1, 8, 8, 4, 9, 8, 2, 3) == [1, 0, 4, 2, 3]
+def test_numbers_with_equal_words_are_exchanged() -> None:
+    assert order_by(5, 5, 1, then=[1, 0]) == [2, 1, 0]
+    assert order_by(5, 5, 5, then=[2, 0, 0]) == [2, 1, 0]
+    assert order_by(5, 5, 5, then=[1, 1, 0]) == [1, 2, 0]
+    assert order_by(1, 1, 8, 8, 4, then=[1, 0, 0, 0]) == [1, 0, 4, 2, 3]
 
 
 @pytest.mark.parametrize("width", [1, 8, 62, 63, 64])

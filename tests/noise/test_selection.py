@@ -50,8 +50,9 @@ def ends(numerator: int, size: int, *, is_gumbel: bool) -> tuple[arb, arb]:
 def reference(
     scores: Sequence[Number], rate: Number, words: Iterator[int], width: int, *, is_gumbel: bool
 ) -> int:
-    """The first digits of all, packed into words chunk by chunk; then a word for each that may
-    still be the largest, in order, until one is left."""
+    """The first digits of all, packed into words chunk by chunk, with the very first of Gumbel's
+    turned; then a word for each that may still be the largest, in order, until one is left, or
+    they have the same score and digits: then any of those."""
     size, first = min(16, width), list[int]()
     for start in range(0, len(scores), CHUNK):
         some, begun = min(CHUNK, len(scores) - start), list[int]()
@@ -60,7 +61,8 @@ def reference(
             begun += [word >> size * i & (1 << size) - 1 for i in range(width // size)]
         first += begun[:some]
     exact = [fraction(score) * fraction(rate) for score in scores]
-    top, left = max(exact), dict(enumerate(first))
+    turned = int(is_gumbel) << size - 1
+    top, left = max(exact), {place: numerator ^ turned for place, numerator in enumerate(first)}
     while True:
         with precision(size + 64 + 60):
             keys = {}
@@ -72,8 +74,22 @@ def reference(
             left = {place: n for place, n in left.items() if not keys[place][1] < best}
         if len(left) == 1:
             return next(iter(left))
+        if len({(exact[place], numerator) for place, numerator in left.items()}) == 1:
+            return list(left)[below(len(left), words, width)]
         left = {place: n << width | next(words) for place, n in left.items()}
         size += width
+
+
+def below(m: int, words: Iterator[int], width: int) -> int:
+    """A number below this, each as likely: as many words as that takes, all digits turned."""
+    count = -(-(m - 1).bit_length() // width)
+    whole = 1 << width * count
+    while True:
+        number = 0
+        for _ in range(count):
+            number = number << width | (1 << width) - 1 - next(words)
+        if number < whole // m * m:
+            return number % m
 
 
 def assert_as_reference(

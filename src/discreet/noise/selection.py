@@ -21,6 +21,7 @@ from discreet.exact import Number, ball, precision
 from discreet.noise.bits import Bits
 from discreet.noise.inversion import digits
 from discreet.noise.quantiles import EXPONENTIAL, FloatArray
+from discreet.noise.uniform import UniformLaw
 
 Scores = Sequence[Number] | npt.NDArray[Any]  # Any: integers of any kind
 _Whole = npt.NDArray[Any]  # Any: int64 or uint64
@@ -47,7 +48,7 @@ def exponential_choice(scores: Scores, rate: Number, bits: Bits) -> int:
 
     >>> from discreet.audit import SeededBits
     >>> exponential_choice([5, 4, 3, 2], 0.5, SeededBits(4))
-    3
+    1
     """
     return _largest(_GUMBEL, scores, rate, bits)
 
@@ -71,6 +72,12 @@ class _Noise:
     """The noise as a function of U: Gumbel's -ln(-ln U), which rises, or -ln U, which falls."""
 
     is_gumbel: bool
+
+    @property
+    def turned(self) -> int:
+        """What a word's first digit is added to: Gumbel's noise has no end at either end of U, so
+        that words of ones are a half instead."""
+        return int(self.is_gumbel)
 
     def at(self, numerator: int, size: int) -> arb:
         """The noise for U = numerator / 2^size."""
@@ -195,21 +202,29 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
 def _largest(noise: _Noise, scores: Scores, rate: Number, bits: Bits) -> int:
     """The place of the largest key."""
     gaps, size = _gaps(scores, rate), min(_DIGIT, bits.width)
-    contenders = _contenders(gaps, _cells(noise, size), size, bits)
+    contenders = _contenders(gaps, noise, size, bits)
     while len(contenders) > 1:
         contenders = _ahead(noise, gaps, contenders, size)
-        if len(contenders) > 1:
-            contenders = {i: n << bits.width | bits.word() for i, n in contenders.items()}
-            size += bits.width
-    return next(iter(contenders))
+        if _are_alike(gaps, contenders):
+            break
+        contenders = {i: n << bits.width | bits.word() for i, n in contenders.items()}
+        size += bits.width
+    left = list(contenders)
+    return left[UniformLaw(len(left)).draw(bits) if len(left) > 1 else 0]
 
 
-def _contenders(gaps: _Gaps, cells: _Cells, size: int, bits: Bits) -> dict[int, int]:
+def _are_alike(gaps: _Gaps, contenders: dict[int, int]) -> bool:
+    """Whether each of those left is as likely as any other to have the largest key."""
+    return len({(numerator, gaps.exact(place)) for place, numerator in contenders.items()}) == 1
+
+
+def _contenders(gaps: _Gaps, noise: _Noise, size: int, bits: Bits) -> dict[int, int]:
     """The places of the keys that may be the largest, each with its first digits of U."""
-    best, found = -np.inf, []
+    best, found, cells = -np.inf, [], _cells(noise, size)
     for start in range(0, len(gaps), _CHUNK):
         near = gaps.near(start, start + _CHUNK)
         begun = digits(bits, near.size, size)
+        begun ^= begun.dtype.type(noise.turned << size - 1)
         keys = cells.lower.take(begun, mode="clip")
         keys -= near
         best = max(best, keys.max())

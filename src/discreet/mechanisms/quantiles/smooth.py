@@ -112,8 +112,9 @@ class SmoothMedian:
 
     def _bounds(self) -> list[int]:
         """s(0), s(1), ... up to the grid's width, in parts of a unit."""
-        growth, bounds = self._patience, [max(_UNIT, self._patience)]
-        while bounds[-1] < (self.grid.size - 1) * _UNIT:
+        growth, width = self._patience, (self.grid.size - 1) * _UNIT
+        bounds = [max(_UNIT, growth)]
+        while bounds[-1] < width:
             bounds.append(bounds[-1] + bounds[-1] // growth)
         return bounds
 
