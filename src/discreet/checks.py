@@ -10,6 +10,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import fraction, is_number, shown
 
 _LONGEST = 200
+_MOST = 1 << 40
 
 
 def positive(**named: object) -> Fraction:
@@ -48,6 +49,14 @@ def count(**named: object) -> int:
 def positive_count(**named: object) -> int:
     """One named whole number that is at least 1."""
     exact = _number(named, "a whole number, 1 or above", lambda n: n >= 1 and n.denominator == 1)
+    return int(exact)
+
+
+def size(**named: object) -> int:
+    """One named number of things of which some computer holds all: 1 to 2^40."""
+    exact = _number(
+        named, "a whole number from 1 to 2^40", lambda n: 1 <= n <= _MOST and n.denominator == 1
+    )
     return int(exact)
 
 

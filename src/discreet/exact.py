@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
+from operator import index
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def fraction(number: Number) -> Fraction:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a finite number: not a truth value, a text, NaN or infinite, and of
-    at most 1000 digits before the point or behind it, so that no number takes long to read."""
+    """Whether the value is a finite number: not a truth value, a length of time, a text, NaN or
+    infinite, and of at most 1000 digits before the point or behind it, so that no number takes
+    long to read."""
     if isinstance(value, bool):
         return False
     if isinstance(value, float):
@@ -56,7 +58,10 @@ def is_number(value: object) -> bool:
         return value.is_finite() and abs(value.adjusted()) < _MOST_DIGITS
     if not isinstance(value, Rational):
         return False
-    size = max(abs(int(value.numerator)), int(value.denominator))
+    try:
+        size = max(abs(index(value.numerator)), index(value.denominator))
+    except TypeError:  # NumPy counts lengths of time among the integers
+        return False
     return size < _LARGEST
 
 

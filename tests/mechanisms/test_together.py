@@ -46,7 +46,6 @@ def test_the_privacy_loss_is_the_sum() -> None:
 @pytest.mark.parametrize(
     "mechanisms",
     [
-        {},
         {"people": DiscreteLaplace(4)},
         {**MECHANISMS, "more": Gaussian(1)},
         {"people": DiscreteLaplace(4), "Pay": Gaussian(60)},

@@ -75,10 +75,10 @@ def deviation(of: Sequence[Group], confidence: Number) -> float:
 
 def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, reports: int) -> M:
     """The mechanism of the smallest epsilon, of four digits, whose error is at most this."""
-    wanted = float(checks.positive(error=error))
+    wanted = checks.positive(error=error)
     if (least := make(LARGEST).error(confidence, reports)) > wanted:
         raise InvalidArgument(
-            f"error = {wanted}: {reports} reports have one of {least:.3g} even at epsilon 32; "
+            f"error = {error}: {reports} reports have one of {least:.3g} even at epsilon 32; "
             "allow more, or ask more clients"
         )
     low, high = float(SMALLEST), float(LARGEST)

@@ -13,13 +13,13 @@ _DIGITS = 1 << 48  # odds are multiples of one over this
 _BITS = 256
 
 
-def in_reach(epsilon: Number) -> Fraction:
+def in_reach(epsilon: Number, name: str = "epsilon") -> Fraction:
     """The exact value of an epsilon for which reports tell something and hide something."""
-    exact = checks.positive(epsilon=epsilon)
+    exact = checks.positive(**{name: epsilon})
     if SMALLEST <= exact <= LARGEST:
         return exact
     raise InvalidArgument(
-        f"epsilon = {shown(exact)}: give a number from 0.000001, below which reports tell "
+        f"{name} = {shown(exact)}: give a number from 0.000001, below which reports tell "
         "nothing, to 32, above which they hide nothing"
     )
 

@@ -59,7 +59,7 @@ class Rappor(Frequencies):
     def __init__(self, epsilon: Number, *, once: Number, categories: int) -> None:
         """Each of the two bits in which values differ may lose half of each epsilon."""
         object.__setattr__(self, "epsilon", in_reach(epsilon))
-        object.__setattr__(self, "once", in_reach(once))
+        object.__setattr__(self, "once", in_reach(once, "once"))
         if self.once > self.epsilon:
             raise InvalidArgument(
                 f"once = {shown(self.once)}: one round can't lose more than all of them, which is "

@@ -10,6 +10,7 @@ from discreet.exact import Number, decimal_down
 
 _DIGITS = 9
 _MOST = 10**300
+_LARGEST = 10**100
 
 
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
@@ -17,6 +18,8 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
     most the error."""
     checks.probability(confidence=confidence)
     wanted = math.floor(checks.not_negative(error=error))
+    if wanted > _LARGEST:
+        raise InvalidArgument("error: give at most 10^100")
     scale = Fraction(1)
     while error_of(scale) <= wanted:
         scale *= 2

@@ -8,7 +8,7 @@ import numpy as np
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.parts import Part, Value
 from discreet.noise import Bits, Law, NoiseLaw, half_width
@@ -43,7 +43,7 @@ class IndependentNoise(ABC):
 
 def integers(bounded: Bounded[Any]) -> Part:  # Any: to be looked at
     """The computation's only part; raises unless it gives integers of a public shape."""
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, Part):
         raise InvalidArgument(
             f"{bounded.name!r} gives {part.gives}: this mechanism adds noise to integers of a "

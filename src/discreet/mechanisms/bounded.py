@@ -121,10 +121,12 @@ class Bounded(Generic[V]):
         [31, 44, 120]
         """
         each = checks.positive_count(per_unit=per_unit)
-        named = tuple((checks.text(column=c), grid) for c, grid in columns.items())
-        if not named or not all(isinstance(grid, Grid) for _, grid in named):
+        if not isinstance(columns, Mapping) or not columns:
             raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
-        moved = each if _change(unit) is Change.ADD_REMOVE else 2 * each
+        named = tuple((checks.text(columns=c), grid) for c, grid in columns.items())
+        if not all(isinstance(grid, Grid) for _, grid in named):
+            raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
+        moved = each if change_of(unit) is Change.ADD_REMOVE else 2 * each
         sensitivity = Sensitivity(l1=moved, linf=each)
         part = RowsPart(checks.text(name=name), named, each, sensitivity)
         return _single(compute, part, unit, basis)
@@ -149,7 +151,7 @@ class Bounded(Generic[V]):
         Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
         """
         places = checks.positive_count(per_unit=per_unit)
-        moved = places if _change(unit) is Change.ADD_REMOVE else 2 * places
+        moved = places if change_of(unit) is Change.ADD_REMOVE else 2 * places
         sensitivity = Sensitivity(l0=moved, linf=checks.positive_count(most=most))
         return _single(compute, KeysPart(checks.text(name=name), places, sensitivity), unit, basis)
 
@@ -163,6 +165,8 @@ class Bounded(Generic[V]):
         basis: str = ASSERTED,
     ) -> "Bounded[Mapping[str, Value]]":
         """State several named parts, computed together in one pass."""
+        if not isinstance(parts, tuple | list) or not all(hasattr(p, "moves") for p in parts):
+            raise InvalidArgument("parts: give a tuple of Part, RealPart, RowsPart or KeysPart")
         names = [part.name for part in parts]
         if not names or len(set(names)) < len(names):
             raise InvalidArgument(f"parts = {names}: give at least one, each with its own name")
@@ -201,6 +205,17 @@ class Bounded(Generic[V]):
         return f"Bounded({self.name!r}, {facts})"
 
 
+def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
+    """The same, if it is a computation with its bounds. What else it is may be private: its type
+    alone is told."""
+    if isinstance(bounded, Bounded):
+        return bounded
+    raise InvalidArgument(
+        f"bounded is of type {type(bounded).__name__}: give a Bounded, which says how far a unit "
+        "can move what it computes"
+    )
+
+
 def _fill(
     made: "Bounded[Any]",  # Any: either kind
     compute: Callable[[], Any],
@@ -216,7 +231,8 @@ def _fill(
             f"compute is of type {type(compute).__name__}: give a function without arguments, "
             "which runs after the charge"
         )
-    _change(unit)
+    change_of(unit)
+    checks.text(basis=basis)
     facts = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
     for field, value in {"compute": compute, **facts}.items():
         object.__setattr__(made, field, value)
@@ -233,7 +249,8 @@ def _single(
     return made
 
 
-def _change(unit: Unit) -> Change:
+def change_of(unit: Unit) -> Change:
+    """How a unit's neighbours differ, if it is a unit."""
     if not isinstance(unit, Unit):
         raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
     return unit.change

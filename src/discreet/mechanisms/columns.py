@@ -3,14 +3,14 @@
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.parts import RowsPart
 from discreet.mechanisms.rows import Grid
 
 
 def rows_part(bounded: Bounded[Any]) -> RowsPart:  # Any: to be looked at
     """The computation's only part; raises unless it gives rows."""
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, RowsPart):
         raise InvalidArgument(f"{bounded.name!r} gives {part.gives}: state rows by Bounded.rows")
     return part
@@ -18,7 +18,7 @@ def rows_part(bounded: Bounded[Any]) -> RowsPart:  # Any: to be looked at
 
 def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: to be looked at
     """The computation's part and its only column's grid; raises for anything else."""
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, RowsPart) or len(part.columns) != 1:
         raise InvalidArgument(
             f"{bounded.name!r} gives {part.gives}: state rows of one column by Bounded.rows"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
 from discreet.noise import Bits, SecureBits
 from discreet.payment import Payer
 
@@ -27,6 +28,13 @@ class Door:
     payer: Payer[PrivacyLoss]
     bits: Bits
     trace: Trace | None
+
+    def __post_init__(self) -> None:
+        """Refuse a payer that can't pay."""
+        if not callable(getattr(self.payer, "charge", None)) or isinstance(self.payer, type):
+            raise InvalidArgument(
+                f"payer is of type {type(self.payer).__name__}: give a Ledger, be it in memory"
+            )
 
     @staticmethod
     def secure(payer: Payer[PrivacyLoss]) -> "Door":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded
 from discreet.noise import Bits
@@ -23,6 +24,16 @@ class Mechanism(Protocol[V, W_out]):
     def sample(self, value: V, bits: Bits) -> W_out:
         """What is shown of the value, drawn with these bits."""
         ...
+
+
+def checked_mechanism(mechanism: object, name: str) -> None:
+    """Raise unless it has what a mechanism needs. What else it is may be private: its type alone
+    is told."""
+    verbs = (getattr(mechanism, verb, None) for verb in ("privacy_loss", "sample"))
+    if isinstance(mechanism, type) or not all(map(callable, verbs)):
+        raise InvalidArgument(
+            f"{name} is of type {type(mechanism).__name__}: give a mechanism, as DiscreteLaplace(2)"
+        )
 
 
 class Interactive(Protocol[V, W_out]):

@@ -5,6 +5,7 @@ which nobody knows how many there are (`RowsPart`), counts under keys that nobod
 (`KeysPart`).
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -169,7 +170,9 @@ def whole_shape(shape: object) -> tuple[int, ...]:
     """The shape, if it is a tuple of sizes."""
     if not isinstance(shape, tuple | list):
         raise InvalidArgument(f"shape = {shape!r}: give a tuple of sizes, () for one number")
-    return tuple(checks.count(shape=size) for size in shape)
+    sizes = tuple(checks.count(shape=size) for size in shape)
+    checks.size(shape=max(1, math.prod(sizes)))
+    return sizes
 
 
 def _differences(one: Value, other: Value) -> list[int]:

@@ -8,7 +8,7 @@ from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
 from discreet.mechanisms.additive import with_noise
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.fixed_point import FixedPoint, FloatArray
 from discreet.mechanisms.parts import RealPart, Value
 from discreet.noise import Bits, NoiseLaw, half_width
@@ -42,7 +42,7 @@ class NoiseOnGrid(ABC):
 
 def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> Fraction:
     """The step of the computation's grid; raises for integers, and for another grid."""
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, RealPart):
         raise InvalidArgument(
             f"{bounded.name!r} gives {part.gives}: state real numbers by Bounded.real, or use a "

@@ -12,10 +12,10 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.exact import Number
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.keeping import decoded, encoded
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.payment import Payer, Receipt, Request
 
 V = TypeVar("V")
@@ -129,7 +129,8 @@ def release_through(
     request: str | None = None,
 ) -> Release[W]:
     """`release`, through a door that is given."""
-    loss = mechanism.privacy_loss(bounded).for_unit(bounded.unit)
+    checked_mechanism(mechanism, "mechanism")
+    loss = mechanism.privacy_loss(stated(bounded)).for_unit(bounded.unit)
     door.note("bounded", (bounded.parts, bounded.is_joint))
     receipt = door.payer.charge(
         loss,

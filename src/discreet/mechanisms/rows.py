@@ -40,8 +40,8 @@ class Grid:
         steps = (high - low) / each
         if steps.denominator != 1 or steps >= _MOST_PLACES:
             raise InvalidArgument(
-                f"step = {step}: give one that goes into the range from {lower} to {upper} a whole "
-                "number of times, at most 2^52"
+                f"step = {step}: give one that goes into the range from lower = {lower} to "
+                f"upper = {upper} a whole number of times, at most 2^52"
             )
         farthest = max(abs(low), abs(high), _FINEST)
         if farthest > _FARTHEST or (steps and each < farthest / _MOST_PLACES):

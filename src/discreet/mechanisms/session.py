@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, change_of, stated
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.mechanism import Interactive
 from discreet.mechanisms.release import computed, guarded
@@ -43,7 +43,7 @@ class Session(Generic[V, W]):
         session allows: nothing is read then, and the session goes on. One question at a time: to
         others, as from other threads, the session seems to have ended until the answer is there.
         """
-        if bounded.unit != self.unit:
+        if stated(bounded).unit != self.unit:
             raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
         self._mechanism.check(bounded)
         turns = self._turns
@@ -95,8 +95,12 @@ def session_through(
     door: Door, mechanism: Interactive[V, W], *, unit: Unit, name: str, by: str = "owner"
 ) -> Iterator[Session[V, W]]:
     """`session`, through a door that is given."""
-    if not isinstance(unit, Unit):
-        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
+    change_of(unit)
+    if isinstance(mechanism, type) or not callable(getattr(mechanism, "begin", None)):
+        raise InvalidArgument(
+            f"mechanism is of type {type(mechanism).__name__}: give an interactive one, as a "
+            "SparseVector"
+        )
     loss = mechanism.privacy_loss(unit).for_unit(unit)
     receipt = door.payer.charge(
         loss,

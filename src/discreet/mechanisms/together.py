@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.bounded import Bounded, stated
+from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.parts import Value
 from discreet.noise import Bits
 
@@ -22,11 +23,15 @@ class Together:
 
     def __post_init__(self) -> None:
         """Keep a copy, by name, which nobody can alter between the price and the draw."""
+        if not isinstance(self.mechanisms, Mapping) or not self.mechanisms:
+            raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")
+        for name, mechanism in self.mechanisms.items():
+            checked_mechanism(mechanism, f"mechanisms[{checks.text(mechanisms=name)!r}]")
         object.__setattr__(self, "mechanisms", dict(sorted(self.mechanisms.items())))
 
     def privacy_loss(self, bounded: Bounded[Mapping[str, Value]]) -> PrivacyLoss:
         """The sum over the parts; raises unless each part has exactly one mechanism."""
-        names = {part.name for part in bounded.parts}
+        names = {part.name for part in stated(bounded).parts}
         if not bounded.is_joint or names != set(self.mechanisms):
             raise InvalidArgument(
                 f"Together has mechanisms for {sorted(self.mechanisms)}, {bounded.name!r} has the "

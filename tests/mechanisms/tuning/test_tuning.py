@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from flint import arb
@@ -31,6 +31,8 @@ DRAWS = 20_000
 @dataclass(frozen=True)
 class Told:
     """Tells whether a value is 1, truly with odds 3 to 1, and scores by what is told."""
+
+    is_scored: ClassVar[bool] = True
 
     odds: int = 3
 

@@ -122,7 +122,7 @@ class MeanOfBlocks:
         """Keep all exactly; the scale is that of the mean, in the units of the values."""
         object.__setattr__(self, "scale", checks.positive(scale=scale))
         object.__setattr__(self, "grid", _grid(grid))
-        object.__setattr__(self, "blocks", checks.positive_count(blocks=blocks))
+        object.__setattr__(self, "blocks", checks.size(blocks=blocks))
 
     @staticmethod
     def for_epsilon(
@@ -138,7 +138,7 @@ class MeanOfBlocks:
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid, blocks: int) -> "MeanOfBlocks":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        each = _grid(grid).step / checks.positive_count(blocks=blocks)
+        each = _grid(grid).step / checks.size(blocks=blocks)
         inner = DiscreteLaplace.for_error(checks.positive(error=error) / each, confidence)
         return MeanOfBlocks(inner.scale * each, grid=grid, blocks=blocks)
 

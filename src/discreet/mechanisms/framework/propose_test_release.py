@@ -10,7 +10,7 @@ from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, ball, decimal_up, precision, shown, upper_fraction
-from discreet.mechanisms.bounded import ASSERTED, Bounded
+from discreet.mechanisms.bounded import ASSERTED, Bounded, stated
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.parts import Part
 from discreet.mechanisms.sensitivity import Sensitivity
@@ -185,7 +185,7 @@ def _least_threshold(scale: Fraction, leak: Fraction) -> int:
 
 
 def _part(bounded: Bounded[Proposed]) -> ProposedPart:
-    parts: tuple[object, ...] = bounded.parts
+    parts: tuple[object, ...] = stated(bounded).parts
     if len(parts) == 1 and isinstance(parts[0], ProposedPart):
         return parts[0]
     raise InvalidArgument(f"{bounded.name!r} has no proposed bound: state it by proposed(...)")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, change_of
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.ids import plain
 from discreet.mechanisms.rows import Grid, Places
@@ -58,10 +58,10 @@ def sample_and_aggregate(
     >>> spread.part.sensitivity
     Sensitivity(l0=1, l1=2000, l2_squared=4000000, linf=2000)
     """
-    count = checks.positive_count(blocks=blocks)
+    count = checks.size(blocks=blocks)
     if not isinstance(grid, Grid):
         raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 120)")
-    otherwise = float(checks.finite(default=default))
+    otherwise = float(min(max(checks.finite(default=default), grid.lower), grid.upper))
     for given in (read, function):
         if not callable(given):
             raise InvalidArgument("read, function: give functions; they run after the charge")
@@ -120,9 +120,7 @@ def _value(function: Callable[[Table[T]], object], rows: Table[T], otherwise: fl
 
 
 def _is_added(unit: Unit) -> bool:
-    if not isinstance(unit, Unit):
-        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
-    return unit.change is Change.ADD_REMOVE
+    return change_of(unit) is Change.ADD_REMOVE
 
 
 def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

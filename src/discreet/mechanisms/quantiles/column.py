@@ -27,11 +27,11 @@ def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at
     return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
 
 
-def a_level(level: Number) -> Fraction:
+def a_level(level: Number, name: str = "level") -> Fraction:
     """The exact level, strictly between 0 and 1 and not so fine that ranks leave int64."""
-    exact = checks.probability(level=level)
+    exact = checks.probability(**{name: level})
     if exact.denominator > _FINEST:
-        raise InvalidArgument(f"level = {level}: give a fraction with a denominator up to 10^6")
+        raise InvalidArgument(f"{name} = {level}: give a fraction with a denominator up to 10^6")
     return exact
 
 
@@ -44,9 +44,9 @@ def a_grid(grid: Grid) -> Grid:
 
 def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     """The exact levels, each above the one before it, their common denominator not too large."""
-    if not isinstance(levels, Sequence | np.ndarray):
+    if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
-    exact = tuple(a_level(level) for level in levels)
+    exact = tuple(a_level(level, "levels") for level in levels)
     if not exact or any(high <= low for low, high in pairwise(exact)):
         raise InvalidArgument(f"levels = {levels!r}: give at least one, in rising order")
     if math.lcm(*(level.denominator for level in exact)) > _FINEST:

@@ -65,7 +65,7 @@ class BestOfEachGroup:
         moves: Moves = Moves.ANYHOW,
     ) -> None:
         """Keep the rate at its exact value; it is in units of 1 / score."""
-        object.__setattr__(self, "groups", public(groups))
+        object.__setattr__(self, "groups", public(groups, "groups"))
         object.__setattr__(self, "candidates", public(candidates))
         object.__setattr__(self, "rate", checks.positive(rate=rate))
         object.__setattr__(self, "moves", checked(moves))
@@ -82,7 +82,7 @@ class BestOfEachGroup:
         """The mechanism whose choices from this computation's scores cost exactly epsilon, in pure
         differential privacy."""
         made = BestOfEachGroup(groups=groups, candidates=candidates, rate=1, moves=moves)
-        rate = checks.positive(epsilon=epsilon) / (made._touched(bounded) * made._apart(bounded))
+        rate = checks.positive(epsilon=epsilon) / (made._apart(bounded) * made._touched(bounded))
         return BestOfEachGroup(groups=groups, candidates=candidates, rate=rate, moves=moves)
 
     @staticmethod
@@ -95,7 +95,10 @@ class BestOfEachGroup:
         moves: Moves = Moves.ANYHOW,
     ) -> "BestOfEachGroup":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        others = len(public(candidates)) - 1
+        names = BestOfEachGroup(
+            groups=groups, candidates=candidates, rate=1, moves=moves
+        ).candidates
+        others = len(names) - 1
         scale = most_noise(
             lambda scale: smallest_gap(exponential_chance(1 / scale, others), confidence),
             error,

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.accounting import ReportNoisyMax
 from discreet.errors import InvalidArgument, Refused
 from discreet.exact import Number, shown
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.parts import Key, Part
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.unit import Change, Unit
@@ -32,17 +32,17 @@ class Moves(Enum):
     TOGETHER = "together"
 
 
-def public(candidates: Sequence[Key]) -> Candidates:
+def public(candidates: Sequence[Key], name: str = "candidates") -> Candidates:
     """The candidates, if they are at least two different texts, integers or tuples of these; a
     range stays one."""
     if not isinstance(candidates, Sequence):  # a set, too, has no order to be in
-        raise InvalidArgument("candidates: give a list of texts, integers or tuples of these")
+        raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
     is_range = isinstance(candidates, range)
     names: Candidates = candidates if isinstance(candidates, range) else tuple(candidates)
     if isinstance(candidates, str) or not (is_range or all(map(_is_name, names))):
-        raise InvalidArgument("candidates: give a list of texts, integers or tuples of these")
+        raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
     if len(names) < 2 or not (is_range or len(set(names)) == len(names)):
-        raise InvalidArgument("candidates: give at least two, each of them once")
+        raise InvalidArgument(f"{name}: give at least two, each of them once")
     return names
 
 
@@ -59,7 +59,7 @@ def spread(bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves) -> int: 
     Raises unless the computation gives integers of this shape, and if the scores are said to move
     together and the unit is one that is replaced.
     """
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, Part) or part.shape != shape:
         has = f"shape {part.shape}" if isinstance(part, Part) else part.gives
         raise InvalidArgument(

@@ -8,7 +8,7 @@ from flint import arb
 
 from discreet.errors import InvalidArgument
 from discreet.exact import decimal_up, precision, upper_fraction
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.parts import Key, KeysPart
 from discreet.noise import NoiseLaw
 
@@ -28,7 +28,7 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
 
 def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: to be looked at
     """The computation's only part; raises unless it gives counts under private keys."""
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, KeysPart):
         raise InvalidArgument(
             f"{bounded.name!r} gives {part.gives}: give counts under private keys, by Bounded.keys"

@@ -13,7 +13,7 @@ from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
-from discreet.mechanisms.bounded import ASSERTED, Bounded
+from discreet.mechanisms.bounded import ASSERTED, Bounded, change_of, stated
 from discreet.mechanisms.gaussian import gaussian_term, stddev_for
 from discreet.mechanisms.ids import plain
 from discreet.mechanisms.parts import Key, KeysPart, Part
@@ -70,12 +70,14 @@ def sets_of_keys(
     >>> words.compute()
     {'ache': 1790031, 'rash': 741455}
     """
-    each = checks.positive_count(per_unit=per_unit)
-    if each > _MOST_KEYS:
-        raise InvalidArgument(f"per_unit = {each}: give at most 2^24")
-    if not isinstance(unit, Unit):
-        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id')")
-    moved = 1 if unit.change is Change.ADD_REMOVE else 2  # weights are not negative: squares add
+    each = _several(per_unit)
+    if not callable(sets):
+        raise InvalidArgument(
+            "sets: give a function without arguments, which runs after the charge"
+        )
+    moved = (
+        1 if change_of(unit) is Change.ADD_REMOVE else 2
+    )  # weights are not negative: squares add
     sensitivity = Sensitivity(l0=moved * each, l2_squared=moved * _WHOLE**2, linf=_WHOLE)
     part = WeightsPart(checks.text(name=name), each, sensitivity)
     joint = Bounded.together(
@@ -120,7 +122,7 @@ class SetUnion:
         """Keep all at their exact values."""
         object.__setattr__(self, "stddev", checks.positive(stddev=stddev))
         object.__setattr__(self, "threshold", checks.positive(threshold=threshold))
-        object.__setattr__(self, "per_unit", checks.positive_count(per_unit=per_unit))
+        object.__setattr__(self, "per_unit", _several(per_unit))
 
     @staticmethod
     def for_epsilon(
@@ -138,7 +140,7 @@ class SetUnion:
     def for_error(error: Number, confidence: Number, *, delta: Number, per_unit: int) -> "SetUnion":
         """The mechanism with the most noise whose error at this confidence is at most this, and
         the smallest threshold with which a unit's own keys are shown with this delta at most."""
-        own, each = checks.probability(delta=delta), checks.positive_count(per_unit=per_unit)
+        own, each = checks.probability(delta=delta), _several(per_unit)
 
         def made(stddev: Fraction) -> SetUnion:
             threshold = _threshold(stddev, own, each)
@@ -182,8 +184,15 @@ class SetUnion:
         )
 
 
+def _several(per_unit: int) -> int:
+    each = checks.positive_count(per_unit=per_unit)
+    if each > _MOST_KEYS:
+        raise InvalidArgument("per_unit: give at most 2^24")
+    return each
+
+
 def _part(bounded: Bounded[Mapping[Key, int]]) -> WeightsPart:
-    part = bounded.part
+    part = stated(bounded).part
     if not isinstance(part, WeightsPart):
         raise InvalidArgument(
             f"{bounded.name!r} gives {part.gives}: give the keys of each unit, by sets_of_keys"

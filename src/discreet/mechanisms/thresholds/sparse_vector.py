@@ -11,7 +11,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.additive import integers
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, change_of
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.selection.races import race_chance
 from discreet.mechanisms.selection.scores import Moves, checked
@@ -19,6 +19,7 @@ from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.unit import Change, Unit
 
 _DIGITS = 9
+_MOST = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -76,7 +77,7 @@ class SparseVector:
         object.__setattr__(self, "threshold", whole(threshold))
         object.__setattr__(self, "threshold_scale", scale)
         object.__setattr__(self, "query_scale", checks.positive(query_scale=query_scale))
-        object.__setattr__(self, "hits", checks.positive_count(hits=hits))
+        object.__setattr__(self, "hits", _modest(hits=hits))
         object.__setattr__(self, "sensitivity", checks.positive_count(sensitivity=sensitivity))
         object.__setattr__(self, "moves", checked(moves))
 
@@ -138,7 +139,7 @@ class SparseVector:
         """One `accounting.SparseVector`; raises if the numbers are said to move together and the
         unit is one that is replaced."""
         is_monotone = self.moves is Moves.TOGETHER
-        if is_monotone and unit.change is not Change.ADD_REMOVE:
+        if change_of(unit) is not Change.ADD_REMOVE and is_monotone:
             raise Refused(
                 f"moves = {self.moves}: numbers rise or fall together when a unit comes or goes; "
                 f"for {unit} some may rise while others fall, use Moves.ANYHOW"
@@ -173,7 +174,7 @@ class SparseVector:
         the products of chances are log-convex in how many are above, and the same for as many
         below, so that the mean of them is least in the middle.
         """
-        many = checks.positive_count(questions=questions)
+        many = _modest(questions=questions)
         over = min(self.hits, many // 2)
         chance = race_chance(
             self.threshold_scale, self.query_scale, confidence, under=many - over, over=over
@@ -216,9 +217,16 @@ def whole(threshold: int) -> int:
     return int(exact)
 
 
+def _modest(**named: object) -> int:
+    """A whole number above 0 that float64 holds."""
+    if (found := checks.positive_count(**named)) > _MOST:
+        raise InvalidArgument(f"{next(iter(named))}: give at most 2^53")
+    return found
+
+
 def _times(hits: int, moves: Moves) -> int:
     """How many sensitivities the answers that are above move by, all together."""
-    times = checks.positive_count(hits=hits)
+    times = _modest(hits=hits)
     return times if checked(moves) is Moves.TOGETHER else 2 * times
 
 

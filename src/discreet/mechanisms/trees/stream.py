@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.additive import integers
-from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.bounded import Bounded, change_of
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.mechanisms.trees.noise import Noise, checked_noise, law_of, price, sum_half_width
@@ -112,7 +112,7 @@ class StreamCounter:
 
     def _levels(self, unit: Unit) -> list[Sensitivity]:
         """How far a unit moves the sums over runs of 1, 2, 4, ... steps."""
-        moved = self.per_unit * (1 if unit.change is Change.ADD_REMOVE else 2)
+        moved = self.per_unit * (1 if change_of(unit) is Change.ADD_REMOVE else 2)
         places = min(moved, self.steps)
         return [
             Sensitivity(l0=places, l1=places * self.most, linf=min(places, 1 << level) * self.most)

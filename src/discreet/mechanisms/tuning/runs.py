@@ -25,6 +25,7 @@ from discreet.noise import Bits
 
 _BITS = 128
 _DIGITS = 9
+_MOST = 10**9
 
 
 class Runs(Protocol):
@@ -65,7 +66,9 @@ class NegativeBinomialRuns:
     def __init__(self, *, eta: Number, gamma: Number, most: int = 0) -> None:
         """Keep the numbers at their exact values; gamma 1 is a single run. Unless ``most`` is 0, a
         larger number of runs is drawn anew, and so many are always made."""
-        held = TunedNegativeBinomial(Pure(1), eta, gamma, most)
+        held = TunedNegativeBinomial(Pure(1), eta, gamma, _makeable(most))
+        if held.gamma < Fraction(1, _MOST):
+            raise InvalidArgument("gamma: nobody makes so many runs; give at least 10^-9")
         for field, exact in (("eta", held.eta), ("gamma", held.gamma), ("most", int(held.most))):
             object.__setattr__(self, field, exact)
 
@@ -121,7 +124,9 @@ class PoissonRuns:
         """Keep the mean at its exact value. Unless ``most`` is 0, a larger number of runs is
         drawn anew, and so many are always made."""
         object.__setattr__(self, "mean", checks.positive(mean=mean))
-        object.__setattr__(self, "most", checks.count(most=most))
+        object.__setattr__(self, "most", _makeable(most))
+        if self.mean > _MOST:
+            raise InvalidArgument("mean: nobody makes so many runs; give at most 10^9")
 
     @property
     def law(self) -> tuning.Poisson:
@@ -135,6 +140,13 @@ class PoissonRuns:
     def __repr__(self) -> str:
         """The law as it is written in code."""
         return f"PoissonRuns({shown(self.mean)}{f', most={self.most}' if self.most else ''})"
+
+
+def _makeable(most: int) -> int:
+    """A ceiling on the number of runs; 0 for none."""
+    if (found := checks.count(most=most)) <= _MOST:
+        return found
+    raise InvalidArgument("most: nobody makes so many runs; give at most 10^9")
 
 
 def draw(runs: Runs, bits: Bits) -> int:

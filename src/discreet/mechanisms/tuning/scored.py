@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.bounded import Bounded, stated
+from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.parts import Part
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.noise import Bits
@@ -30,6 +30,8 @@ class Scored(Generic[V, W]):
     the ledger, as a computation does.
     """
 
+    is_scored: ClassVar[bool] = True
+
     mechanism: Mechanism[V, W]
     measure: Callable[[V, W], int]
     noise: Mechanism[int, int]
@@ -37,14 +39,16 @@ class Scored(Generic[V, W]):
 
     def __post_init__(self) -> None:
         """Refuse what is no function, and a sensitivity that is no whole number above 0."""
+        checked_mechanism(self.mechanism, "mechanism")
+        checked_mechanism(self.noise, "noise")
         checks.positive_count(sensitivity=self.sensitivity)
         if not callable(self.measure):
-            raise InvalidArgument(f"measure = {self.measure!r}: give a function")
+            raise InvalidArgument("measure: give a function of the value and of what is given")
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """That of the mechanism, and that of the score's noise."""
         score: Bounded[int] = Bounded(
-            lambda: 0, sensitivity=self.sensitivity, unit=bounded.unit, name="score"
+            lambda: 0, sensitivity=self.sensitivity, unit=stated(bounded).unit, name="score"
         )
         return self.mechanism.privacy_loss(bounded) + self.noise.privacy_loss(score)
 

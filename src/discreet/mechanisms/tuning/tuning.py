@@ -9,8 +9,8 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
-from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.bounded import Bounded, stated
+from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.tuning.runs import Runs, best_share, draw, epsilon_of_each
 from discreet.noise import Bits, UniformLaw
 
@@ -24,8 +24,9 @@ class Tuning(Generic[V]):
     score; K is drawn from the law of ``runs`` and is shown nowhere.
 
     Each candidate is a mechanism for the same computation whose value is a mapping with a
-    ``score``, such as `Scored`. All must cost the same. The value is the best run's mapping, with
-    the ``candidate``'s name; or, where there was no run, which only `PoissonRuns` allow, ``None``.
+    ``score``, which it says by ``is_scored``: such as `Scored`. All must cost the same. The value
+    is the best run's mapping, with the ``candidate``'s name; or, where there was no run, which
+    only `PoissonRuns` allow, ``None``.
 
     Guarantee: that of the term that the runs make of one run's privacy loss, for every unit and
     relation that one run covers (Liu and Talwar 2019; Papernot and Steinke 2022). The candidates
@@ -56,8 +57,14 @@ class Tuning(Generic[V]):
             raise InvalidArgument(
                 "candidates: give a mapping from at least one name to a mechanism"
             )
-        if not callable(getattr(self.runs, "term", None)):
-            raise InvalidArgument(f"runs = {self.runs!r}: give PoissonRuns or NegativeBinomialRuns")
+        for name, candidate in self.candidates.items():
+            checked_mechanism(candidate, f"candidates[{name!r}]")
+            if not getattr(candidate, "is_scored", False):
+                raise InvalidArgument(
+                    f"candidates[{name!r}] = {candidate!r}: give Scored(...) around it, or a "
+                    "mechanism whose values are mappings with a 'score' and that says `is_scored`"
+                )
+        _are_runs(self.runs)
         object.__setattr__(self, "candidates", dict(self.candidates))
 
     @staticmethod
@@ -68,10 +75,14 @@ class Tuning(Generic[V]):
     ) -> "Tuning[V]":
         """The tuning that costs at most epsilon, in pure differential privacy: of the candidates
         that ``make`` gives for the epsilon that each run may then cost."""
-        return Tuning(make(epsilon_of_each(runs, checks.positive(epsilon=epsilon))), runs)
+        if not callable(make):
+            raise InvalidArgument("make: give a function of the epsilon of each run")
+        each = epsilon_of_each(_are_runs(runs), checks.positive(epsilon=epsilon))
+        return Tuning(make(each), runs)
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One term around that of a run; raises unless all candidates cost the same."""
+        stated(bounded)
         losses = [each.privacy_loss(bounded) for each in self.candidates.values()]
         for name, loss in zip(self.candidates, losses, strict=True):
             if loss != losses[0]:
@@ -101,6 +112,12 @@ class Tuning(Generic[V]):
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
         return f"Tuning({self.candidates!r}, {self.runs!r})"
+
+
+def _are_runs(runs: Runs) -> Runs:
+    if callable(getattr(runs, "term", None)) and not isinstance(runs, type):
+        return runs
+    raise InvalidArgument(f"runs = {runs!r}: give PoissonRuns or NegativeBinomialRuns")
 
 
 def _rank(found: Outcome) -> tuple[bool, Any]:  # Any: a number

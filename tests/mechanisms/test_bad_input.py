@@ -1,0 +1,107 @@
+"""Wrong arguments of every kind, for every argument of every mechanism, are refused by name; and
+nothing is charged."""
+
+from typing import Any
+
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms import DiscreteLaplace, Gaussian, release, session
+from discreet.mechanisms.thresholds import SparseVector
+from discreet.mechanisms.tuning import PoissonRuns, Tuning
+from tests.mechanisms.calls import ASKED_OF, BY_EPSILON, BY_ERROR, MADE, SESSIONS, STATED
+from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.wrong import WRONG, Call, complaints, fails_with_huge
+
+FINE: dict[str, list[str]] = {
+    "name": ["text"],
+    "basis": ["text"],
+    "shape": ["empty list"],
+    "threshold": ["negative"],
+    "lower": ["negative"],
+    "default": ["negative"],
+    "top": ["None"],
+    **{norm: ["None"] for norm in ("l0", "l1", "l2", "l2_squared", "linf", "length")},
+    # whether a function is the right one shows when it runs
+    **{given: ["function", "type"] for given in ("compute", "measure", "sets", "read", "function")},
+    "make": ["function", "type"],
+}
+FINE_FOR: dict[str, dict[str, list[str]]] = {
+    "GaussianThreshold": {"threshold": []},
+    "LaplaceThreshold": {"threshold": []},
+    "ProposeTestRelease": {"threshold": []},
+    "SetUnion": {"threshold": []},
+    "MaxNorm": {"length": []},
+}
+
+
+def questions() -> dict[str, Call]:
+    asked: dict[str, Call] = {}
+    for name, (make, given) in MADE.items():
+        made = make(**given)
+        about = {"unit": PERSON} if name in SESSIONS else {"bounded": ASKED_OF[name]}
+        asked[f"{name}.privacy_loss"] = made.privacy_loss, about
+        if hasattr(made, "error"):
+            asked[f"{name}.error"] = made.error, {"confidence": 0.9}
+        if hasattr(made, "check"):
+            asked[f"{name}.check"] = made.check, {"bounded": number()}
+    return asked
+
+
+CALLS: dict[str, Call] = {
+    **MADE,
+    **{f"{name}.for_epsilon": call for name, call in BY_EPSILON.items()},
+    **{f"{name}.for_error": call for name, call in BY_ERROR.items()},
+    **STATED,
+    **questions(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_wrong_argument_is_refused_by_name(name: str) -> None:
+    assert complaints(CALLS[name], FINE | FINE_FOR.get(name, {})) == []
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_huge_numbers_are_taken_or_refused(name: str) -> None:
+    assert fails_with_huge(CALLS[name]) == []
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_nothing_is_charged_for_wrong_arguments(kind: str) -> None:
+    wrong: Wrong = WRONG[kind]
+    payer = FakePayer()
+    with pytest.raises(DiscreetError, match="bounded"):
+        release(wrong, DiscreteLaplace(2), payer)
+    with pytest.raises(DiscreetError, match="mechanism"):
+        release(number(), wrong, payer)
+    with pytest.raises(DiscreetError, match="payer"):
+        release(number(), DiscreteLaplace(2), wrong)
+    with (
+        pytest.raises(DiscreetError, match="unit"),
+        session(SparseVector.for_epsilon(1, 5), payer, unit=wrong, name="session"),
+    ):
+        pass
+    with (
+        pytest.raises(DiscreetError, match="mechanism"),
+        session(wrong, payer, unit=PERSON, name="session"),
+    ):
+        pass
+    assert payer.events == []
+
+
+def test_a_candidate_without_a_score_is_refused_before_the_charge() -> None:
+    candidate: Any = Gaussian(3)  # gives a number, and no mapping
+    with pytest.raises(
+        DiscreetError, match=r"candidates\['plain'\] = Gaussian\(stddev=3\): give Scored"
+    ):
+        Tuning({"plain": candidate}, PoissonRuns(3))
+
+
+def test_a_wrong_question_leaves_a_session_as_it_was() -> None:
+    payer, wrong = FakePayer(), WRONG["object"]
+    with session(SparseVector.for_epsilon(1, 5), payer, unit=PERSON, name="session") as opened:
+        with pytest.raises(DiscreetError, match="bounded"):
+            opened.ask(wrong)
+        assert opened.ask(number()) in (True, False)
+    assert payer.events == ["charge"]
