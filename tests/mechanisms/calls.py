@@ -287,7 +287,15 @@ ZERO: Callable[[], Any] = lambda: 0  # noqa: E731  # never called
 STATED: dict[str, Call] = {
     "Bounded": (
         Bounded,
-        {"compute": ZERO, "sensitivity": 1, "unit": PERSON, "name": "n", "shape": (), "basis": "b"},
+        {
+            "compute": ZERO,
+            "sensitivity": 1,
+            "unit": PERSON,
+            "name": "n",
+            "shape": (),
+            "is_wide": False,
+            "basis": "b",
+        },
     ),
     "Bounded.real": (
         Bounded.real,

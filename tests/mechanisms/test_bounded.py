@@ -13,10 +13,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument, Refused
-from discreet.mechanisms import Bounded, Part, Sensitivity, Value
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerArray,
+    MaxNorm,
+    Part,
+    Sensitivity,
+    Staircase,
+    Value,
+)
 from discreet.unit import Unit
-from tests.mechanisms.kit import PERSON, SECRET, Wrong, number
+from tests.mechanisms.kit import LAPLACE, PERSON, SECRET, Wrong, number
 
 NOT_WHOLE = [-1, 0.5, float("nan"), float("inf"), True, "1", None, Fraction(1, 2), np.float64(0.5)]
 
@@ -289,9 +300,54 @@ def test_integers_that_fit_become_int64(dtype: str) -> None:
     assert not np.shares_memory(checked, values)
 
 
-def test_python_integers_stay_exact_in_an_object_array() -> None:
-    values = np.array([2**100, -1, 0], dtype=object)
-    assert array().checked(values).tolist() == [2**100, -1, 0]
+def wide() -> Bounded[Any]:
+    return Bounded(lambda: 0, sensitivity=1, unit=PERSON, name="many", shape=(3,), is_wide=True)
+
+
+LARGEST = 2**63 - 1
+HUGE = DiscreteLaplace(2**80)
+CHOSEN_BY_NUMPY: dict[str, tuple[IntegerArray, list[int]]] = {
+    "int64": (np.array([LARGEST, -1, 0]), [LARGEST, -1, 0]),
+    "uint64": (np.array([2**63, 1, 0], np.uint64), [LARGEST, 1, 0]),
+    "uint8": (np.array([255, 1, 0], np.uint8), [255, 1, 0]),
+    "object": (np.array([2**64, -(2**70), 0], object), [LARGEST, -LARGEST - 1, 0]),
+    "small ones as object": (np.array([1, -1, 0], object), [1, -1, 0]),
+}
+
+
+@pytest.mark.parametrize("kind", CHOSEN_BY_NUMPY)
+def test_the_kind_of_integers_that_numpy_chose_shows_nowhere(kind: str) -> None:
+    """In the value itself, and in what is released of it."""
+    values, within = CHOSEN_BY_NUMPY[kind]
+    checked = array().checked(values)
+    assert checked.dtype == np.int64
+    assert checked.tolist() == within
+    exact = wide().checked(values)
+    assert exact.dtype == object
+    assert exact.tolist() == [int(value) for value in values]
+    for mechanism in (
+        LAPLACE,
+        Gaussian(2),
+        HUGE,
+        Staircase(epsilon=1, width=2),
+        MaxNorm(2, length=3),
+    ):
+        assert mechanism.sample(checked, SeededBits(1)).dtype == np.int64
+        assert mechanism.sample(exact, SeededBits(1)).dtype == object
+
+
+def test_saturated_numbers_move_no_further() -> None:
+    values = [LARGEST + step for step in (-2, -1, 0, 1, 2)] + [-LARGEST - 1 + s for s in (-1, 0, 1)]
+    for a in values:
+        for b in values:
+            one, other = (array().checked(np.array([v, 0, 0], object))[0] for v in (a, b))
+            assert abs(int(one) - int(other)) <= abs(a - b)
+
+
+def test_whether_an_array_is_wide_is_true_or_false() -> None:
+    wrong: Wrong = 1
+    with pytest.raises(InvalidArgument, match="is_wide = 1: give True or False"):
+        Part("one", (3,), Sensitivity(l1=1), is_wide=wrong)
 
 
 def test_order_and_strides_change_nothing() -> None:
@@ -309,7 +365,6 @@ NOT_THREE_INTEGERS = [
     np.zeros((3, 1), dtype=np.int64),
     np.zeros(3),
     np.zeros(3, dtype=bool),
-    np.zeros(3, dtype=np.uint64),
     np.zeros(3, dtype=complex),
     np.zeros(3, dtype="U3"),
     np.zeros(3, dtype="m8[ns]"),

@@ -18,8 +18,9 @@ vectors = st.lists(st.integers(-50, 50), min_size=1, max_size=7)
 
 def released(values: Any) -> Release[Any]:
     array = np.array(values)
+    is_wide, shape = array.dtype == object, array.shape
     bounded: Bounded[Any] = Bounded(
-        lambda: array, sensitivity=1, unit=PERSON, name="counts", shape=array.shape
+        lambda: array, sensitivity=1, unit=PERSON, name="counts", shape=shape, is_wide=is_wide
     )
     return release_through(silent_door(FakePayer()), bounded, DiscreteLaplace(2))
 

@@ -29,7 +29,7 @@ ARRAY = np.array([[1, -2], [2**62, 0]])
 PARTS = (
     Part("people", (), Sensitivity(l1=1)),
     Part("pay", (2,), Sensitivity(l1=2)),
-    Part("wide", (2,), Sensitivity(l1=2)),
+    Part("wide", (2,), Sensitivity(l1=2), is_wide=True),
 )
 JOINT: dict[str, Value] = {
     "people": 41,
@@ -40,7 +40,10 @@ TOGETHER = Together({"wide": Gaussian(2**70), "pay": Gaussian(5), "people": LAPL
 
 
 def shaped(values: IntegerArray) -> Bounded[Any]:
-    return Bounded(lambda: values, sensitivity=1, unit=PERSON, name="a", shape=values.shape)
+    is_wide, shape = values.dtype == object, values.shape
+    return Bounded(
+        lambda: values, sensitivity=1, unit=PERSON, name="a", shape=shape, is_wide=is_wide
+    )
 
 
 RELEASES: dict[str, tuple[Bounded[Any], Mechanism[Any, Any]]] = {

@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.fixed_point import IntegerArray
-from discreet.mechanisms.parts import Part, Value
+from discreet.mechanisms.parts import Part, Value, within_int64
 from discreet.noise import Bits, Law, NoiseLaw, half_width
 
 V = TypeVar("V", bound=Value)
@@ -67,13 +67,9 @@ def _noisy(value: Value, law: Law, bits: Bits) -> Value:
     noise = law.draws(bits, value.shape)
     if object in (value.dtype, noise.dtype):
         exact = np.asarray(value.astype(object) + noise.astype(object), dtype=object)
-        return exact if value.dtype == object else _saturated(exact)
+        return exact if value.dtype == object else within_int64(exact)
     noisy: IntegerArray = np.asarray(value + noise)
     is_over = ((noise ^ noisy) & (value ^ noisy)) < 0  # both have another sign than their sum
     if np.any(is_over):
         noisy = np.where(is_over, np.where(noise < 0, _INT64.min, _INT64.max), noisy)
     return noisy
-
-
-def _saturated(exact: IntegerArray) -> IntegerArray:
-    return np.asarray(np.clip(exact, _INT64.min, _INT64.max), dtype=np.int64)

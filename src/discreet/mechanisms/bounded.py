@@ -35,9 +35,8 @@ class Bounded(Generic[V]):
     ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
     numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
     mapping from each part's name to integers. The guarantee of whatever is released from it rests
-    on the sensitivity being right: ``basis`` says on whose word it is. An array of int64 comes out
-    as int64, one of Python's integers (dtype object) as such: which of them it is must not depend
-    on the data, as it would if NumPy chose it for a list of numbers that may lie beyond int64.
+    on the sensitivity being right: ``basis`` says on whose word it is. An array comes out as int64
+    unless it ``is_wide``, whichever kind of integers it is computed as: `Part` says more.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
@@ -59,6 +58,7 @@ class Bounded(Generic[V]):
         unit: Unit,
         name: str,
         shape: tuple[int, ...] = (),
+        is_wide: bool = False,
         basis: str = ASSERTED,
     ) -> None:
         """State one number or array; an integer ``sensitivity`` is its L1 sensitivity."""
@@ -66,7 +66,7 @@ class Bounded(Generic[V]):
         if not isinstance(sensitivity, Sensitivity):
             l1 = checks.count(sensitivity=sensitivity)
             sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
-        parts = (Part(name, shape, sensitivity),)
+        parts = (Part(name, shape, sensitivity, is_wide),)
         _fill(self, compute, unit=unit, name=name, parts=parts, is_joint=False, basis=basis)
 
     @staticmethod

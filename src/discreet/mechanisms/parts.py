@@ -20,6 +20,8 @@ from discreet.mechanisms.fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
 
+_INT64 = np.iinfo(np.int64)
+
 Value = int | IntegerArray
 Key = str | int | tuple[str | int, ...]
 
@@ -50,23 +52,31 @@ class AnyPart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Integers: of a public shape, ``()`` for a single one."""
+    """Integers: of a public shape, ``()`` for a single one.
+
+    Those of an array are int64, and what lies beyond counts as the last one; of an array that
+    ``is_wide`` they are Python's own, of any size. So the dtype is public, whatever the data are
+    and whichever NumPy chose for them.
+    """
 
     gives: ClassVar[str] = "integers"
 
     name: str
     shape: tuple[int, ...]
     sensitivity: Sensitivity
+    is_wide: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an empty name, a shape that is none and anything that is not a ``Sensitivity``."""
+        if not isinstance(self.is_wide, bool):
+            raise InvalidArgument(f"is_wide = {self.is_wide!r}: give True or False")
         checks.text(name=self.name)
         object.__setattr__(self, "shape", whole_shape(self.shape))
         if not isinstance(self.sensitivity, Sensitivity):
             raise InvalidArgument(f"sensitivity = {self.sensitivity!r}: give a Sensitivity")
 
     def checked(self, result: object) -> Value:
-        """Python's integer, or an array of int64 or of Python's integers."""
+        """Python's integer, or an array of int64, or of Python's integers if it is wide."""
         if self.shape == ():
             if isinstance(result, int | np.integer) and not isinstance(
                 result, bool | np.timedelta64
@@ -76,12 +86,10 @@ class Part:
         # a subclass, such as a masked array, may hide numbers or add in its own way
         if type(result) is not np.ndarray or result.shape != self.shape:
             raise TypeError(f"part {self.name!r}: expected an array of shape {self.shape}")
-        if result.dtype == object:
-            if all(type(item) is int for item in result.flat):
-                return result
-        elif np.issubdtype(result.dtype, np.integer) and np.can_cast(result.dtype, np.int64):
-            return result.astype(np.int64)
-        raise TypeError(f"part {self.name!r}: expected integers, as int64 or as Python's own")
+        is_own = result.dtype == object and all(type(item) is int for item in result.flat)
+        if not is_own and result.dtype.kind not in "iu":
+            raise TypeError(f"part {self.name!r}: expected integers, NumPy's or Python's own")
+        return result.astype(object) if self.is_wide else within_int64(result)
 
     def moves(self, one: Value, other: Value) -> list[int]:
         """The difference at each place."""
@@ -164,6 +172,18 @@ class KeysPart:
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
         """The differences under all keys where there is one."""
         return _keyed_differences(one, other)
+
+
+def within_int64(numbers: IntegerArray) -> IntegerArray:
+    """Integers as int64; what lies beyond it becomes its last one, which moves no two numbers
+    further apart."""
+    if np.can_cast(numbers.dtype, np.int64):
+        return numbers.astype(np.int64)
+    return np.asarray(np.clip(numbers, _least(numbers), _INT64.max), dtype=np.int64)
+
+
+def _least(numbers: IntegerArray) -> int:
+    return 0 if numbers.dtype.kind == "u" else int(_INT64.min)
 
 
 def whole_shape(shape: object) -> tuple[int, ...]:

@@ -87,7 +87,8 @@ class Plan:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The sums as parts of one computation."""
-        return tuple(Part(one.name, (len(self.groups),), one.sensitivity) for one in self.sums)
+        shape = (len(self.groups),)
+        return tuple(Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
 
     def bounded(
         self, compute: Callable[[], Mapping[str, Value]] | None = None

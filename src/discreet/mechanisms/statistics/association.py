@@ -121,6 +121,7 @@ def _scores(
         unit=rows.unit,
         name=f"scores of {rows.name}",
         shape=(length,),
+        is_wide=True,
         basis=rows.basis,
     )
 

@@ -42,6 +42,7 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
         unit=rows.unit,
         name=f"moments of {rows.name}",
         shape=(len(layout.places),),
+        is_wide=True,
         basis=rows.basis,
     )
 

@@ -114,6 +114,7 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
         unit=rows.unit,
         name=f"second moments of {rows.name}",
         shape=(len(upper[0]),),
+        is_wide=True,
         basis=rows.basis,
     )
 
