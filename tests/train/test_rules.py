@@ -317,7 +317,7 @@ def stacks(draw: st.DrawFn) -> Case:
                     "linear": nn.Linear(8, 8, bias=draw(st.booleans())),
                     "act": nn.Tanh()
                     if not layers or isinstance(layers[-1], nn.ReLU)
-                    else nn.ReLU(True),
+                    else nn.ReLU(not isinstance(layers[-1], nn.Tanh)),
                     "prelu": nn.PReLU(),
                     "inst": nn.InstanceNorm1d(channels, affine=True),
                 }[kind]

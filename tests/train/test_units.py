@@ -1,17 +1,41 @@
 """A person is sampled, clipped and counted as one, however many rows that person has."""
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
-from discreet.train.contributions import Examples, Physical, Seen, Work, clipping_of, float_sums
-from discreet.train.units import Persons, Reduce
+from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
+from discreet.train.contributions import (
+    Examples,
+    Losses,
+    Physical,
+    Seen,
+    Work,
+    clipping_of,
+    exact_sums,
+    float_sums,
+)
+from discreet.train.noise import ExactGaussian, Steps
+from discreet.train.units import Data, Persons, Reduce, taken
 from discreet.unit import Unit
-from tests.train.steps import Wrong, by_hand, data, known, linear, losses_of, of_persons, short
+from tests.train.steps import (
+    Wrong,
+    by_hand,
+    data,
+    known,
+    linear,
+    losses_of,
+    of_persons,
+    short,
+    weights,
+)
 
 PERSON = Unit("person")
 
@@ -83,6 +107,128 @@ def test_persons_are_sampled_and_counted_as_persons() -> None:
             training.step(batch, losses_of(model))
     assert max(sizes) <= 12
     assert 4 < sum(sizes) / 30 < 8
+
+
+RAGGED = [0, 1, 1, 2, 2, 2, 2, 2, 3, 3, 4, 0, 0, 5, 5, 6]  # from 1 to 5 rows each
+NORM = Fraction(1, 20)
+
+
+def curved() -> nn.Module:
+    """A model of two layers."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+
+
+def work_on(model: nn.Module, losses: Losses, given: "Data | Persons", places: list[int]) -> Work:
+    return Work(model, Examples.of(given), np.array(places), losses, SecureBits(), Seen())
+
+
+def flat(sums: Any) -> Tensor:  # Any: tensors
+    return torch.cat([each.detach().double().flatten() for each in sums])
+
+
+@pytest.mark.parametrize("clipping", [Flat(0.1), PerLayer(0.1), Automatic(0.1), L1(0.3)], ids=repr)
+@pytest.mark.parametrize("reduce", Reduce)
+@pytest.mark.parametrize("physical", [1, 4, 1024])
+def test_persons_together_are_what_they_are_alone(
+    clipping: Clipping, reduce: Reduce, physical: int
+) -> None:
+    model, people = curved(), [[*np.flatnonzero(np.array(RAGGED) == n)] for n in range(7)]
+
+    def alone(person: int) -> Tensor:
+        losses = losses_of(model)(taken(data(16), np.array(people[person])))
+        return losses.sum() if reduce is Reduce.SUM else losses.mean()
+
+    given = Persons(data(16), RAGGED, "person", 9, reduce)
+    work = work_on(model, losses_of(model), given, [*range(7)])
+    found, wanted = (
+        float_sums(work, clipping, Physical(physical)),
+        one_by_one(model, alone, 7, clipping),
+    )
+    assert float((flat(found) - flat(wanted.sums)).norm()) <= 1e-5 * float(flat(wanted.sums).norm())
+    assert work.seen.examples == 7
+    assert work.seen.losses == pytest.approx(sum(alone(person).item() for person in range(7)))
+    within = int((wanted.squared_norms.sum(0).sqrt() <= 0.1).sum())
+    assert work.seen.within(0.1) == within < 7
+
+
+@pytest.mark.parametrize("physical", [1, 4, 7, 1024])
+def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
+    model, parts = linear(), []
+    rows = {**data(16), "who": torch.tensor(RAGGED)}
+
+    def noted(part: Any) -> Tensor:
+        parts.append(part.who.tolist())
+        return losses_of(model)(part)
+
+    work = work_on(model, noted, Persons(rows, RAGGED, "person", 9), [0, 2, 3, 6])
+    float_sums(work, Flat(0.1), Physical(physical))
+    seen = [person for part in parts for person in set(part)]
+    assert sorted(seen) == [0, 2, 3, 6]
+    assert sorted(who for part in parts for who in part) == [0] * 3 + [2] * 5 + [3] * 2 + [6]
+    assert all(len(part) <= physical for part in parts if len(set(part)) > 1)
+    assert len(parts) == {1: 4, 4: 3, 7: 3, 1024: 1}[physical]
+
+
+def test_running_out_of_memory_changes_nothing() -> None:
+    model, sizes, physical = curved(), list[int](), Physical()
+    given = Persons(data(16), RAGGED, "person", 9)
+
+    def hungry(part: Any) -> Tensor:
+        sizes.append(len(part.x))
+        if len(part.x) > 5:
+            raise torch.OutOfMemoryError
+        return losses_of(model)(part)
+
+    found = float_sums(work_on(model, hungry, given, [*range(7)]), Flat(0.1), physical)
+    plain = float_sums(work_on(model, losses_of(model), given, [*range(7)]), Flat(0.1), Physical())
+    torch.testing.assert_close(flat(found), flat(plain), rtol=1e-5, atol=1e-6)
+    assert sizes == [16, 10, 5, 5, 6, 4, 2]
+
+    def starved(_: Any) -> Tensor:
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(torch.OutOfMemoryError):
+        float_sums(work_on(model, starved, given, [*range(7)]), Flat(0.1), physical)
+
+
+def test_what_mixes_persons_is_refused_before_it_sees_any() -> None:
+    made, model = short(unit=PERSON, records=12, batch=6), linear()
+
+    def centred(part: Any) -> Tensor:
+        found = model(part.x)[:, 0]
+        result: Tensor = (found - found.mean()).square()
+        return result
+
+    with (
+        known(model, of_persons(), made) as training,
+        pytest.raises(Refused, match="loss of one example depends on others"),
+    ):
+        training.step(next(training.batches()), centred)
+    assert not weights(model).any()
+
+
+def integers(given: "Data | Persons", places: list[int], k: int) -> Steps:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(300, 50), nn.Tanh(), nn.Linear(50, 1))
+    work = work_on(model, losses_of(model), given, places)
+    return exact_sums(work, short(clip=NORM).phases[0], ExactGaussian(k))
+
+
+@pytest.mark.parametrize("k", [16, 24])
+@pytest.mark.parametrize("kind", ["rows", "persons"])
+def test_an_exact_sum_moves_by_just_one_contribution(kind: str, k: int) -> None:
+    """Integers of others stay the same to the last one, whoever is in the batch with them."""
+    x = torch.randn(16, 300, generator=torch.Generator().manual_seed(0))
+    table = {"x": x, "y": (x.sum(1) > 0).float()}
+    given = Persons(table, RAGGED, "person", 9) if kind == "persons" else table
+    everyone = [*range(7)]
+    whole = integers(given, everyone, k)
+    for gone in everyone:
+        moved = whole - integers(given, [place for place in everyone if place != gone], k)
+        assert (moved == integers(given, [gone], k)).all()
+        square = sum(int(step) ** 2 for step in moved)
+        assert (NORM * 2**k * Fraction(9, 10)) ** 2 <= square <= (NORM * 2**k) ** 2
 
 
 @pytest.mark.parametrize("wrong", [{"most": 0}, {"column": ""}, {"reduce": "mean"}])

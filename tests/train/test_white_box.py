@@ -35,6 +35,7 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.train.units import Persons
 from discreet.unit import Change, Unit
 from tests.noise.fit import QuickBits
 from tests.train.steps import known
@@ -70,6 +71,7 @@ class Setting:
     example: float = -FAR
     instead: float | None = None
     physical: int = 1024
+    rows: int = 1  # of each of them, which is a person if there are more
 
     def observed(self, *, is_in: bool) -> Floats:
         """Each step's noisy sum, in clip norms: (step, weight)."""
@@ -80,8 +82,10 @@ class Setting:
             others.append(self.instead)
         rows = torch.zeros(len(others), WIDTH)
         rows[:, 0] = torch.tensor(others)
-        model, found = Told(), []
-        with known(model, (rows,), self.plan, seed=2 + is_in) as training:
+        table, ids = (rows.repeat_interleave(self.rows, 0),), np.arange(len(others))
+        persons = Persons(table, ids.repeat(self.rows), column="person", most=self.rows)
+        given, model, found = table if self.rows == 1 else persons, Told(), []
+        with known(model, given, self.plan, seed=2 + is_in) as training:
             training._physical.size = self.physical
             for batch in training.batches():
                 training.step(batch, lambda part: model(part[0]))
@@ -154,6 +158,7 @@ def made(multiplier: float = 2, **changes: Any) -> TrainingPlan:
 
 OTHERS = Setting(made(), without=[FAR])
 ALONE = Setting(made(), without=[], physical=1)
+PERSONS = Setting(made(unit=Unit("person")), without=[FAR, FAR], rows=3)
 
 HONEST: dict[str, Setting] = {
     "with another": OTHERS,
@@ -164,6 +169,7 @@ HONEST: dict[str, Setting] = {
         made(0.7, batch=2, sampling=TruncatedPoissonSampling(most=1)), without=[FAR]
     ),
     "exact": Setting(made(noise=ExactGaussian(12)), without=[FAR]),
+    "persons": PERSONS,
     "replaced": Setting(
         made(0.7, batch=1, records=2, sampling=WithoutReplacement(), unit=REPLACED),
         without=[FAR],
@@ -185,7 +191,7 @@ def test_the_claim_is_never_exceeded(name: str) -> None:
     assert finding.epsilon <= setting.plan.epsilon_after(1)
 
 
-@pytest.mark.parametrize("name", ["with another", "alone", "exact"])
+@pytest.mark.parametrize("name", ["with another", "alone", "exact", "persons"])
 def test_the_noise_is_what_is_claimed_and_no_more(name: str) -> None:
     without, with_it = honest_worlds(name)
     assert np.concatenate([without, with_it])[:, 1:].std() == pytest.approx(2, rel=0.03)
@@ -210,7 +216,11 @@ def clip_skipped(patch: pytest.MonkeyPatch) -> None:
 
 def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
     def wrong(
-        model: nn.Module, losses: Callable[[], Tensor], examples: int, clipping: Clipping
+        model: nn.Module,
+        losses: Callable[[], Tensor],
+        examples: int,
+        clipping: Clipping,
+        **_: object,
     ) -> engine.Contribution:
         found = torch.autograd.grad(losses().sum(), trainable(model))
         size = torch.cat([part.reshape(-1) for part in found]).norm()
@@ -220,11 +230,16 @@ def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(engine, "clipped_sum", wrong)
 
 
+def rows_clipped_one_by_one(patch: pytest.MonkeyPatch) -> None:
+    honest = engine.clipped_sum
+    patch.setattr(engine, "clipped_sum", lambda *arguments, **_: honest(*arguments))
+
+
 def noise_per_part(patch: pytest.MonkeyPatch) -> None:
     honest, bits = engine.clipped_sum, QuickBits(9)
 
-    def noisy(*arguments: Any) -> engine.Contribution:
-        found = honest(*arguments)
+    def noisy(*arguments: Any, **options: Any) -> engine.Contribution:
+        found = honest(*arguments, **options)
         add_normal(found.sums, 2.0, bits)
         return found
 
@@ -265,6 +280,7 @@ WRONG: list[tuple[Callable[[pytest.MonkeyPatch], None], Setting]] = [
     (noise_halved, HONEST["exact"]),
     (clip_skipped, OTHERS),
     (summed_before_clipping, Setting(made(), without=[FAR / 2])),
+    (rows_clipped_one_by_one, PERSONS),
     (noise_per_part, ALONE),
     (divided_by_the_realised_batch, OTHERS),
     (sampled_with_certainty, HONEST["sampled"]),

@@ -13,6 +13,7 @@ from discreet.train.clipping import L1, Automatic, Clipping, Flat, PerGroup, Per
 from discreet.train.engine import Contribution, clipped_sum
 from discreet.train.fit import fit
 from discreet.train.noise import ExactGaussian, FloatGaussian, FloatLaplace
+from discreet.train.owners import Owners
 from discreet.train.plan import Phase, Stage, TrainingPlan, plan
 from discreet.train.repair import repair
 from discreet.train.report import NotPrivate, Report
@@ -42,6 +43,7 @@ __all__ = [
     "FloatGaussian",
     "FloatLaplace",
     "NotPrivate",
+    "Owners",
     "PerGroup",
     "PerLayer",
     "Persons",

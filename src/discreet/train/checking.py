@@ -19,6 +19,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
 from discreet.train.engine import Contribution, clipped_sum
+from discreet.train.rules.pieces import wide_type
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
 COMPARED = 3  # examples that are computed alone
@@ -315,7 +316,7 @@ def one_by_one(
     trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
     groups = clipping.groups([*trainable])
     number_of_groups = max(groups, default=0) + 1
-    sums = [torch.zeros_like(p, dtype=_wide(p), requires_grad=False) for p in trainable.values()]
+    sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable.values()]
     squares = torch.zeros(number_of_groups, examples, dtype=torch.float64)
     for example in range(examples):
         gradients = _alone(losses_of(example), [*trainable.values()])
@@ -340,7 +341,3 @@ def _alone(loss: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
         torch.zeros_like(p) if gradient is None else gradient
         for gradient, p in zip(found, parameters, strict=True)
     ]
-
-
-def _wide(parameter: Tensor) -> torch.dtype:
-    return torch.float64 if parameter.dtype == torch.float64 else torch.float32

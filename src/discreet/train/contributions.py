@@ -21,16 +21,18 @@ from discreet.train import engine, units
 from discreet.train.checking import check, check_padding
 from discreet.train.clipping import L1, Clipping, Flat
 from discreet.train.noise import ExactGaussian, Steps
+from discreet.train.owners import Owners
 from discreet.train.plan import Phase
 from discreet.train.reentrant import refuse_reentrant
+from discreet.train.rules.pieces import squared, wide, wide_type
 from discreet.train.sampling import Places
-from discreet.train.units import Collated, Data, Part, People, Persons, Reduce
+from discreet.train.units import Collated, Data, Drawn, Part, People, Persons, Reduce
 
 T = TypeVar("T")
 
 Losses = Callable[[Part], Tensor]
 
-SPARE = 1 - 2.0**-18  # more than float32 can round up by where a norm is computed in float64
+SPARE = 1 - 2.0**-18  # so that what is clipped is seldom clipped again once it is rounded
 FIRST_SIZE = 1024
 MADE_UP = 5  # examples to look at a model with
 
@@ -39,7 +41,7 @@ _NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and 
 
 @dataclass(slots=True)
 class Physical:
-    """How many examples are computed at once; less after memory ran out."""
+    """How many rows are computed at once; less after memory ran out."""
 
     size: int = FIRST_SIZE
 
@@ -81,6 +83,12 @@ class Examples:
             return Examples(given.data, len(people.ends), people, given)
         return Examples(given, units.length(given))
 
+    def drawn(self, places: Places, bits: Bits) -> Drawn:
+        """The rows of the units in these places."""
+        if self.people is None or self.persons is None:
+            return Drawn(places, np.ones_like(places))
+        return self.people.drawn(places, self.persons.most, bits)
+
 
 def trainable(model: nn.Module) -> list[Tensor]:
     """The parameters that are trained, in the order of every sum here; tied ones once."""
@@ -111,27 +119,24 @@ class Work:
 
 def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tensor]:
     """The sums of all clipped contributions, in float32 or better."""
-    sums = [torch.zeros_like(p, dtype=_wide(p)) for p in trainable(work.model)]
-    if work.examples.people is not None:
-        for place in work.places:
-            _add(sums, _of_one(work, int(place), clipping))
-        return sums
-    left = work.places
-    while left.size:
-        some = left[: physical.size]
-        found = _unless_memory_runs_out(partial(_of_rows, work, some, clipping), some.size)
+    sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable(work.model)]
+    left = work.examples.drawn(work.places, work.bits)
+    while left.counts.size:
+        some, others = left.parted(physical.size)
+        found = _unless_memory_runs_out(partial(_of_some, work, some, clipping), some.counts.size)
         if found is None:
-            physical.size = (some.size + 1) // 2
+            physical.size = (some.filled + 1) // 2
         else:
-            _add(sums, found.sums)
-            left = left[some.size :]
+            for total, part in zip(sums, found.sums, strict=True):
+                total.add_(part)
+            left = others
     return sums
 
 
 def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
     """Refuse a model or loss that mixes examples, by `check` on a few made-up ones, as many as fit
-    into memory. Persons are computed one by one, and so is what has no room for two."""
-    if work.examples.people is not None or not work.examples.count:
+    into memory. What has no room for two is computed one by one."""
+    if not work.examples.count:
         return
     data = work.examples.data
 
@@ -151,13 +156,15 @@ def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
 
 
 def exact_sums(work: Work, phase: Phase, noise: ExactGaussian) -> Steps:
-    """The sum of all contributions as integers on the noise's grid, one flat array."""
+    """The sum of all contributions as integers on the noise's grid, one flat array.
+
+    Each unit is computed alone, so that its integers are the same whoever else is in the batch:
+    computed together, floats differ in their last bits by how many there are.
+    """
     clipping = clipping_of(phase, noise.order)
     total = np.zeros(sum(p.numel() for p in trainable(work.model)), np.int64)
     for place in work.places:
-        found = _of_one(work, int(place), clipping)
-        flat = torch.cat([part.detach().reshape(-1).cpu().double() for part in found])
-        total += noise.on_grid(flat.numpy(), phase.norm)
+        total += noise.on_grid(_of_one(work, place, clipping), phase.norm)
     return total
 
 
@@ -170,38 +177,53 @@ def split(flat: npt.NDArray[np.float64], like: Sequence[Tensor]) -> list[Tensor]
     ]
 
 
-def _of_rows(work: Work, places: Places, clipping: Clipping) -> engine.Contribution:
-    """One physical part."""
-    part = units.taken(work.examples.data, places)
-    given: list[Tensor] = []
+def _of_some(work: Work, some: Drawn, clipping: Clipping) -> engine.Contribution:
+    """One physical part: all rows of some units."""
+    losses, given = _losses_of(work, some), list[Tensor]()
 
     def noted() -> Tensor:
-        given[:] = [work.losses(part)]
+        given[:] = [losses()]
         return given[0]
 
-    contribution = engine.clipped_sum(work.model, noted, places.size, clipping)
+    owners = Owners.of(some.counts) if some.counts[0] > 1 else None
+    contribution = engine.clipped_sum(work.model, noted, some.rows.size, clipping, owners=owners)
     total = float(given[0].detach().sum()) if given else 0.0
-    work.seen.add(places.size, total, contribution.squared_norms.detach())
+    work.seen.add(some.counts.size, total, contribution.squared_norms.detach())
     return contribution
 
 
-def _of_one(work: Work, place: int, clipping: Clipping) -> list[Tensor]:
-    """One unit alone, by PyTorch's own gradient, clipped."""
-    people, persons = work.examples.people, work.examples.persons
-    rows = np.array([place], np.int64)
-    if people is not None and persons is not None:
-        rows = people.rows_of(place, persons.most, work.bits)
+def _losses_of(work: Work, some: Drawn) -> Callable[[], Tensor]:
+    """What each row adds to the loss of its unit."""
+    part, persons = units.taken(work.examples.data, some.rows), work.examples.persons
+    if persons is None or persons.reduce is Reduce.SUM:
+        return partial(work.losses, part)
+    shares = torch.from_numpy(np.repeat(1 / some.counts, some.counts))
+
+    def shared() -> Tensor:
+        found = work.losses(part)
+        is_one_each = isinstance(found, Tensor) and found.shape == shares.shape
+        return found * shares.to(found) if is_one_each else found  # who asked says what is wrong
+
+    return shared
+
+
+def _of_one(work: Work, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
+    """One unit's contribution by PyTorch's own gradient, clipped; as floats, so that it may be a
+    bit too long."""
+    some = work.examples.drawn(np.array([place], np.int64), work.bits)
     with torch.enable_grad():
-        given = _checked(work.losses(units.taken(work.examples.data, rows)), rows.size)
+        given = _checked(_losses_of(work, some)(), some.rows.size)
         refuse_reentrant(given)
-        is_sum = persons is not None and persons.reduce is Reduce.SUM
-        loss = given.sum() if is_sum else given.mean()
-    named = {name: p for name, p in work.model.named_parameters() if p.requires_grad}
-    parameters, names = list(named.values()), list(named)
+        loss = given.sum()
+    parameters = trainable(work.model)
     found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-    sums, norms = _clipped(found, parameters, names, clipping)
-    work.seen.add(1, float(loss.detach()), norms)
-    return sums
+    flat = wide(torch.cat([part.reshape(-1) for part in found]))
+    squares = squared(flat.unsqueeze(0)).double().cpu()
+    work.seen.add(1, float(loss.detach()), squares.unsqueeze(0))
+    if not squares.isfinite():
+        return np.zeros(flat.shape)
+    factor = float(clipping.factors(squares.sqrt().unsqueeze(0)))
+    return flat.mul_(factor * SPARE).cpu().numpy()
 
 
 def _checked(losses: object, examples: int) -> Tensor:
@@ -213,26 +235,6 @@ def _checked(losses: object, examples: int) -> Tensor:
             "tensor of one loss for each example, without a mean or a sum over them"
         )
     return losses
-
-
-def _clipped(
-    gradients: Sequence[Tensor], parameters: Sequence[Tensor], names: list[str], clipping: Clipping
-) -> tuple[list[Tensor], Tensor]:
-    """One contribution, clipped by norms in float64, and their squares; zeros if not finite."""
-    groups = clipping.groups(names)
-    norms = torch.zeros(max(groups, default=0) + 1, 1, dtype=torch.float64)
-    for group, gradient in zip(groups, gradients, strict=True):
-        size = torch.linalg.vector_norm(gradient.double(), ord=clipping.order).cpu()
-        norms[group] += size if clipping.order == 1 else size.square()
-    lengths = norms if clipping.order == 1 else norms.sqrt()
-    if not torch.isfinite(lengths).all():
-        return [torch.zeros_like(p, dtype=_wide(p)) for p in parameters], lengths.square()
-    factors = clipping.factors(lengths / SPARE) * SPARE
-    clipped = [
-        (gradient.double() * float(factors[group, 0])).to(_wide(parameter))
-        for group, gradient, parameter in zip(groups, gradients, parameters, strict=True)
-    ]
-    return clipped, lengths.square()
 
 
 def _unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
@@ -248,13 +250,3 @@ def _unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return None
-
-
-def _add(sums: list[Tensor], more: Sequence[Tensor]) -> None:
-    for total, part in zip(sums, more, strict=True):
-        total.add_(part)
-
-
-def _wide(parameter: Tensor) -> torch.dtype:
-    """float32, or better where the parameter is."""
-    return torch.promote_types(parameter.dtype, torch.float32)

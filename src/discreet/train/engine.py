@@ -18,13 +18,12 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train.capture import Capture, Piece, ancestors
 from discreet.train.clipping import ROUND_OFF, Clipping
 from discreet.train.eager import eager
+from discreet.train.owners import Owners, owned
 from discreet.train.precision import unmixed, whole
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
-from discreet.train.rules.pieces import joined_in_time, squared, wide
-
-AT_ONCE = 1 << 24  # numbers of gradients that are written out together
+from discreet.train.rules.pieces import AT_ONCE, joined_in_time, squared, wide, wide_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Contribution:
             once), the sum of clipped gradients of single examples, in float32 or better.
         squared_norms: for each group of parameters and example, (group, example), the square of
             the norm that decided, before clipping; with `L1` that of the L1 norm. Where it is not
-            finite, the example counts as zero.
+            finite, the example counts as zero. With `Owners`, of units in place of examples.
     """
 
     sums: tuple[Tensor, ...]
@@ -44,7 +43,12 @@ class Contribution:
 
 
 def clipped_sum(
-    model: nn.Module, losses: Callable[[], Tensor], examples: int, clipping: Clipping
+    model: nn.Module,
+    losses: Callable[[], Tensor],
+    examples: int,
+    clipping: Clipping,
+    *,
+    owners: Owners | None = None,
 ) -> Contribution:
     """The sum over examples of each one's gradient, clipped.
 
@@ -52,16 +56,20 @@ def clipped_sum(
     moves the sums by more than ``clipping.sensitivity``, provided that its loss depends on no
     other example; `discreet.train.check` looks whether that is so. The model is left as it was:
     no hook, no ``.grad``, whatever `losses` raises.
+
+    With `owners` the same holds for units of several examples: what is clipped is the sum of the
+    gradients of a unit's examples.
     """
     examples = count(examples=examples)
+    units = examples if owners is None else owners.units(examples)
     named = dict(model.named_parameters())
     trainable = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
     names, parameters = [*trainable], [*trainable.values()]
     groups = clipping.groups(names)
     number = max(groups, default=0) + 1
     if not examples or not parameters:
-        sums = tuple(torch.zeros_like(p, dtype=_wide(p)) for p in parameters)
-        return Contribution(sums, torch.zeros(number, examples))
+        sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
+        return Contribution(sums, torch.zeros(number, units))
     capture = Capture(model, named, examples, RULES)
     with eager(), capture, torch.enable_grad():
         given = _checked(losses(), examples)
@@ -70,15 +78,15 @@ def clipped_sum(
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
     with whole(device), torch.no_grad():
-        pieces = _pieces(capture, rows, parameters)
-        found = [_Gradient(of, p, examples) for of, p in zip(pieces, parameters, strict=True)]
+        pieces = _pieces(capture, rows, parameters, owners)
+        found = [_Gradient(of, p, units) for of, p in zip(pieces, parameters, strict=True)]
         capture.uses.clear()  # what they refer to refers to them
         del given, rows, pieces  # so that pieces can let go what they no longer need
         squares = _measured(found, groups, clipping)
         factors, kept = _factors(squares, clipping, max(map(_round_off, parameters)))
         if kept is not None:
             found = [gradient.only(kept) for gradient in found]
-        rounded = [*factors.to(min(map(_wide, parameters), key=_bits))]
+        rounded = [*factors.to(min(map(wide_type, parameters), key=_bits))]
         totals = zip(groups, found, strict=True)
         return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
 
@@ -117,18 +125,24 @@ def _gradients(
 
 
 def _pieces(
-    capture: Capture, gradients: tuple[Tensor | None, ...], parameters: list[nn.Parameter]
+    capture: Capture,
+    gradients: tuple[Tensor | None, ...],
+    parameters: list[nn.Parameter],
+    owners: Owners | None,
 ) -> list[list[Piece]]:
     """For each parameter, the pieces of its gradients: of itself and of what derives from it."""
     found: dict[int, list[Piece]] = {}
     for use, gradient in zip(capture.uses, gradients, strict=True):
         if gradient is not None:
-            found.setdefault(id(use.weight), []).append(use.piece(gradient))
+            piece = use.piece(gradient)
+            piece = piece if owners is None else owned(piece, owners, use.weight)
+            found.setdefault(id(use.weight), []).append(piece)
     found = {key: joined_in_time(pieces) for key, pieces in found.items()}
     of: dict[int, list[Piece]] = {id(p): found.pop(id(p), []) for p in parameters}
     derived = {id(use.weight): use.weight for use in capture.uses if id(use.weight) in found}
+    units = capture.examples if owners is None else owners.units(capture.examples)
     for key, weight in derived.items():
-        gradient_of_it = _Gradient(found[key], weight, capture.examples)
+        gradient_of_it = _Gradient(found[key], weight, units)
         for parameter in ancestors(weight):
             of[id(parameter)].append(_Mapped(parameter, gradient_of_it))
     return [of[id(p)] for p in parameters]
@@ -198,7 +212,7 @@ class _Gradient:
     def total(self, factors: Tensor) -> Tensor:
         """The sum over examples of gradients times factors."""
         if not self.pieces:
-            return torch.zeros_like(self.weight, dtype=_wide(self.weight), requires_grad=False)
+            return torch.zeros_like(self.weight, dtype=wide_type(self.weight), requires_grad=False)
         totals = [piece.total(factors) for piece in self.pieces]
         return totals[0] if len(totals) == 1 else torch.stack(totals).sum(0)
 
@@ -262,12 +276,8 @@ def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Ten
     return clipping.factors(norms).masked_fill(~kept, 0), kept
 
 
-def _wide(parameter: Tensor) -> torch.dtype:
-    return torch.float64 if parameter.dtype == torch.float64 else torch.float32
-
-
 def _round_off(parameter: Tensor) -> float:
-    return torch.finfo(_wide(parameter)).eps
+    return torch.finfo(wide_type(parameter)).eps
 
 
 def _bits(dtype: torch.dtype) -> int:

@@ -91,7 +91,8 @@ class ExactGaussian:
     """Rounded normal noise on multiples of 2^-k: each example's contribution is put onto that
     grid, clipped again as integers and summed exactly; only the noisy sum becomes a float.
 
-    Contributions are made one by one, which is slow. Clipping is by one L2 norm over all.
+    Contributions are made one by one, each of them whatever the others are, which is slow.
+    Clipping is by one L2 norm over all.
     """
 
     k: int
@@ -120,15 +121,17 @@ class ExactGaussian:
                 f"of the grid, and 1 to 2^{FINEST} are allowed"
             )
 
-    def on_grid(self, values: npt.NDArray[np.float64], norm: Fraction) -> Steps:
+    def on_grid(self, values: npt.NDArray[np.floating], norm: Fraction) -> Steps:
         """One contribution as integers whose L2 norm is at most the clip norm in steps, whatever
         the values are."""
         most = self.steps(norm)
-        found = np.ldexp(values, self.k)
+        with np.errstate(over="ignore"):
+            found = values * values.dtype.type(2.0**self.k)
         if not np.isfinite(found).all():
             return np.zeros(values.shape, np.int64)
         edge = math.floor(most)
-        return clipped(np.clip(np.rint(found), -edge, edge).astype(np.int64), most)
+        np.clip(np.rint(found, out=found), -edge, edge, out=found)
+        return clipped(found.astype(np.int64), most)
 
     def noisy(self, sums: Steps, scale: Fraction, bits: Bits) -> npt.NDArray[np.float64]:
         """The sums with their noise, ``scale`` being its standard deviation; floats at last."""
@@ -155,6 +158,9 @@ def clipped(steps: Steps, most: Fraction) -> Steps:
 
 def squared_norm(steps: Steps) -> int:
     """The sum of squares of integers below 2^31, exactly."""
+    largest = max(int(steps.max(initial=0)), -int(steps.min(initial=0)))
+    if largest * largest * steps.size < 1 << 63:
+        return int(np.dot(steps, steps))
     squares = steps * steps
     return (int((squares >> 32).sum()) << 32) + int((squares & 0xFFFFFFFF).sum())
 

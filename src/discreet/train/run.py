@@ -137,9 +137,9 @@ class TrainingRun:
 
     @property
     def at_once(self) -> int:
-        """How many examples are computed together, at most; it shrinks where memory runs out.
+        """How many rows are computed together, at most; it shrinks where memory runs out.
 
-        Whatever it is, steps are the same, up to rounding.
+        Whatever it is, steps are the same, up to rounding. A person's rows stay together.
         """
         return self._physical.size
 

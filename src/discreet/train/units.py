@@ -73,6 +73,26 @@ class Persons:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Drawn:
+    """The rows of a batch, unit by unit, those with the most rows first; and how many each has."""
+
+    rows: Places
+    counts: Places
+
+    @property
+    def filled(self) -> int:
+        """How many rows they had if each had as many as the first."""
+        return self.counts.size * int(self.counts[0])
+
+    def parted(self, most: int) -> "tuple[Drawn, Drawn]":
+        """The first units, which filled have at most so many rows, or are one; and the others."""
+        units = max(1, most // int(self.counts[0]))
+        end = int(self.counts[:units].sum())
+        first = Drawn(self.rows[:end], self.counts[:units])
+        return first, Drawn(self.rows[end:], self.counts[units:])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class People:
     """Whose rows are where: ``rows`` has all of them person by person, ``ends`` each one's end."""
 
@@ -97,6 +117,13 @@ class People:
         if rows.size > most:
             rows = np.sort(rows[sample_without_replacement(rows.size, most, bits)])
         return rows
+
+    def drawn(self, persons: Places, most: int, bits: Bits) -> Drawn:
+        """The rows of some of them."""
+        several = [self.rows_of(int(person), most, bits) for person in persons]
+        several.sort(key=len, reverse=True)
+        counts = np.array([rows.size for rows in several], np.int64)
+        return Drawn(np.concatenate([self.rows[:0], *several]), counts)
 
 
 def _is_id(one: object) -> bool:

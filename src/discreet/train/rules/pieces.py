@@ -7,6 +7,7 @@ from torch import Tensor
 
 from discreet.train.capture import Piece
 
+AT_ONCE = 1 << 24  # numbers of gradients that are written out together
 KEPT = 4  # gradients are kept if they take at most so many times what they come from
 GRAM_AT_ONCE = 128  # steps in time: longer Gram matrices are made by halves
 NORM_AT_ONCE = 512  # numbers: of longer rows PyTorch's norm has an error that grows with them
@@ -14,7 +15,12 @@ NORM_AT_ONCE = 512  # numbers: of longer rows PyTorch's norm has an error that g
 
 def wide(tensor: Tensor) -> Tensor:
     """The tensor in float32 or better."""
-    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+    return tensor.to(wide_type(tensor))
+
+
+def wide_type(tensor: Tensor) -> torch.dtype:
+    """Its type, or float32 if that is better."""
+    return tensor.dtype if tensor.dtype == torch.float64 else torch.float32
 
 
 def unit_round_off(tensor: Tensor) -> float:
