@@ -153,14 +153,19 @@ def test_the_true_size_shows_nowhere(rows: int) -> None:
         assert re.sub(r"\([0-9a-f]{12}\)", "", repr(other.report())) == told
 
 
-def test_where_the_size_is_public_it_must_be_right() -> None:
-    for sampling in (WithoutReplacement(), ShuffledBatches()):
-        made = short(sampling=sampling, unit=REPLACED, records=61)
+@pytest.mark.parametrize("sampling", [WithoutReplacement(), ShuffledBatches()])
+def test_where_the_size_is_public_it_must_be_right_before_it_is_paid(sampling: Wrong) -> None:
+    for unit, given, found in ((Unit.ROW, data(), 60), (PERSON, of_persons(), 12)):
+        payer, model = FakePayer(), linear()
+        facts = {"sampling": sampling, "unit": unit.with_change(Change.REPLACE), "batch": 5}
         with (
-            pytest.raises(InvalidArgument, match="but the data have 60"),
-            known(linear(), data(), made),
+            pytest.raises(InvalidArgument, match=f"but the data have {found}"),
+            run(model, sgd(model), given, short(**facts, records=found + 1), payer=payer),
         ):
             raise AssertionError
+        assert not payer.events
+        with run(model, sgd(model), given, short(**facts, records=found), payer=payer):
+            assert len(payer.charges) == 1
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])

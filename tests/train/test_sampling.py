@@ -20,6 +20,7 @@ from discreet.accounting import (
 from discreet.noise import Bits, SecureBits
 from discreet.train.sampling import (
     AllocatedBatches,
+    Declared,
     PoissonSampling,
     Sampling,
     ShuffledBatches,
@@ -27,6 +28,7 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.unit import Change
 from tests.noise.walk import Record, assert_exact, assert_refuted, forget, walk
 
 Batches = tuple[tuple[int, ...], ...]
@@ -231,3 +233,18 @@ def test_pairs_come_together_as_they_should() -> None:
         pairs[tuple(batch.tolist())] += 1
     worst = max(pairs.values())
     assert binom.sf(worst - 1, 4000, 0.1) > 1e-10
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        AllocatedBatches(),
+        PoissonSampling(),
+        ShuffledBatches(),
+        TruncatedPoissonSampling(most=1),
+        WithoutReplacement(),
+    ],
+)
+def test_the_exact_number_is_asked_for_only_where_neighbours_share_it(sampling: Sampling) -> None:
+    """Since it is compared before anything is paid."""
+    assert sampling.declared is not Declared.EXACT or sampling.change is Change.REPLACE

@@ -275,7 +275,8 @@ def run(
     by: str = "owner",
     resume: Checkpoint | None = None,
 ) -> Iterator[TrainingRun]:
-    """A training run, paid for as a whole before anything is read.
+    """A training run, paid for as a whole before anything is read; only the number of units is,
+    where it is public (`Declared.EXACT`, of samplings that replace units).
 
     Guarantee: everything the steps put into the model costs the plan's unit
     ``plan.privacy_loss``, which the payer recorded durably first, given the plan's assumptions.
@@ -302,6 +303,7 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
 ) -> Iterator[TrainingRun]:
     """`run`, through a door that is given."""
     _check(model, optimizer, train_set, plan)
+    _check_number(train_set, plan)
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -313,19 +315,13 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
         door.note("charged", plan.privacy_loss.to_json())
     else:
         receipt = _resumed(resume, model=model, optimizer=optimizer, plan=plan, counter=counter)
-    examples = Examples.of(train_set)
-    if plan.sampling.declared is Declared.EXACT and examples.count != plan.records:
-        raise InvalidArgument(
-            f"records = {plan.records}, but the data have {examples.count}: {plan.sampling!r} "
-            "needs the exact number, which is public where units are replaced"
-        )
     training = TrainingRun(
         door,
         receipt,
         plan,
         model=model,
         optimizer=optimizer,
-        examples=examples,
+        examples=Examples.of(train_set),
         counter=counter,
         told=() if resume is None else adaptive.read(resume["norms"]),
     )
@@ -357,6 +353,19 @@ def _check(
             clipping_of(phase, plan.noise.order)
     processes.check(model, optimizer)
     _check_optimizer(optimizer, model)
+
+
+def _check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
+    """Refuse data of another size than is declared, where units are replaced: all neighbours have
+    the same number of units, which is public. Otherwise the data are not looked at."""
+    if plan.sampling.declared is not Declared.EXACT:
+        return
+    found = Examples.of(train_set).count
+    if found != plan.records:
+        raise InvalidArgument(
+            f"records = {plan.records}, but the data have {found}: {plan.sampling!r} needs the "
+            "exact number, which is public where units are replaced"
+        )
 
 
 def _check_model(model: nn.Module) -> None:

@@ -51,7 +51,8 @@ class Persons:
     missing one makes of a column in pandas, take some for the same.
 
     A person's loss is the mean, or the sum, of those of at most ``most`` rows, drawn anew in each
-    step where there are more. ``column`` is the unit's. Nothing is read before the run is paid.
+    step where there are more. ``column`` is the unit's. Nothing is read before the run is paid,
+    unless the plan's sampling needs their exact number, which is public then: ids are counted.
     """
 
     data: Data
