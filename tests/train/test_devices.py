@@ -140,15 +140,19 @@ def noise(place: Place, bits: Bits, kind: FloatGaussian | FloatLaplace) -> Tenso
 
 
 @pytest.mark.parametrize(("kind", "law"), [(FloatGaussian(), NORMAL), (FloatLaplace(), LAPLACE)])
-def test_noise_fits_there_and_nothing_seeds_it(away: Place, kind: Wrong, law: Expected) -> None:
+def test_noise_fits_there_and_nothing_seeds_it(
+    away: Place, kind: Wrong, law: Expected, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = []
     for _ in range(2):
         torch.manual_seed(1)  # of all devices
         found.append(noise(away, SecureBits(), kind))
         assert false_alarm(fine(found[-1]), law) >= ALPHA
-    assert (found[0] == found[1]).double().mean() < 1e-3
+    assert (found[0] == found[1]).double().mean() < 1e-2  # by chance, 0.0045 of steps as small
+    monkeypatch.setattr("discreet.train.noise._most", lambda _: 1 << 16)
     of_bits = [noise(place, QuickBits(5), kind) for place in (away, PLACES["processor"])]
-    torch.testing.assert_close(*of_bits)  # the same bits give the same noise
+    torch.testing.assert_close(*of_bits, rtol=0, atol=1 / 64)  # the same bits give the same noise
+    assert (of_bits[0] == of_bits[1]).double().mean() > 0.99
 
 
 # Runs

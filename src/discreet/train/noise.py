@@ -1,15 +1,16 @@
 """Noise for sums of gradients: each kind with its term, so that what is added is what is priced.
 
-Whole normal and Laplace numbers are made in float64, from 63-bit uniforms and 64-bit angles of a
-cipher's stream that nothing can seed, and added to the sum with one rounding. That is fast, and
-not exact: `FLOAT_GAP` says what it leaves open. `ExactGaussian` leaves nothing open of that kind.
+Normal and Laplace numbers are made in float32, from 63-bit uniforms and 32-bit angles of a cipher's
+stream that nothing can seed. What they were added to is then rounded to a public grid, so that its
+low bits, where float32's own grain would show, don't come out. That is fast, and not exact:
+`FLOAT_GAP` says what it leaves open. `ExactGaussian` leaves nothing open of that kind.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from discreet.accounting import Gaussian, Laplace, Term
 from discreet.errors import InvalidArgument
 from discreet.exact import float_up, shown
-from discreet.noise import Bits, RoundedGaussianLaw
+from discreet.noise import Bits, RoundedGaussianLaw, Words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
 Steps = npt.NDArray[np.int64]
 
 FLOAT_GAP = (
-    "float noise: the noise is made and added in floating point, from 63-bit uniforms, so that it "
-    "ends at 9.4 standard deviations (probability below 1e-19 for each number), sums of "
-    "contributions are rounded, and the low bits of what comes out may tell about them (Mironov "
-    "2012); exact noise closes this"
+    "float noise: the noise is made and added in float32, from 63-bit uniforms, so that it ends at "
+    "9.3 standard deviations (probability below 1e-19 for each number), and sums of contributions "
+    "are rounded; what comes out is rounded to steps of 1/128 to 1/64 of the noise's scale, which "
+    "hides low bits (Mironov 2012), but its probabilities are right to float32's rounding only; "
+    "exact noise closes this"
 )
 FINEST = 30  # a clip norm is at most 2^30 steps of the grid, so that squares and sums fit
 
-_AT_ONCE = 1 << 15  # numbers that are made at once, so that they stay in the processor's cache
-_UNIT = 2.0**-63
+_AT_ONCE = 1 << 16  # numbers in a row of those made at once, which stay in a processor's cache
+_FINENESS = 7  # steps that results are rounded to are 2^-7 to 2^-6 of the noise's scale
+_LEAST = 2.0**-126
+_SPARE = 1 + 2.0**-20  # more than float32 can round down by, from a word to a number
 
 
 class Noise(Protocol):
@@ -75,7 +79,7 @@ class FloatLaplace:
     """Laplace noise in floating point, on contributions whose L1 norm is clipped: pure epsilon."""
 
     order: ClassVar[int] = 1
-    gap: ClassVar[str | None] = FLOAT_GAP.replace("9.4 standard deviations", "44 times its scale")
+    gap: ClassVar[str | None] = FLOAT_GAP.replace("9.3 standard deviations", "43 times its scale")
 
     def term(self, multiplier: Fraction) -> Term:
         """The Laplace mechanism's."""
@@ -167,20 +171,21 @@ def squared_norm(steps: Steps) -> int:
 
 def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
     """Add normal noise to every entry of the tensors, in place, by Box and Muller (1958): the
-    radius sqrt(-2 ln U) from one word, the angle from another, two numbers from both."""
+    radius sqrt(-2 ln U) from one word, the angle from half of another, two numbers from both."""
     import torch
 
-    for flat, room in _pieces(sums):
-        radius, angle, turned, one, other = room.rows
-        size = len(flat)
-        total = room.total if size == len(room.total) else room.total[:size]
-        room.words.copy_(_words(len(room.words), bits, flat))
-        torch.log(_squared_uniform(radius, radius), out=radius)
-        torch.sqrt(radius.mul_(-stddev * stddev), out=radius)
-        total.copy_(flat)
-        one.addcmul_(radius, torch.cos(angle.mul_(math.pi * _UNIT), out=turned))
-        other.addcmul_(radius, torch.sin(angle, out=turned))
-        flat.copy_(total)
+    scale = stddev * _SPARE
+    for flat, room in _pieces(sums, 2):
+        half = (len(flat) + 1) // 2
+        radius, angle, turned = room.rows(half)
+        words = bits.words(half + (half + 1) // 2)
+        room.log_of_squares(words[:half], radius).neg_().sqrt_()
+        angle.copy_(torch.from_numpy(words[half:].view(np.int32)[:half])).mul_(math.pi * 2.0**-31)
+        flat[:half].addcmul_(radius, torch.cos(angle, out=turned), value=scale)
+        torch.sin(angle, out=turned)
+        rest = len(flat) - half  # as many, or one less
+        flat[half:].addcmul_(radius[:rest], turned[:rest], value=scale)
+        _round(flat, stddev)
 
 
 def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
@@ -188,58 +193,64 @@ def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
     the sign from the last one."""
     import torch
 
-    for flat, room in _pieces(sums):
-        total, sign = room.total[: len(flat)], room.words[: len(flat)]
-        sign.copy_(_words(len(flat), bits, flat))
-        made = torch.log(_squared_uniform(sign, total), out=total).mul_(scale / 2)
-        flat.copy_(torch.copysign(made, sign, out=made).add_(flat))
+    for flat, room in _pieces(sums, 1):
+        made, sign, _ = room.rows(len(flat))
+        words = bits.words(len(flat))
+        room.log_of_squares(words, made)
+        sign.copy_(torch.from_numpy(words.view(np.int64)))
+        flat.add_(torch.copysign(made, sign, out=made), alpha=scale * _SPARE / 2)
+        _round(flat, scale)
 
 
-def _words(count: int, bits: Bits, like: "Tensor") -> "Tensor":
-    """So many words as signed integers, where the tensor is."""
+def _round(flat: "Tensor", scale: float) -> None:
+    """Round to steps of a power of two, by way of numbers so large that they have no finer ones."""
     import torch
 
-    made = torch.from_numpy(bits.words(count).view(np.int64))
-    return made.to(like.device) if like.is_cuda else made
+    _, exponent = math.frexp(scale)
+    far = math.ldexp(1.5, exponent - _FINENESS) / torch.finfo(flat.dtype).eps
+    flat.add_(far).sub_(far)
 
 
-def _squared_uniform(numbers: "Tensor", found: "Tensor") -> "Tensor":
-    """U^2, of signed words x: U is |x| / 2^63, and 2^-64 in place of 0."""
-    import torch
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where numbers are made: three rows."""
 
-    least = torch.full((), 2.0**-128, dtype=found.dtype, device=found.device)
-    return torch.addcmul(least, numbers, numbers, value=_UNIT * _UNIT, out=found)
-
-
-class _Room(NamedTuple):
-    """Where noise for some entries is made, in float64."""
-
-    words: "Tensor"  # as many as entries, or one more
-    total: "Tensor"  # as many
-    rows: Sequence["Tensor"]  # all of it as five of half as many: words, one more, total
+    memory: "Tensor"
+    least: "Tensor"  # the square of the least uniform
 
     @staticmethod
-    def within(memory: "Tensor", entries: int) -> "_Room":
-        half = (entries + 1) // 2
-        used = memory[: 5 * half]
-        return _Room(used[: 2 * half], used[3 * half :], used.view(5, half).unbind())
+    def like(flat: "Tensor") -> "_Room":
+        import torch
+
+        memory = torch.empty(3, _most(flat), dtype=flat.dtype, device=flat.device)
+        return _Room(memory, torch.full((), _LEAST, dtype=flat.dtype, device=flat.device))
+
+    def rows(self, size: int) -> Sequence["Tensor"]:
+        return self.memory[:, :size].unbind()
+
+    def log_of_squares(self, words: Words, row: "Tensor") -> "Tensor":
+        """ln U^2, of words x read as signed ones: U is |x| / 2^63, and 2^-63 in place of 0."""
+        import torch
+
+        row.copy_(torch.from_numpy(words.view(np.int64)))
+        return torch.addcmul(self.least, row, row, value=_LEAST, out=row).log_()
 
 
-def _pieces(sums: Sequence["Tensor"]) -> Iterator[tuple["Tensor", _Room]]:
-    """Every entry once, in flat pieces, and room for each."""
+def _most(like: "Tensor") -> int:
+    return _AT_ONCE << 8 if like.is_cuda else _AT_ONCE
+
+
+def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _Room]]:
+    """Every entry once, in flat pieces of so many rows at most, and their room."""
     import torch
 
-    memory: dict[torch.device, Tensor] = {}
-    rooms: dict[tuple[torch.device, int], _Room] = {}
+    rooms: dict[tuple[torch.device, torch.dtype], _Room] = {}
     for flat in _flats(sums):
-        most, device = _AT_ONCE << 8 if flat.is_cuda else _AT_ONCE, flat.device
-        if device not in memory:
-            memory[device] = torch.empty(5 * most // 2, dtype=torch.float64, device=device)
-        for piece in torch.split(flat, most):
-            size = len(piece)
-            if (device, size) not in rooms:
-                rooms[device, size] = _Room.within(memory[device], size)
-            yield piece, rooms[device, size]
+        kind = flat.device, flat.dtype
+        if kind not in rooms:
+            rooms[kind] = _Room.like(flat)
+        for piece in torch.split(flat, times * _most(flat)):
+            yield piece, rooms[kind]
 
 
 def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:
@@ -248,7 +259,7 @@ def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:
 
     small: dict[object, list[Tensor]] = {}
     for tensor in sums:
-        if tensor.numel() >= _AT_ONCE:
+        if tensor.numel() >= _most(tensor):
             yield tensor.view(-1)
         else:
             small.setdefault((tensor.dtype, tensor.device), []).append(tensor.view(-1))
