@@ -1,0 +1,24 @@
+"""Private steps of an MLP by row and by person of 4 rows, with noise in floating point and exact:
+``python -m benchmarks.units``."""
+
+from benchmarks.rounds import race
+from benchmarks.tables import duration, show, table, times
+
+ROUNDS = 5
+CASES = "rows", "persons", "rows-exact", "persons-exact"
+
+
+def main() -> None:
+    """Print the times of all, and last that of a person in rows."""
+    raced = race("units", ("discreet",), CASES, ROUNDS)
+    found = {case: seconds["discreet"] for case, seconds in raced.items()}
+    made = table("median CPU time of", "a unit", "of a row")
+    for case, seconds in found.items():
+        made.add_row(case, duration(seconds), times(seconds / found["rows"]))
+    show(made)
+    person, exact = found["persons"] / found["rows"], found["rows-exact"] / found["rows"]
+    print(f"units: a person of 4 rows = {person:.1f} rows, exact noise = {exact:.0f} times float")
+
+
+if __name__ == "__main__":
+    main()
