@@ -39,6 +39,7 @@ from tests.train.kit import Case, median_norm, same
 from tests.train.places import PLACES, Mixed, Place
 from tests.train.steps import Wrong, data, known, linear, losses_of, of_persons, short, weights
 from tests.train.test_noise import LAPLACE, NORMAL, fine
+from tests.train.test_owners import looped, together
 from tests.train.test_rules import CASES
 
 NO_CUDA = "no CUDA device is here; where one is: python -m pytest tests/train/test_devices.py"
@@ -98,6 +99,16 @@ def test_engine_loop_and_check_agree_there(away: Place, clipping: Clipping) -> N
     case = there(away, CASES["bare parameters"]())
     same(back(case.clipped(clipping)), back(case.looped(clipping)))
     check(case.model, case.losses, case.data, clipping)
+
+
+@pytest.mark.parametrize(
+    "name", ["linear in time", "convolution, in place", "embedding", "bare parameters"]
+)
+def test_units_of_several_examples_are_as_on_the_processor(away: Place, name: str) -> None:
+    torch.manual_seed(0)
+    case = CASES[name]()
+    wanted = looped(case, [2, 3], Flat(0.1))
+    same(back(together(there(away, case), [2, 3], Flat(0.1))), wanted)
 
 
 def test_no_examples_and_one_that_is_not_finite(away: Place) -> None:
