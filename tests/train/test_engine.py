@@ -1,5 +1,6 @@
 """One pass, nothing left behind, and no contribution above its bound."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -80,6 +81,30 @@ def test_outer_products_that_cancel_are_clipped_by_what_is_left() -> None:
     sign = torch.tensor([1.0, -1.0])[:, None]
     found = clipped_sum(model, lambda: (model(data) * sign).sum((1, 2)), 1, Flat(1e-3))
     assert float(found.sums[0].double().norm()) <= 1e-3
+
+
+SECOND: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "einsum": lambda data, weight: torch.einsum("bti,oi->bto", data, weight),
+    "elementwise": lambda data, weight: (data[:, :, None] * weight).sum(3),
+}
+
+
+@pytest.mark.parametrize("use", SECOND)
+@pytest.mark.parametrize("clipping", [Flat(1e-3), L1(1e-3)], ids=["L2", "L1"])
+@pytest.mark.parametrize("seed", range(5))
+def test_uses_that_cancel_are_clipped_by_what_is_left(
+    use: str, clipping: Clipping, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    model, data, scale = nn.Linear(30, 20, bias=False), 1e3 * torch.randn(1, 7, 30), torch.randn(20)
+
+    def losses() -> Tensor:
+        other = SECOND[use](data * (1 + 3e-7), model.weight)
+        left: Tensor = (1e4 * scale * (model(data) - other)).sum((1, 2))
+        return left
+
+    found = clipped_sum(model, losses, 1, clipping)
+    assert float(found.sums[0].double().flatten().norm(clipping.order)) <= 1e-3
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])

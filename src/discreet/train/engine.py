@@ -23,7 +23,16 @@ from discreet.train.precision import unmixed, whole
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
-from discreet.train.rules.pieces import AT_ONCE, joined_in_time, squared, wide, wide_type
+from discreet.train.rules.pieces import (
+    AT_ONCE,
+    joined_in_time,
+    squared,
+    unit_round_off,
+    wide,
+    wide_type,
+)
+
+_SLACK = 8  # units of round-off of every piece, which may be made in another order for the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,28 +202,29 @@ class _Gradient:
         return self.written_norms(order), self
 
     def written_norms(self, order: int) -> Tensor:
-        """The same from gradients that are written out, some examples at a time."""
+        """The same from gradients that are written out, some examples at a time. Where pieces
+        cancel, the round-off of their sums does not: it is added."""
         step = max(1, AT_ONCE // max(1, self.weight.numel()))
         found = []
         for start in range(0, self.examples, step):
-            stop = min(start + step, self.examples)
-            rows = self.part(start, stop)
-            found.append(
-                squared(rows) if order == 2 else rows.reshape(stop - start, -1).abs().sum(1)
-            )
-        return torch.cat(found)
+            parts = self._parts(start, min(start + step, self.examples))
+            slack = _SLACK * unit_round_off(parts[0])
+            lengths = [_lengths(part, order) for part in parts]
+            found.append(_lengths(_sum(parts), order) + slack * _sum(lengths))
+        return torch.cat(found).square() if order == 2 else torch.cat(found)
 
     def part(self, start: int, stop: int) -> Tensor:
         """Written out for some examples: (example, *weight)."""
-        parts = [piece.part(start, stop) for piece in self.pieces]
-        return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+        return _sum(self._parts(start, stop))
+
+    def _parts(self, start: int, stop: int) -> list[Tensor]:
+        return [piece.part(start, stop) for piece in self.pieces]
 
     def total(self, factors: Tensor) -> Tensor:
         """The sum over examples of gradients times factors."""
         if not self.pieces:
             return torch.zeros_like(self.weight, dtype=wide_type(self.weight), requires_grad=False)
-        totals = [piece.total(factors) for piece in self.pieces]
-        return totals[0] if len(totals) == 1 else torch.stack(totals).sum(0)
+        return _sum([piece.total(factors) for piece in self.pieces])
 
     def only(self, kept: Tensor) -> "_Gradient":
         """The same with zeros for examples that are not kept."""
@@ -258,6 +268,15 @@ class _Mapped:
             is_grads_batched=of_many,
         )
         return wide(found)
+
+
+def _sum(some: list[Tensor]) -> Tensor:
+    return some[0] if len(some) == 1 else torch.stack(some).sum(0)
+
+
+def _lengths(rows: Tensor, order: int) -> Tensor:
+    """L2 or L1 norms: (example,)."""
+    return squared(rows).sqrt() if order == 2 else rows.reshape(len(rows), -1).abs().sum(1)
 
 
 def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
