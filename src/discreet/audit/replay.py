@@ -2,10 +2,12 @@
 
 What may differ between the two runs is the pre-noise result, by no more than the stated
 sensitivity, and nothing else: not the charges, not what the engine is told, not the schema or the
-order of what comes out, not an error, not how many bits are drawn. Any other difference is a way
-in which one unit shows (arXiv 2602.17454). Deterministic, with no statistics in it.
+order of what comes out, not an error or a warning, not how many bits are drawn. Any other
+difference is a way in which one unit shows (arXiv 2602.17454). Deterministic, with no statistics
+in it.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +33,7 @@ class Run:
     """What one run did: a payer that only notes, a trace, and how it ended."""
 
     events: list[tuple[str, object]] = field(default_factory=list)
+    warned: list[warnings.WarningMessage] = field(default_factory=list)
     ending: object = None
 
     def charge(
@@ -68,7 +71,8 @@ def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: in
     the pre-noise results differs and those by no more than their sensitivity; `Difference` else.
 
     ``act`` must come through the door that it is given. What it returns is compared by its
-    public shape: a mapping's or an object's ``columns``, and its type.
+    public shape: a mapping's or an object's ``columns``, and its type. What both runs warn of is
+    issued once more.
     """
     recorded = RecordingBits(SeededBits(seed))
     first, second = Run(), Run()
@@ -77,19 +81,24 @@ def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: in
     _carry_out(act, Door(second, replayed, second), neighbour, second)
     _compare("the events", _public(first), _public(second))
     _compare("the ending", first.ending, second.ending)
+    _compare("the warnings", *([str(told) for told in run.warned] for run in (first, second)))
     _compare("the number of words drawn", len(recorded.seen), len(replayed.seen))
     for (part, one), (_, other) in zip(_computed(first), _computed(second), strict=True):
         _check_distance(part, one, other)
+    for told in first.warned:
+        warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
     return first
 
 
 def _carry_out(act: Callable[[Door, T], object], door: Door, table: T, run: Run) -> None:
-    try:
-        out = act(door, table)
-    except DiscreetError as error:
-        run.ending = type(error), str(error)
-    else:
-        run.ending = type(out), tuple(getattr(out, "columns", ()))
+    with warnings.catch_warnings(record=True) as run.warned:
+        warnings.simplefilter("always")  # none is an error here, and none is told only once
+        try:
+            out = act(door, table)
+        except DiscreetError as error:
+            run.ending = type(error), str(error)
+        else:
+            run.ending = type(out), tuple(getattr(out, "columns", ()))
 
 
 def _public(run: Run) -> list[tuple[str, object]]:
