@@ -44,7 +44,7 @@ Wrong = Any  # of a type or value that nobody may give there, on purpose
 ORDERS = [Fraction(101, 100), Fraction(3, 2), Fraction(2), Fraction(5), Fraction(30)]
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0]
 SURE = 1e-9  # of sums of floats
-ETAS: list[Number] = [0, Fraction(1, 2), 3]
+ETAS: list[Number] = [Fraction(-9, 10), Fraction(-1, 2), 0, Fraction(1, 2), 3]
 GAMMAS = [Fraction(1, 2), Fraction(1, 20)]
 ROWS = 4000  # of a table of numbers of runs: what lies beyond has a probability below 1e-80
 

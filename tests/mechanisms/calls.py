@@ -259,6 +259,7 @@ BY_ERROR: dict[str, Call] = {
     "MeanOfBlocks": (MeanOfBlocks.for_error, {**ERROR, "grid": GRID, "blocks": 3}),
     "MedianOfBlocks": (MedianOfBlocks.for_error, {**ERROR, "grid": GRID}),
     "NoisyMax": (NoisyMax.for_error, {**ERROR, **CHOICE}),
+    "NumericSparseVector": (NumericSparseVector.for_error, {**ERROR, **FINDING}),
     "PartitionSelection": (
         PartitionSelection.for_error,
         {"error": 25, "confidence": 0.9, "delta": 1e-6},
@@ -276,11 +277,19 @@ BY_ERROR: dict[str, Call] = {
     "Quantiles": (Quantiles.for_error, {**ERROR, "grid": GRID, "levels": [0.25, 0.75]}),
     "RealGaussian": (RealGaussian.for_error, {**ERROR, "bounded": real(PERSON)}),
     "SetUnion": (SetUnion.for_error, {**ERROR, "delta": 1e-6, "per_unit": 2}),
+    "SmoothMedian": (
+        SmoothMedian.for_error,
+        {**ERROR, "delta": 1e-6, "grid": GRID, "apart": 0, "moved": 1},
+    ),
     "SparseVector": (SparseVector.for_error, {**ERROR, **FINDING, "questions": 1}),
     "Staircase": (Staircase.for_error, {**ERROR, "bounded": number(PERSON)}),
     "StreamCounter": (StreamCounter.for_error, {**ERROR, **STEPS}),
     "TopK": (TopK.for_error, {**ERROR, **CHOICE, "k": 2}),
     "TreeCounts": (TreeCounts.for_error, {**ERROR, "branching": 2}),
+    "Tuning": (
+        Tuning.for_error,
+        {"error": 0.1, "confidence": 0.9, "candidates": {"one": RUN}, "eta": 1},
+    ),
 }
 
 ZERO: Callable[[], Any] = lambda: 0  # noqa: E731  # never called
@@ -337,6 +346,10 @@ STATED: dict[str, Call] = {
     "NegativeBinomialRuns.for_mean": (
         NegativeBinomialRuns.for_mean,
         {"mean": 3, "eta": 1, "most": 0},
+    ),
+    "NegativeBinomialRuns.for_error": (
+        NegativeBinomialRuns.for_error,
+        {"error": 0.1, "confidence": 0.9, "eta": 1, "most": 0},
     ),
     "PoissonRuns": (PoissonRuns, {"mean": 3, "most": 0}),
 }

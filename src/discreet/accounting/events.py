@@ -318,7 +318,7 @@ def _event(term: Term, events: Any, depth: int) -> Any:
             inner = _written(loss, events, depth + 1)
             return _made(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
         case terms.TunedNegativeBinomial(privacy_loss=loss, eta=eta, gamma=gamma, most=0):
-            if fraction(float(eta)) == eta:
+            if eta >= 0 and fraction(float(eta)) == eta:
                 inner, runs = _written(loss, events, depth + 1), _mean(eta, gamma)
                 return _made(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
     raise NoBound(f"there is no event for {term!r}")

@@ -16,13 +16,14 @@ from typing import Protocol
 import numpy as np
 from flint import arb
 
+from discreet import checks
 from discreet.accounting import knowledge
 from discreet.accounting.distribution import float_below
 from discreet.accounting.loss import PrivacyLoss
 from discreet.accounting.pairs import ATOM, Atoms, Side
 from discreet.accounting.sampling import whole_pairs
 from discreet.accounting.theorems import best_delta
-from discreet.errors import NoBound
+from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import (
     ball,
     decimal_down,
@@ -37,10 +38,18 @@ _DIGITS = 12
 _DIGITS_OF_GAMMA, _BITS_OF_GAMMA = 15, 56
 _BITS = 256
 _LAST = 1e-9  # for the rounding of a sum of floats
+_LARGEST = 10**6
 _STEPS = 14  # of a search: to one part in 10^4
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
 
 Curve = Callable[[Fraction], arb]
+
+
+def shape(**named: object) -> Fraction:
+    """One named shape of `NegativeBinomial`: above -1, and not so large that balls lose it."""
+    if -1 < (exact := checks.finite(**named)) <= _LARGEST:
+        return exact
+    raise InvalidArgument(f"{next(iter(named))}: give a number above -1 and up to 10^6")
 
 
 class Runs(Protocol):
@@ -65,8 +74,8 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial:
-    """P(k) proportional to (1 - gamma)^k Gamma(k + eta) / k! for k from 1 on; eta 1 is the
-    geometric law, eta 0 the logarithmic one; at gamma 1 there is one run."""
+    """P(k) proportional to (1 - gamma)^k Gamma(k + eta) / k! for k from 1 on, eta being above -1;
+    eta 1 is the geometric law, eta 0 the logarithmic one; at gamma 1 there is one run."""
 
     eta: Fraction
     gamma: Fraction

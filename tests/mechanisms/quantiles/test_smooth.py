@@ -121,6 +121,40 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit, noise: f
     assert beyond(noise) > delta
 
 
+@pytest.mark.parametrize(
+    ("apart", "rows", "moved"), [(1, 401, 1), (7, 100, 2), (0, 60, 1), (40, 11, 1)]
+)
+def test_the_forecast_is_the_errors_quantile(apart: int, rows: int, moved: int) -> None:
+    """Of values that lie just so far apart: the smallest q with |noise| <= q this often, by the
+    law's own chances; nearer values have a smaller error."""
+    grid = Grid(0, apart * (rows + 1) + 10)
+    mechanism = SmoothMedian(epsilon=2, delta=1e-3, grid=grid, moved=moved)
+    table = np.arange(1, rows + 1) * apart
+    narrow = SmoothMedian(
+        epsilon=2, delta=1e-3, grid=Grid(0, max(1, apart * (rows + 1))), moved=moved
+    )
+    scale = float(narrow._scale(table))
+    forecast = int(narrow.error(0.9, apart=apart))
+    decay = math.exp(-1 / scale)
+    within = 1 - 2 * decay ** (forecast + 1) / (1 + decay)
+    before = 1 - 2 * decay**forecast / (1 + decay) if forecast else 0
+    assert forecast == narrow.grid.size - 1 or before < 0.9 <= within
+    assert mechanism.error(0.9) == grid.upper
+    assert mechanism.error(0.9, apart=apart) <= mechanism.error(0.99, apart=apart + 3)
+
+
+def test_the_smallest_epsilon_for_an_error_is_found() -> None:
+    grid = Grid(0, 10**6)
+    made = SmoothMedian.for_error(500, 0.95, delta=1e-6, grid=grid, apart=1)
+    assert made.error(0.95, apart=1) <= 500
+    less = SmoothMedian(epsilon=made.epsilon * Fraction(99, 100), delta=1e-6, grid=grid)
+    assert less.error(0.95, apart=1) > 500
+    with pytest.raises(InvalidArgument, match="error = 2000000: any value"):
+        SmoothMedian.for_error(2_000_000, 0.95, delta=1e-6, grid=grid)
+    with pytest.raises(InvalidArgument, match="error = 0: not even epsilon"):
+        SmoothMedian.for_error(0, 0.95, delta=1e-6, grid=grid, apart=10**5, moved=100)
+
+
 def test_a_unit_that_moves_more_is_refused() -> None:
     mechanism = SmoothMedian(epsilon=1, delta=1e-6, grid=GRID)
     payer = FakePayer()

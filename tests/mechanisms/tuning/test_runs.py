@@ -22,6 +22,7 @@ LAWS: list[Runs] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 3)),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 4)),
     NegativeBinomialRuns(eta=Fraction(3, 2), gamma=Fraction(1, 5)),
+    NegativeBinomialRuns(eta=Fraction(-1, 2), gamma=Fraction(1, 5)),
     NegativeBinomialRuns(eta=1, gamma=1),
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 10), most=4),
     PoissonRuns(Fraction(7, 3)),
@@ -101,7 +102,24 @@ class TestShares:
             assert share_missed(runs, share * Fraction(999, 1000)) > 0.5
 
 
-@pytest.mark.parametrize("eta", [0, Fraction(1, 2), 1, 3])
+@pytest.mark.parametrize("eta", [Fraction(1, 4), 1, 3])
+@pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 3)])
+def test_the_fewest_runs_for_an_error(eta: Fraction, share: Fraction) -> None:
+    runs = NegativeBinomialRuns.for_error(share, 0.6, eta=eta)
+    assert share_missed(runs, share) <= Fraction(2, 5)
+    fewer = NegativeBinomialRuns(
+        eta=eta, gamma=runs.gamma * Fraction(10001, 10000) + Fraction(2, 10**9)
+    )
+    assert share_missed(fewer, share) > Fraction(2, 5)
+
+
+def test_no_number_of_runs_has_the_error() -> None:
+    """Below eta 0 a few runs are likely, however many there are on average."""
+    with pytest.raises(InvalidArgument, match=r"error = 0.1: no such law .* take a larger eta"):
+        NegativeBinomialRuns.for_error(0.1, 0.95, eta=-0.5)
+
+
+@pytest.mark.parametrize("eta", [Fraction(-1, 2), 0, Fraction(1, 2), 1, 3])
 @pytest.mark.parametrize("mean", [1, Fraction(3, 2), 10, 1000])
 def test_the_expected_number(eta: Fraction, mean: Fraction) -> None:
     runs = NegativeBinomialRuns.for_mean(mean, eta=eta)

@@ -76,6 +76,7 @@ def best_score(runs: Runs, one_run: list[Fraction]) -> dict[int | None, Real]:
 RUNS: list[Runs] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 4), most=2),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 4), most=2),
+    NegativeBinomialRuns(eta=Fraction(-3, 4), gamma=Fraction(1, 4), most=2),
     PoissonRuns(1, most=2),
 ]
 
@@ -101,6 +102,7 @@ def test_every_script(runs: Runs, value: int) -> None:
 UNLIMITED: list[Runs] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 5)),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 20)),
+    NegativeBinomialRuns(eta=Fraction(-1, 2), gamma=Fraction(1, 20)),
     NegativeBinomialRuns(eta=Fraction(5, 2), gamma=Fraction(1, 2)),
     PoissonRuns(3),
     PoissonRuns(3, most=6),

@@ -23,8 +23,8 @@ class TunedNegativeBinomial(Term):
     nowhere (Papernot and Steinke 2022).
 
     ``privacy_loss`` is what one run costs, with whatever the order depends on, such as a score.
-    ``eta`` 1 is the geometric law (Liu and Talwar 2019), ``eta`` 0 the logarithmic one. Unless
-    ``most`` is 0, a number of runs above it is drawn anew.
+    ``eta`` lies above -1; 1 is the geometric law (Liu and Talwar 2019), 0 the logarithmic one.
+    Unless ``most`` is 0, a number of runs above it is drawn anew.
 
     >>> from discreet.accounting import Gaussian, Pure
     >>> (1 * TunedNegativeBinomial(Pure(0.1), eta=1, gamma=0.01)).epsilon()
@@ -43,7 +43,7 @@ class TunedNegativeBinomial(Term):
     ) -> None:
         """Keep the numbers at their exact values; gamma is at most 1, which is a single run."""
         object.__setattr__(self, "privacy_loss", one_run(privacy_loss))
-        object.__setattr__(self, "eta", checks.not_negative(eta=eta))
+        object.__setattr__(self, "eta", tuning.shape(eta=eta))
         object.__setattr__(self, "gamma", checks.positive(gamma=gamma))
         object.__setattr__(self, "most", Fraction(checks.count(most=most)))
         if self.gamma > 1:

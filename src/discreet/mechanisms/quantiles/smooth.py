@@ -11,18 +11,21 @@ from flint import arb
 from discreet import accounting, checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, ball, precision, shown, upper_fraction
+from discreet.exact import Number, ball, decimal_up, precision, shown, upper_fraction
 from discreet.mechanisms.bounded import Bounded
 from discreet.mechanisms.columns import column_of, part_on
 from discreet.mechanisms.quantiles.column import a_grid
 from discreet.mechanisms.rows import Grid, Places, Rows
-from discreet.noise import Bits, DiscreteLaplaceLaw
+from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 from discreet.noise.quantiles import EXPONENTIAL
 from discreet.noise.stretched import Signed, Stretch
 
 _BITS = 128
 _UNIT = 1 << 8
 _MOST_PATIENCE = 10**4  # the ladder of bounds has some tens of steps for each
+_STRONGEST = 10**6  # the largest epsilon that is looked at
+_CLOSE = 1 + Fraction(1, 10**6)
+_DIGITS = 9
 _ALL = 1 << 40  # more rows than any table has
 
 
@@ -47,8 +50,8 @@ class SmoothMedian:
        delta.
 
     All of it is computed in whole numbers. How long a draw takes may depend a little on the scale,
-    which is private; that is not covered. There is no forecast of the error: it depends on how
-    densely values lie about the median. `Quantile` has one, costs no delta and is mostly nearer.
+    which is private; that is not covered. The error depends on how densely values lie, which
+    `error` is told; that of `Quantile` does not, and it costs no delta and is mostly nearer.
 
     >>> from discreet.unit import Unit
     >>> ages = Bounded.rows(
@@ -83,6 +86,40 @@ class SmoothMedian:
         part, grid = column_of(bounded)
         return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=part.sensitivity.l1)
 
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        *,
+        delta: Number,
+        grid: Grid,
+        apart: Number | None = None,
+        moved: int = 1,
+    ) -> "SmoothMedian":
+        """The mechanism of the smallest epsilon, to some digits, whose `error` at this confidence
+        for such data is at most this."""
+        wanted = checks.not_negative(error=error)
+        if wanted >= a_grid(grid).upper - grid.lower:
+            raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
+
+        def made(scale: Fraction) -> SmoothMedian:
+            epsilon = decimal_up(1 / scale, _DIGITS)
+            return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=moved)
+
+        def fits(scale: Fraction) -> bool:
+            return made(scale).error(confidence, apart=apart) <= wanted
+
+        low = Fraction(1, _STRONGEST)
+        if not fits(low):
+            raise InvalidArgument(
+                f"error = {error}: not even epsilon {_STRONGEST} has it; allow more"
+            )
+        high = _MOST_PATIENCE / (2 * _surprise(checks.probability(delta=delta)))
+        while high / low > _CLOSE:
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return made(low)
+
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.Approximate` term; raises if a unit changes more rows than ``moved``."""
         changed = part_on(bounded, self.grid).sensitivity.l1
@@ -99,14 +136,37 @@ class SmoothMedian:
         noise = _Unremembered(DiscreteLaplaceLaw(self._scale(rows))).draw(bits)
         return self.grid.value(min(max(int(median[0]) + noise, 0), last))
 
+    def error(self, confidence: Number, *, apart: Number | None = None) -> Fraction:
+        """How far from the median the value is at most at this confidence, in the units of the
+        values, if no two neighbours among the sorted values lie farther ``apart`` than this, nor
+        the first and the last from the grid's ends; by the exact law of the noise for values
+        that lie just so. Unless that is said, they may lie anyhow: any median of the grid.
+        """
+        last = self.grid.size - 1
+        step = last if apart is None else int(checks.not_negative(apart=apart) / self.grid.step)
+        bounds = self._bounds()
+        reach = np.minimum(self._far(len(bounds)).astype(np.float64) * min(step, last), last)
+        noise = half_width(
+            DiscreteLaplaceLaw(self._scale_for(bounds, np.ceil(reach).astype(np.int64))),
+            checks.probability(confidence=confidence),
+        )
+        return min(noise, last) * self.grid.step
+
     def _scale(self, rows: Places) -> Fraction:
         """The noise's scale, 2 s / epsilon, for these sorted rows."""
-        bounds = self._bounds()
-        far = min(self.moved, _ALL) * np.arange(1, len(bounds) + 1)
-        last = self.grid.size - 1
+        bounds, last = self._bounds(), self.grid.size - 1
+        far = self._far(len(bounds))
         high = _ranked(rows, -((-rows.size - far) // 2), last)
         low = _ranked(rows, -((far - rows.size) // 2), last)
-        reached = np.searchsorted(np.array(bounds), (high - low) * _UNIT)
+        return self._scale_for(bounds, high - low)
+
+    def _far(self, count: int) -> Places:
+        """How many ranks apart B(0), B(1), ... look."""
+        return min(self.moved, _ALL) * np.arange(1, count + 1)
+
+    def _scale_for(self, bounds: list[int], reach: Places) -> Fraction:
+        """The noise's scale where B is this."""
+        reached = np.searchsorted(np.array(bounds), reach * _UNIT)
         steps = max(0, int((reached - np.arange(len(bounds))).max()))
         return Fraction(2 * bounds[steps], _UNIT) / self.epsilon
 
@@ -121,9 +181,7 @@ class SmoothMedian:
     @property
     def _patience(self) -> int:
         """m."""
-        with precision(_BITS):
-            surprise = upper_fraction((2 / ball(self.delta)).log())
-        return math.ceil(max(Fraction(1), surprise) * 2 / self.epsilon)
+        return math.ceil(_surprise(self.delta) * 2 / self.epsilon)
 
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
@@ -144,6 +202,12 @@ class _Unremembered(Signed):
     def stretch(self) -> Stretch:
         """One that decides nothing."""
         return Stretch(EXPONENTIAL, math.inf)
+
+
+def _surprise(delta: Fraction) -> Fraction:
+    """max(1, ln(2 / delta)), rounded up."""
+    with precision(_BITS):
+        return max(Fraction(1), upper_fraction((2 / ball(delta)).log()))
 
 
 def _ranked(rows: Places, ranks: Any, last: int) -> Places:  # Any: whole numbers of any size

@@ -9,6 +9,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
 from discreet.mechanisms.bounded import Bounded
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.selection.scores import Moves
 from discreet.mechanisms.thresholds.sparse_vector import SparseVector, finding
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
@@ -55,6 +56,25 @@ class NumericSparseVector:
         )
         told = finding.hits * finding.sensitivity
         return NumericSparseVector(finding, answer_scale=told / half)
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        threshold: int,
+        *,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> "NumericSparseVector":
+        """The mechanism with the most noise on the numbers that are told with which their error
+        at this confidence is at most this; finding them costs as much as telling them."""
+        scale = DiscreteLaplace.for_error(error, confidence).scale
+        told = checks.positive_count(hits=hits) * checks.positive_count(sensitivity=sensitivity)
+        finding = SparseVector.for_epsilon(
+            told / scale, threshold, hits=hits, sensitivity=sensitivity, moves=moves
+        )
+        return NumericSparseVector(finding, answer_scale=scale)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
         """That of the `SparseVector`, and one `accounting.DiscreteLaplace` for each hit."""

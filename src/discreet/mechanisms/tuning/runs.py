@@ -1,6 +1,6 @@
 """How many runs there are: laws whose draws stay secret, and what the best run then costs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -50,10 +50,10 @@ class Runs(Protocol):
 class NegativeBinomialRuns:
     """K = 1, 2, ... with probability proportional to (1 - gamma)^K Gamma(K + eta) / K!.
 
-    ``eta`` 1 is the geometric law, ``eta`` 0 the logarithmic one. A larger eta keeps K closer to
-    its mean, and costs more: with runs that cost epsilon each, up to (2 + eta) epsilon. A smaller
-    gamma makes more runs, which costs next to nothing in pure privacy. Papernot and Steinke
-    (2022), Definition 1.
+    ``eta`` 1 is the geometric law, ``eta`` 0 the logarithmic one, and any number above -1 is
+    allowed. A larger eta keeps K closer to its mean, and costs more: with runs that cost epsilon
+    each, up to (2 + eta) epsilon. A smaller gamma makes more runs, which costs next to nothing in
+    pure privacy. Papernot and Steinke (2022), Definition 1.
 
     >>> NegativeBinomialRuns.for_mean(20, eta=1)
     NegativeBinomialRuns(eta=1, gamma=0.05)
@@ -76,19 +76,42 @@ class NegativeBinomialRuns:
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
         """Those of the largest gamma, to 9 digits, with at least this expected number, which is 1
         or above."""
-        wanted, shape = checks.positive(mean=mean), checks.not_negative(eta=eta)
+        wanted, shape = checks.positive(mean=mean), tuning.shape(eta=eta)
         if wanted < 1:
             raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
-        low, high = Fraction(0), Fraction(10**_DIGITS)  # in units of the last digit
-        while high - low > 1:
-            middle = Fraction((low + high) // 2)
-            gamma = middle / 10**_DIGITS
+        if wanted == 1:
+            return NegativeBinomialRuns(eta=shape, gamma=1, most=most)
+
+        def is_enough(gamma: Fraction) -> bool:
             with precision(_BITS):
-                is_enough = not tuning.NegativeBinomial(shape, gamma).mean() < ball(wanted)
-            low, high = (middle, high) if is_enough else (low, middle)
-        if not low:
+                return not tuning.NegativeBinomial(shape, gamma).mean() < ball(wanted)
+
+        gamma = _largest_gamma(is_enough)
+        if not gamma:
             raise InvalidArgument(f"mean = {mean}: too large a number of runs")
-        gamma = (high if wanted == 1 else low) / 10**_DIGITS
+        return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, eta: Number, most: int = 0
+    ) -> "NegativeBinomialRuns":
+        """The fewest, by a gamma of 9 digits, of which the best lies in this share of one run's
+        outcomes, best first, at this confidence."""
+        share, missed = (
+            checks.probability(error=error),
+            1 - checks.probability(confidence=confidence),
+        )
+        shape = tuning.shape(eta=eta)
+
+        def is_enough(gamma: Fraction) -> bool:
+            runs = NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+            return share_missed(runs, share) <= missed
+
+        gamma = _largest_gamma(is_enough)
+        if not gamma:
+            raise InvalidArgument(
+                f"error = {error}: no such law has so many runs; allow more, or take a larger eta"
+            )
         return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
 
     @property
@@ -140,6 +163,18 @@ class PoissonRuns:
     def __repr__(self) -> str:
         """The law as it is written in code."""
         return f"PoissonRuns({shown(self.mean)}{f', most={self.most}' if self.most else ''})"
+
+
+def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
+    """The largest one of 9 digits below 1 that is enough, as all smaller ones are; 0 if none is."""
+    low, high = Fraction(1, _MOST), Fraction(1)
+    if not is_enough(low):
+        return Fraction(0)
+    while high - low > low / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_enough(middle) else (low, middle)
+    above = decimal_up(low, _DIGITS)
+    return above if above < 1 and is_enough(above) else decimal_down(low, _DIGITS)
 
 
 def _makeable(most: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.parts import Part
@@ -58,6 +59,14 @@ class Scored(Generic[V, W]):
         part = Part("score", (), Sensitivity(l1=self.sensitivity))
         score = int(part.checked(self.measure(value, given)))
         return {"score": self.noise.sample(score, bits), "value": given}
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the score's noise in [-q, q] at this confidence: what
+        ``noise`` says of itself. What the mechanism gives has the mechanism's own error."""
+        stated = getattr(self.noise, "error", None)
+        if stated is None:
+            raise InvalidArgument(f"noise = {self.noise!r}: it states no error")
+        return int(stated(confidence))
 
     def __repr__(self) -> str:
         """What is public about it; the function isn't shown."""

@@ -11,7 +11,13 @@ from discreet.errors import InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
-from discreet.mechanisms.tuning.runs import Runs, best_share, draw, epsilon_of_each
+from discreet.mechanisms.tuning.runs import (
+    NegativeBinomialRuns,
+    Runs,
+    best_share,
+    draw,
+    epsilon_of_each,
+)
 from discreet.noise import Bits, UniformLaw
 
 V = TypeVar("V")
@@ -79,6 +85,18 @@ class Tuning(Generic[V]):
             raise InvalidArgument("make: give a function of the epsilon of each run")
         each = epsilon_of_each(_are_runs(runs), checks.positive(epsilon=epsilon))
         return Tuning(make(each), runs)
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        candidates: Mapping[Any, Mechanism[V, Outcome]],  # Any: the same
+        *,
+        eta: Number = 1,
+    ) -> "Tuning[V]":
+        """The tuning of these candidates with the fewest `NegativeBinomialRuns` whose `error` at
+        this confidence is at most this: a share of what one run gives."""
+        return Tuning(candidates, NegativeBinomialRuns.for_error(error, confidence, eta=eta))
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One term around that of a run; raises unless all candidates cost the same."""
