@@ -2,19 +2,31 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.audit import Difference, replay
 from discreet.errors import QueryRefused
-from discreet.query import Caps, Column, Declaration, Price, Query, bounding, plan
+from discreet.query import (
+    Caps,
+    Column,
+    Declaration,
+    Price,
+    Query,
+    Question,
+    Table,
+    bounding,
+    plan,
+)
 from discreet.query.query import Aggregate, ColumnRef, Function
 from discreet.unit import Change, Unit
-from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations
+from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
 PRICE = Price(1)
 Rows = list[dict[str, Any]]
@@ -110,6 +122,28 @@ def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{module}.clamped", lambda value, lower, upper: value)
     with pytest.raises(Difference, match="moved by"):
         replay(act, arrow([rich]), arrow([]))
+
+
+@pytest.mark.parametrize("first", [0, -30, 2**40, 2**53 - 60])
+def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None:
+    """Where it makes floats of a frame's ids, and where they are texts."""
+    rows = [
+        {"person": first + i, "place": place, "wage": 5.0}
+        for i in range(40)
+        for place in ("a", "b")
+    ]
+    whole = pd.DataFrame(rows)
+    floats = pd.DataFrame([*rows, {"person": None, "place": "a", "wage": 5.0}])
+    assert (whole.person.dtype.kind, floats.person.dtype.kind) == ("i", "f")
+    texts = whole.assign(person=whole.person.map(str))
+    one_each = replace(PEOPLE, caps=Caps(1, 1))
+    counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+    found = [
+        without_noise(Question(Table.declared(frame, one_each), counted)).to_pandas().n.tolist()
+        for frame in (whole, floats, texts)
+    ]
+    assert 5 < found[0][1] < 35
+    assert found[0] == found[1] == found[2]
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,13 +152,21 @@ def _identity(raw: Any) -> Any:  # Any: an id column of any type
 def _hash(unit: Any, keys: list[Any]) -> Any:  # Any: Ibis expressions
     """A public number below 2^31 that mixes the id with the group's values. Each step uses the one
     before it once, as an engine may compute what stands twice twice."""
-    mixed = _whole(unit)
+    mixed = _number_of(unit)
     for key in keys:
         mixed = mixed * _FACTORS[0] + _whole(key) * _FACTORS[1]
         for prime, factor in zip(_PRIMES, _FACTORS, strict=True):
             mixed = (mixed % prime) * factor + prime // 3
         mixed = mixed % _PRIMES[0]
     return mixed
+
+
+def _number_of(unit: Any) -> Any:  # Any: an Ibis expression
+    """That of an id, and the same for 3, 3.0 and "3": a frame's column of whole numbers is one of
+    floats where a single id is missing, and no other unit may choose anew for that."""
+    if unit.type().is_integer():
+        return _whole(unit)
+    return ibis.coalesce(_whole(unit.try_cast("int64")), _whole(unit))
 
 
 def _whole(value: Any) -> Any:  # Any: an Ibis expression
