@@ -5,8 +5,7 @@ Trainer is given says what the examples are, and how they are collated; the plan
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,10 +24,10 @@ from torch.utils.data import (
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.payment import Payer
-from discreet.train.hooks import around_steps
+from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
 from discreet.train.plan import TrainingPlan
 from discreet.train.report import Report
-from discreet.train.run import Batch, TrainingRun, run
+from discreet.train.run import Batch
 from discreet.train.units import Collated, Part, Persons
 
 KEPT = "discreet"  # in each checkpoint
@@ -55,26 +54,21 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
         by: str = "owner",
     ) -> None:
         super().__init__(device)
-        self.plan, self.payer, self.eval_is_public = plan, payer, eval_is_public
-        self.training_run: TrainingRun | None = None
-        self._told = {"name": name, "by": by}
-        self._opened = ExitStack()
-        self.turns: Iterator[Batch] = iter(())  # what is left of the run
+        self.plan, self.eval_is_public = plan, eval_is_public
+        self.hosted = Hosted(plan, payer, name=name, by=by)
         self.turn: Batch | None = None  # whose it is
-        self._kept: dict[str, Any] | None = None  # of the checkpoint that is gone on with
+        self._kept: Kept | None = None  # of the checkpoint that is gone on with
         self._source: Collated | Persons | None = None
         self._at_once, self._place = 1, 0
 
     @property
     def not_private(self) -> object:
         """What the last step saw of the data. NOT PRIVATE."""
-        return None if self.training_run is None else self.training_run.not_private
+        return self.hosted.not_private
 
     def report(self) -> Report:
         """What may be said of the last run."""
-        if self.training_run is None:
-            raise Refused("nothing was trained yet: call Trainer.fit with this strategy")
-        return self.training_run.report()
+        return self.hosted.report()
 
     # Before the first step
 
@@ -85,33 +79,24 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
             source = trainer.fit_loop._data_source  # noqa: SLF001  # no public name leads to it
             loader = source.dataloader()
             _check_loader(loader)
-            self._at_once, self._source = loader.batch_size, _source(loader)
+            self._at_once = loader.batch_size
+            self._source = collated(loader.dataset, loader.collate_fn, {})
             source.name, source.instance = "", _Drawn(self, trainer)
-        elif not self.eval_is_public:
-            raise _not_public("dataloaders")
+        else:
+            check_public("dataloaders", is_public=self.eval_is_public)
         super().setup(trainer)
 
     def on_train_start(self) -> None:
         """Pay, once model and optimizer are as they were kept."""
         assert self._source is not None
-        module, optimizer = self.lightning_module, self.optimizers[0]
-        resume = None
-        if self._kept is not None:
-            states = {"model": module.state_dict(), "optimizer": optimizer.state_dict()}
-            resume = {**self._kept, **states}
-        opened = run(
-            module,
-            optimizer,
+        self.hosted.open(
+            self.lightning_module,
+            self.optimizers[0],
             self._source,
-            self.plan,
-            payer=self.payer,
-            resume=resume,
-            **self._told,
+            at_once=self._at_once,
+            kept=self._kept,
+            before=self._before_step,
         )
-        self.training_run = self._opened.enter_context(opened)
-        self.training_run.at_once = self._at_once
-        self.turns = self.training_run.batches()
-        self._opened.enter_context(around_steps(optimizer, before=self._before_step))
 
     # One step
 
@@ -129,11 +114,11 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
         self, _: torch.optim.Optimizer, closure: Callable[[], Any], *__: Any, **___: Any
     ) -> Any:
         """The whole step: contributions, noise, the optimizer's own step."""
-        assert self.training_run is not None
+        assert self.hosted.run is not None
         assert self.turn is not None
         result = closure()
         with _unlogged(self.lightning_module):
-            self.training_run.step(self.turn, self._losses)
+            self.hosted.run.step(self.turn, self._losses)
         return result
 
     def _before_step(self) -> None:
@@ -152,8 +137,8 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
 
     def save_checkpoint(self, checkpoint: dict[str, Any], *args: Any, **keywords: Any) -> None:
         """The receipt is kept in it; no key and no noise is."""
-        if self.training_run is not None:
-            checkpoint[KEPT] = self.training_run.paid()
+        if self.hosted.run is not None:
+            checkpoint[KEPT] = self.hosted.run.paid()
         super().save_checkpoint(checkpoint, *args, **keywords)
 
     def load_checkpoint(self, *args: Any, **keywords: Any) -> dict[str, Any]:
@@ -169,7 +154,7 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
 
     def teardown(self) -> None:
         """End the run, however Trainer ended."""
-        self._opened.close()
+        self.hosted.close()
         self._kept = None
         super().teardown()
 
@@ -185,7 +170,7 @@ class _Drawn:
 
     def __iter__(self) -> Iterator[int]:
         for _ in range(len(self)):
-            batch = next(self.strategy.turns, None)
+            batch = self.strategy.hosted.turn()
             if batch is None:
                 self.trainer.should_stop = True
                 return
@@ -217,39 +202,16 @@ def _unlogged(module: LightningModule) -> Iterator[None]:
         del module.log
 
 
-def _source(loader: Any) -> Collated | Persons:  # Any: PyTorch's loader
-    data = loader.dataset
-    if isinstance(data, Persons):
-        if isinstance(data.data, Mapping | tuple):
-            return data  # tensors need no collation
-        return replace(data, data=Collated(data.data, loader.collate_fn))
-    return Collated(data, loader.collate_fn)
-
-
 def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
     """Refuse what Trainer was told and can't be obeyed, by its name."""
-    for name, allowed, mend in _ONLY:
-        found = getattr(trainer, name)
-        if found not in allowed:
-            raise InvalidArgument(f"{name} = {found}: {mend}")
-    if trainer.max_steps != strategy.plan.steps:
-        raise InvalidArgument(
-            f"max_steps = {trainer.max_steps}: the plan has {strategy.plan.steps}; give "
-            "max_steps=plan.steps, max_epochs=-1"
-        )
+    check_obeyed(trainer, _ONLY)
+    strategy.hosted.check_steps(trainer.max_steps, also=", max_epochs=-1")
     if not trainer.lightning_module.automatic_optimization:
         raise InvalidArgument("automatic_optimization = False: the plan says when to step")
     if getattr(trainer.precision_plugin, "scaler", None) is not None:
         raise InvalidArgument("precision: its scaling would be of noise too; use bf16-mixed")
-    if trainer.enable_validation and not strategy.eval_is_public:
-        raise _not_public("val_dataloaders")
-
-
-def _not_public(name: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"{name}: what is found on private data is not private; give public data and say so by "
-        "eval_is_public=True, or release the figure with a charge of its own"
-    )
+    if trainer.enable_validation:
+        check_public("val_dataloaders", is_public=strategy.eval_is_public)
 
 
 def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
@@ -272,10 +234,10 @@ def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
         )
 
 
-_ONLY: tuple[tuple[str, tuple[Any, ...], str], ...] = (  # Any: values that can be obeyed
-    ("accumulate_grad_batches", (1,), "the plan's batches are computed in parts; leave it 1"),
-    ("gradient_clip_val", (None, 0), "each example is clipped as the plan says; leave it out"),
-    ("limit_train_batches", (1.0,), "the plan says how many there are; leave it out"),
-    ("overfit_batches", (0,), "the plan says which examples are drawn; leave it out"),
-    ("reload_dataloaders_every_n_epochs", (0,), "the data are what was paid for; leave it out"),
+_ONLY = (
+    Only("accumulate_grad_batches", (1,), "the plan's batches are computed in parts; leave it 1"),
+    Only("gradient_clip_val", (None, 0), "each example is clipped as the plan says; leave it out"),
+    Only("limit_train_batches", (1.0,), "the plan says how many there are; leave it out"),
+    Only("overfit_batches", (0,), "the plan says which examples are drawn; leave it out"),
+    Only("reload_dataloaders_every_n_epochs", (0,), "the data are what was paid for; leave it out"),
 )

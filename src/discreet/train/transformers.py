@@ -6,8 +6,7 @@ counts their tokens. `PrivateTrainer` puts a paid run in the place of that loop 
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,11 @@ from transformers.trainer_utils import TrainOutput
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.payment import Payer
-from discreet.train.hooks import around_steps
+from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
 from discreet.train.own_losses import IGNORED, own_losses
 from discreet.train.plan import TrainingPlan
 from discreet.train.report import Report
-from discreet.train.run import Batch, TrainingRun, run
+from discreet.train.run import Batch
 from discreet.train.units import Collated, Persons
 
 KEPT = "discreet.json"  # in each checkpoint's folder
@@ -57,12 +56,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
         by: str = "owner",
         **keywords: Any,
     ) -> None:
-        self.plan, self.payer, self.losses = plan, payer, losses
-        self.eval_is_public = eval_is_public
-        self.training_run: TrainingRun | None = None
-        self._turns: Iterator[Batch] = iter(())
-        self._told = {"name": name, "by": by}
-        self._opened = ExitStack()
+        self.plan, self.losses, self.eval_is_public = plan, losses, eval_is_public
+        self.hosted = Hosted(plan, payer, name=name, by=by)
         self.control: Any = None  # Any: Trainer's own
         super().__init__(*args, **keywords)
         _check(self)
@@ -70,13 +65,11 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
     @property
     def not_private(self) -> object:
         """What the last step saw of the data. NOT PRIVATE."""
-        return None if self.training_run is None else self.training_run.not_private
+        return self.hosted.not_private
 
     def report(self) -> Report:
         """What may be said of the last run."""
-        if self.training_run is None:
-            raise Refused("nothing was trained yet: call train()")
-        return self.training_run.report()
+        return self.hosted.report()
 
     def train(
         self,
@@ -88,7 +81,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
         _check(self)
         if trial is not None:
             raise InvalidArgument("trial: a choice among runs goes through discreet's Tuning")
-        with ExitStack() as self._opened:
+        with closing(self.hosted):
             return super().train(resume_from_checkpoint, None, ignore_keys_for_eval)
 
     # What Trainer's loop is made of
@@ -115,39 +108,23 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
         prepared: tuple[nn.Module, Any] = super()._prepare_for_training(
             max_steps, train_dataloader, resume_from_checkpoint
         )
-        model, optimizer = prepared[0], self.optimizer
-        resume = None
-        if resume_from_checkpoint is not None:
-            states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-            resume = {**_kept(Path(resume_from_checkpoint)), **states}  # they are loaded already
-        opened = run(
-            model,
-            optimizer,
+        kept = None if resume_from_checkpoint is None else _kept(Path(resume_from_checkpoint))
+        self.hosted.open(
+            prepared[0],
+            self.optimizer,
             self._source(),
-            self.plan,
-            payer=self.payer,
-            resume=resume,
-            **self._told,
+            at_once=self.args.per_device_train_batch_size,
+            kept=kept,
+            before=partial(self._call, "on_pre_optimizer_step"),
+            after=partial(self._call, "on_optimizer_step"),
         )
-        self.training_run = self._opened.enter_context(opened)
-        self.training_run.at_once = self.args.per_device_train_batch_size
-        self._turns = self.training_run.batches()
-        tell = {
-            "before": partial(self._call, "on_pre_optimizer_step"),
-            "after": partial(self._call, "on_optimizer_step"),
-        }
-        self._opened.enter_context(around_steps(optimizer, **tell))
         return prepared
 
     def _source(self) -> "Collated | Persons":
         """The training data, each example made by itself."""
-        given, is_persons = self.train_dataset, isinstance(self.train_dataset, Persons)
         collate = self._get_collator_with_removed_columns(self.data_collator, "training")
         token = getattr(self.processing_class, "pad_token_id", None)
-        source = Collated(
-            given.data if is_persons else given, collate, {**_PADS, "input_ids": token or 0}
-        )
-        return replace(given, data=source) if is_persons else source
+        return collated(self.train_dataset, collate, {**_PADS, "input_ids": token or 0})
 
     def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **told: Any) -> None:
         """The plan's steps up to the epoch's end, with what Trainer does around them."""
@@ -163,7 +140,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
 
         rate = None
         while self.state.global_step < (epoch + 1) * steps_in_epoch:
-            batch = next(self._turns, None)
+            batch = self.hosted.turn()
             if batch is None:
                 self.control.should_training_stop = True
                 break
@@ -179,12 +156,12 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
 
     def _one_step(self, model: nn.Module, batch: Batch) -> float:
         """One step; returns the rate that it was made with."""
-        assert self.training_run is not None
+        assert self.hosted.run is not None
         self._call("on_step_begin")
         model.train()
         if callable(getattr(self.optimizer, "train", None)):
             self.optimizer.train()
-        self.training_run.step(batch, partial(self._losses, model))
+        self.hosted.run.step(batch, partial(self._losses, model))
         rate: float = self._get_learning_rate()
         if not isinstance(self.lr_scheduler, (ReduceLROnPlateau, GreedyLR)):
             self.lr_scheduler.step()  # those go by what is evaluated, when it is
@@ -201,21 +178,21 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
 
     def log(self, logs: dict[str, float], *more: Any) -> None:
         """Without what would come from the training data; with epsilon so far."""
-        if "loss" in logs and self.training_run is not None:
-            logs["epsilon"] = self.training_run.report().epsilon
+        if "loss" in logs and self.hosted.run is not None:
+            logs["epsilon"] = self.hosted.report().epsilon
         for name in _NOT_PRIVATE & set(logs):
             del logs[name]
         super().log(logs, *more)
 
     def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
         """As Trainer does, of public data."""
-        _check_public(self)
+        check_public("eval_dataset", is_public=self.eval_is_public)
         found: dict[str, float] = super().evaluate(*args, **keywords)
         return found
 
     def predict(self, *args: Any, **keywords: Any) -> Any:
         """As Trainer does, of public data."""
-        _check_public(self)
+        check_public("eval_dataset", is_public=self.eval_is_public)
         return super().predict(*args, **keywords)
 
     def _finalize_training(self, *args: Any) -> TrainOutput:
@@ -227,8 +204,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         """The receipt is kept beside them; no key and no noise is."""
         super()._save_optimizer_and_scheduler(output_dir)
-        if self.training_run is not None:
-            told = json.dumps(self.training_run.paid(), indent=2)
+        if self.hosted.run is not None:
+            told = json.dumps(self.hosted.run.paid(), indent=2)
             (Path(output_dir) / KEPT).write_text(told, encoding="utf-8")
 
 
@@ -245,10 +222,10 @@ class _Drawn:
         raise Refused("train_dataloader: batches are drawn by the plan, and no one sees them")
 
 
-def _kept(folder: Path) -> dict[str, Any]:
+def _kept(folder: Path) -> Kept:
     """The plan and the receipt that a checkpoint was made with."""
     try:
-        found: dict[str, Any] = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        found: Kept = json.loads((folder / KEPT).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidArgument(
             f"resume_from_checkpoint: {folder.name} has no {KEPT}; give a checkpoint of a "
@@ -259,14 +236,10 @@ def _kept(folder: Path) -> dict[str, Any]:
 
 def _check(trainer: PrivateTrainer) -> None:
     """Refuse what can't be obeyed, by its name, before anything is paid or read."""
-    args, plan = trainer.args, trainer.plan
-    _check_arguments(args)
-    if args.max_steps != plan.steps:
-        raise InvalidArgument(
-            f"max_steps = {args.max_steps}: the plan has {plan.steps}; give max_steps=plan.steps"
-        )
+    _check_arguments(trainer.args)
+    trainer.hosted.check_steps(trainer.args.max_steps)
     if trainer.eval_dataset is not None:
-        _check_public(trainer)
+        check_public("eval_dataset", is_public=trainer.eval_is_public)
     if trainer.compute_loss_func is not None:
         raise InvalidArgument(
             "compute_loss_func: it is of a whole batch; give losses, a function of model and "
@@ -282,19 +255,8 @@ def _check(trainer: PrivateTrainer) -> None:
         )
 
 
-def _check_public(trainer: PrivateTrainer) -> None:
-    if not trainer.eval_is_public:
-        raise InvalidArgument(
-            "eval_dataset: what is found on private data is not private; evaluate public data and "
-            "say so by eval_is_public=True, or release the figure with a charge of its own"
-        )
-
-
 def _check_arguments(args: Any) -> None:  # Any: Trainer's arguments
-    for name, allowed, mend in _ONLY:
-        found = getattr(args, name)
-        if found not in allowed:
-            raise InvalidArgument(f"{name} = {found}: {mend}")
+    check_obeyed(args, _ONLY)
     optim = str(getattr(args.optim, "value", args.optim))
     if "lomo" in optim or "layerwise" in optim:
         raise InvalidArgument(
@@ -304,20 +266,24 @@ def _check_arguments(args: Any) -> None:  # Any: Trainer's arguments
 
 _ONE = "one process, on one device, draws the batches and the noise"
 _NO: tuple[Any, ...] = (None, False, "", [], {}, 0)
-_ONLY: tuple[tuple[str, tuple[Any, ...], str], ...] = (  # Any: values that can be obeyed
-    ("gradient_accumulation_steps", (1,), "the plan's batches are computed in parts; leave it 1"),
-    ("max_grad_norm", (0, None), "each example is clipped as the plan says; set it 0"),
-    ("label_smoothing_factor", (0,), "it is a mean over the batch; give losses that smooth"),
-    ("fp16", _NO, "its scaling would be of noise too; use bf16"),
-    ("auto_find_batch_size", _NO, "parts shrink by themselves where memory runs out"),
-    ("neftune_noise_alpha", _NO, "it can't be checked against a plain loop; leave it out"),
-    ("use_liger_kernel", _NO, "it computes gradients of whole batches; leave it out"),
-    ("train_sampling_strategy", ("random",), "the plan says how examples are sampled"),
-    ("dataloader_drop_last", _NO, "no batch is dropped; leave it out"),
-    ("dataloader_num_workers", _NO, "examples are read in this process; leave it 0"),
-    ("include_num_input_tokens_seen", ("no", False), "how many tokens the data have is private"),
-    ("deepspeed", _NO, _ONE),
-    ("fsdp", _NO, _ONE),
-    ("world_size", (1,), _ONE),
-    ("n_gpu", (0, 1), _ONE),
+_ONLY = (
+    Only(
+        "gradient_accumulation_steps", (1,), "the plan's batches are computed in parts; leave it 1"
+    ),
+    Only("max_grad_norm", (0, None), "each example is clipped as the plan says; set it 0"),
+    Only("label_smoothing_factor", (0,), "it is a mean over the batch; give losses that smooth"),
+    Only("fp16", _NO, "its scaling would be of noise too; use bf16"),
+    Only("auto_find_batch_size", _NO, "parts shrink by themselves where memory runs out"),
+    Only("neftune_noise_alpha", _NO, "it can't be checked against a plain loop; leave it out"),
+    Only("use_liger_kernel", _NO, "it computes gradients of whole batches; leave it out"),
+    Only("train_sampling_strategy", ("random",), "the plan says how examples are sampled"),
+    Only("dataloader_drop_last", _NO, "no batch is dropped; leave it out"),
+    Only("dataloader_num_workers", _NO, "examples are read in this process; leave it 0"),
+    Only(
+        "include_num_input_tokens_seen", ("no", False), "how many tokens the data have is private"
+    ),
+    Only("deepspeed", _NO, _ONE),
+    Only("fsdp", _NO, _ONE),
+    Only("world_size", (1,), _ONE),
+    Only("n_gpu", (0, 1), _ONE),
 )
