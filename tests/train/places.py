@@ -18,7 +18,13 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 ELSEWHERE = torch.device("meta")  # PyTorch has no numbers there, so that nothing else is meant
 _ATEN = torch.ops.aten
-_MEET = {_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.index.Tensor}  # places may be here
+_MEET = {  # moves, and what takes places or lengths of the processor as well
+    _ATEN._to_copy.default,
+    _ATEN.copy_.default,
+    _ATEN.index.Tensor,
+    _ATEN._pack_padded_sequence.default,
+    _ATEN._pack_padded_sequence_backward.default,
+}
 
 
 class Mixed(Exception):
@@ -92,6 +98,8 @@ def _called(func: Any, args: Any, kwargs: Any) -> Any:  # Any: an operation of P
     if func is _ATEN.copy_.default:
         return args[0]
     known = {id(_held(each)): each for each in tensors}
+    if func is _ATEN._pack_padded_sequence.default and is_elsewhere:  # sizes of batches are here
+        return Pretended(found[0]), found[1]
     return tree_map(lambda each: _outer(each, known, is_elsewhere=is_elsewhere), found)
 
 

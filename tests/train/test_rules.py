@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from discreet.errors import Refused
 from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer, check
@@ -101,6 +102,11 @@ def only(model: nn.Module, part: str) -> nn.Module:
     return model
 
 
+def iterated(layer: nn.Linear) -> nn.Module:
+    """Its spectral norm goes on with each call, and moves no further."""
+    return parametrizations.spectral_norm(layer.double(), n_power_iterations=500)
+
+
 class Last(nn.Module):
     """What a recurrent layer gives, its first result and its last states; started by what is
     learned, if so asked."""
@@ -126,6 +132,49 @@ class Last(nn.Module):
 
 def recurrent(inner: nn.RNNBase, learned: int = 0) -> Case:
     return places(Last(inner, learned), 7, 4, 6)
+
+
+class Packed(nn.Module):
+    """A recurrent layer of sequences of different lengths, and a linear one around it."""
+
+    def __init__(self, inner: nn.RNNBase, *, is_sorted: bool = False) -> None:
+        super().__init__()
+        self.first, self.inner, self.is_sorted = nn.Linear(3, 3), inner, is_sorted
+
+    def forward(self, data: Tensor) -> Tensor:
+        lengths = (data[:, :, 0] > 0).sum(1).clamp(min=1)
+        lengths = torch.full_like(lengths, 4) if self.is_sorted else lengths
+        given = pack_padded_sequence(
+            self.first(data), lengths.cpu(), batch_first=True, enforce_sorted=self.is_sorted
+        )
+        given = given._replace(data=torch.tanh(given.data))
+        result, last = self.inner(given)
+        result = pad_packed_sequence(result, batch_first=True, total_length=4)[0]
+        lasts = last if isinstance(last, tuple) else (last,)
+        return torch.cat(
+            [result.flatten(1), *(each.transpose(0, 1).flatten(1) for each in lasts)], 1
+        )
+
+
+def packed(inner: nn.RNNBase, *, is_sorted: bool = False) -> Case:
+    return double(Packed(inner, is_sorted=is_sorted), 7, 4, 3)
+
+
+class Bags(nn.Module):
+    """Bags of different sizes, one after the other."""
+
+    def __init__(self, mode: str, **options: Any) -> None:
+        super().__init__()
+        self.inner = nn.EmbeddingBag(10, 3, mode=mode, padding_idx=1, **options)
+
+    def forward(self, data: Tensor) -> Tensor:
+        sizes = (data > 4).sum(1)
+        places = torch.cat([row[:size] for row, size in zip(data, sizes, strict=True)])
+        ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        starts = ends if self.inner.include_last_offset else ends[:-1]
+        weights = torch.sin(places.double()) if self.inner.mode == "sum" else None
+        found: Tensor = self.inner(places, starts, weights)
+        return found
 
 
 class Cells(nn.Module):
@@ -198,6 +247,10 @@ CASES: dict[str, Make] = {
     "embedding, one place": lambda: places(nn.Embedding(10, 3), 10, 5),
     "bags, sum": lambda: places(nn.EmbeddingBag(10, 3, mode="sum", padding_idx=1), 10, 5, 6),
     "bags, mean": lambda: places(nn.EmbeddingBag(10, 3, mode="mean", padding_idx=1), 10, 5, 6),
+    "bags, largest": lambda: places(nn.EmbeddingBag(10, 3, mode="max", padding_idx=1), 10, 5, 6),
+    "bags by offsets, sum": lambda: places(Bags("sum"), 10, 5, 6),
+    "bags by offsets, mean": lambda: places(Bags("mean", include_last_offset=True), 10, 5, 6),
+    "bags by offsets, largest": lambda: places(Bags("max"), 10, 5, 6),
     "layer norm": lambda: double(nn.LayerNorm(4), 5, 4),
     "layer norm in time": lambda: double(nn.LayerNorm((3, 4)), 5, 2, 3, 4),
     "layer norm, no bias": lambda: double(nn.LayerNorm(4, bias=False), 5, 3, 4),
@@ -232,6 +285,16 @@ CASES: dict[str, Make] = {
     "RNN, ReLU, deep, no bias": lambda: recurrent(nn.RNN(3, 5, 2, "relu", bias=False)),
     "RNN, only states' weights": lambda: places(only(Last(nn.RNN(3, 5)), "weight_hh"), 7, 4, 6),
     "GRU, only states' bias": lambda: places(only(Last(nn.GRU(3, 5)), "bias_hh"), 7, 4, 6),
+    "LSTM, projected": lambda: recurrent(nn.LSTM(3, 5, proj_size=2)),
+    "LSTM, projected, deep, both ways": lambda: recurrent(
+        nn.LSTM(3, 5, 2, bidirectional=True, proj_size=2, bias=False)
+    ),
+    "LSTM, packed": lambda: packed(nn.LSTM(3, 5, 2, bidirectional=True)),
+    "LSTM, packed, projected": lambda: packed(nn.LSTM(3, 5, proj_size=2)),
+    "LSTM, packed, weights frozen": lambda: packed(only(nn.LSTM(3, 5), "hh")),  # type: ignore[arg-type]
+    "GRU, packed": lambda: packed(nn.GRU(3, 5, bias=False)),
+    "GRU, packed, deep": lambda: packed(nn.GRU(3, 5, 2)),
+    "RNN, packed, sorted": lambda: packed(nn.RNN(3, 5, nonlinearity="relu"), is_sorted=True),
     "LSTM cell": lambda: double(Cells(nn.LSTMCell(3, 5)), 4, 3, 3),
     "GRU cell": lambda: double(Cells(nn.GRUCell(3, 5)), 4, 3, 3),
     "RNN cell": lambda: double(Cells(nn.RNNCell(3, 5, nonlinearity="relu")), 4, 3, 3),
@@ -254,6 +317,7 @@ CASES: dict[str, Make] = {
     "weight norm": lambda: double(parametrizations.weight_norm(nn.Linear(4, 3)), 5, 4),
     "orthogonal": lambda: double(parametrizations.orthogonal(nn.Linear(4, 3)), 5, 4),
     "spectral norm": lambda: double(parametrizations.spectral_norm(nn.Linear(4, 3)).eval(), 5, 4),
+    "spectral norm, iterating": lambda: double(iterated(nn.Linear(4, 3)), 5, 4),
 }
 CONVOLUTIONS: dict[int, tuple[Any, Any]] = {  # Any: classes of the same arguments
     1: (nn.Conv1d, nn.ConvTranspose1d),

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
@@ -130,6 +131,7 @@ class Capture(TorchFunctionMode):
         trainable = [each for each in parameters.values() if each.requires_grad]
         # by identity: parameters and what derives from them
         self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
+        self.packed: dict[int, PackedSequence] = {}  # by identity of their rows
         self.replaying = False  # in the backward pass: checkpointed parts are computed again
         self._rules = rules
         others = (each for each in named.values() if id(each) not in self.weights)

@@ -23,6 +23,7 @@ from discreet.train.precision import unmixed, whole
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
+from discreet.train.rules.packed import packing
 from discreet.train.rules.pieces import (
     AT_ONCE,
     joined_in_time,
@@ -80,7 +81,7 @@ def clipped_sum(
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, units))
     capture = Capture(model, named, examples, RULES)
-    with eager(), capture, torch.enable_grad():
+    with eager(), packing(capture, model), capture, torch.enable_grad():
         given = _checked(losses(), examples)
         refuse_reentrant(given)
         if capture.is_weight(given):  # it depends on no data at all

@@ -67,5 +67,5 @@ RULES = Rules(
         **dict.fromkeys(_ELEMENTWISE, elementwise),
     },
     otherwise=by_example,
-    always=frozenset({F.batch_norm, F.instance_norm}),
+    always=frozenset({F.batch_norm, F.embedding, F.embedding_bag, F.instance_norm}),
 )

@@ -59,6 +59,8 @@ def embedding(
     )
     places, weight = given["input"], given["weight"]
     _refuse_what_mixes(capture, given)
+    if not capture.is_weight(weight):
+        return function(*args, **keywords)  # type: ignore[no-any-return]
     capture.by_example(places, weight)
     result = capture.call(function, **given | {"sparse": False})
     saved, padding = capture.saved(places), given.get("padding_idx")
@@ -73,9 +75,10 @@ def embedding(
 
 
 def embedding_bag(
-    capture: Capture, _: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Bags of equal size: places (example, time), each bag's sum or mean, weighted or not."""
+    """Bags, each one example's: places (example, time), or of all examples one after the other,
+    from `offsets` on; each bag's sum, mean or largest, weighted or not."""
     given = named(
         "input weight offsets max_norm norm_type scale_grad_by_freq mode sparse "
         "per_sample_weights include_last_offset padding_idx",
@@ -84,31 +87,53 @@ def embedding_bag(
     )
     places, weight, mode = given["input"], given["weight"], given.get("mode", "mean")
     _refuse_what_mixes(capture, given)
-    if given.get("offsets") is not None or places.dim() != 2 or mode == "max":
-        raise capture.refused(
-            weight,
-            why="gets bags of unequal sizes by offsets, or takes their maximum",
-            mend="give places as (examples, time) with padding_idx, and mode 'sum' or 'mean'",
-        )
-    capture.by_example(places, weight)
+    shares = given.get("per_sample_weights")
+    if not any(map(capture.is_weight, (weight, shares))):
+        return function(*args, **keywords)  # type: ignore[no-any-return]
+    is_in = torch.ones_like(places, dtype=torch.bool)
+    if places.dim() == 1:
+        row, is_in = _bags(capture, given)
+        places = F.pad(places, (0, 1))[row]
+        shares = None if shares is None else F.pad(shares, (0, 1))[row]
+    capture.by_example(places, weight, least=2)
     padding = given.get("padding_idx")
+    if padding is not None:
+        is_in = is_in & (places != padding % weight.shape[0])
     found = capture.call(F.embedding, places, weight)  # (example, time, feature)
     saved = capture.saved(places)
     capture.note(
         weight,
         found,
-        lambda rows: Looked(
-            saved(), _without(wide(rows), saved(), padding, weight), weight.shape[0]
-        ),
+        lambda rows: Looked(saved(), wide(rows), weight.shape[0]),
     )
-    shares = torch.ones(places.shape, dtype=found.dtype, device=found.device)
-    if padding is not None:
-        shares = shares.masked_fill(places == padding % weight.shape[0], 0)
+    if mode == "max":
+        return _largest(found, is_in)
+    parts = is_in.to(found.dtype)
     if mode == "mean":
-        shares = shares / shares.sum(1, keepdim=True).clamp(min=1)
-    if given.get("per_sample_weights") is not None:
-        shares = shares * given["per_sample_weights"]
-    return (shares[:, None] @ found).squeeze(1)  # (example, 1, time) @ (example, time, feature)
+        parts = parts / parts.sum(1, keepdim=True).clamp(min=1)
+    if shares is not None:
+        parts = parts * shares
+    return (parts[:, None] @ found).squeeze(1)  # (example, 1, time) @ (example, time, feature)
+
+
+def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
+    """Where each bag's places are, one more than there are in all, and which of them are its own:
+    (example, time) each."""
+    starts, many = given["offsets"], len(given["input"])
+    ends = F.pad(starts[1:], (0, 1), value=many)
+    if given.get("include_last_offset", False):
+        starts, ends = starts[:-1], starts[1:]
+    capture.by_example(starts, given["weight"])
+    sizes = ends - starts
+    longest = max(1, int(sizes.max()))
+    time = torch.arange(longest, device=starts.device)
+    return (starts[:, None] + time).clamp(max=many), time < sizes[:, None]
+
+
+def _largest(found: Tensor, is_in: Tensor) -> Tensor:
+    """Of (example, time, feature) those that are largest; zeros of what has none."""
+    most = found.masked_fill(~is_in[:, :, None], float("-inf")).max(1).values
+    return most.masked_fill(~is_in.any(1, keepdim=True), 0)
 
 
 def _without(rows: Tensor, places: Tensor, padding: int | None, weight: Tensor) -> Tensor:

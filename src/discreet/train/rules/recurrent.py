@@ -15,10 +15,10 @@ from torch import Tensor
 
 from discreet.train.capture import Args, Capture, Keywords
 from discreet.train.precision import unmixed
+from discreet.train.rules.cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train.rules.elementwise import own_second
 from discreet.train.rules.linear import outer, summed_in_between
-
-State = tuple[Tensor, ...]  # each (example, hidden)
+from discreet.train.rules.packed import Cell, State, by_steps, packed, projected, weights_of
 
 
 class _Lstm(torch.autograd.Function):
@@ -181,10 +181,6 @@ class _Layer:
     of_states: Tensor  # (gates, hidden)
     biases: tuple[Tensor, Tensor] | None
 
-    def all(self) -> list[Tensor]:
-        """All of them."""
-        return [self.of_inputs, self.of_states, *(self.biases or ())]
-
 
 def lstm(
     capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
@@ -197,7 +193,12 @@ def lstm(
         note(pre, states)
         return states, (states[-1], cell)
 
-    results, (last, cells) = _layers(capture, args, 2, run)
+    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+        plain = 4 if _has_biases(args) else 2
+        now, kept = lstm_cell(capture, torch.lstm_cell, (data, state, *weights[:plain]), {})
+        return projected(capture, now, weights, plain), kept
+
+    results, (last, cells) = _layers(capture, args, run, cell)
     return results, last, cells
 
 
@@ -216,7 +217,10 @@ def gru(
         note(extra, states)
         return states, (states[-1],)
 
-    results, (last,) = _layers(capture, args, 1, run)
+    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+        return (gru_cell(capture, torch.gru_cell, (data, *state, *weights), {}),)
+
+    results, (last,) = _layers(capture, args, run, cell)
     return results, last
 
 
@@ -237,7 +241,11 @@ def rnn(
         note(pre, states)
         return states, (states[-1],)
 
-    results, (last,) = _layers(capture, args, 1, run)
+    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+        return (rnn_cell(capture, of_cell, (data, *state, *weights), {}),)
+
+    of_cell = torch.rnn_relu_cell if function is torch.rnn_relu else torch.rnn_tanh_cell
+    results, (last,) = _layers(capture, args, run, cell)
     return results, last
 
 
@@ -268,21 +276,18 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
 def _layers(
     capture: Capture,
     args: Args,
-    number_of_states: int,
     run: Callable[[_Layer, Tensor, State, Any], tuple[Tensor, State]],
+    cell: Cell,
 ) -> tuple[Tensor, State]:
     """Layer upon layer; results (example, time, ...) or time first, and last states."""
-    if len(args) != 9 or not isinstance(args[2], (list, tuple)):
-        raise capture.refused(
-            *(each for arg in args if isinstance(arg, (list, tuple)) for each in arg),
-            why="gets packed sequences",
-            mend="pad them to one length and take each example's own last state",
-        )
+    if _are_packed(args):
+        return packed(capture, cell, args)
     data, given, flat, has_biases, layers, dropout, training, both_ways, batch_first = args
     if not batch_first:
         data = data.transpose(0, 1)
     directions = 2 if both_ways else 1
-    several = _weights(capture, flat, layers * directions, has_biases=has_biases)
+    several = weights_of(flat, layers * directions, has_biases=has_biases)
+    is_projected = len(several[0]) % 2 == 1
     capture.by_example(data, *flat, least=3)
     starts = [
         _start(capture, each).to(flat[0].dtype)
@@ -295,15 +300,18 @@ def _layers(
             place = number * directions + direction
             inputs = data.flip(1) if direction else data
             state = tuple(start[place] for start in starts)
-            found, last = run(several[place], inputs, state, _noting(capture, several[place]))
-            after = found[1:].transpose(0, 1)
+            if is_projected:
+                after, last = by_steps(capture, cell, several[place], inputs, state)
+            else:
+                layer = _layer(several[place])
+                found, last = run(layer, inputs, state, _noting(capture, layer))
+                after = found[1:].transpose(0, 1)
             results.append(after.flip(1) if direction else after)
             lasts.append(last)
         data = torch.cat(results, 2) if both_ways else results[0]
         if dropout and training and number < layers - 1:
             data = F.dropout(data, dropout)
     last_states = tuple(torch.stack(each) for each in zip(*lasts, strict=True))
-    assert len(last_states) == number_of_states
     return (data if batch_first else data.transpose(0, 1)), last_states
 
 
@@ -319,18 +327,18 @@ def _noting(capture: Capture, layer: _Layer) -> Callable[[Tensor, Tensor], None]
     return note
 
 
-def _weights(
-    capture: Capture, flat: list[Tensor], number: int, *, has_biases: bool
-) -> list[_Layer]:
-    each = len(flat) // number
-    if each != (4 if has_biases else 2):
-        raise capture.refused(
-            *flat,
-            why="has projections",
-            mend="use proj_size=0 and a Linear layer after it",
-        )
-    rows = [flat[n : n + each] for n in range(0, len(flat), each)]
-    return [_Layer(row[0], row[1], (row[2], row[3]) if has_biases else None) for row in rows]
+def _layer(weights: list[Tensor]) -> _Layer:
+    of_inputs, of_states, *biases = weights
+    return _Layer(of_inputs, of_states, (biases[0], biases[1]) if biases else None)
+
+
+def _are_packed(args: Args) -> bool:
+    """Whether sizes of batches come after the data, and only then states and weights."""
+    return isinstance(args[3], (list, tuple))
+
+
+def _has_biases(args: Args) -> bool:
+    return bool(args[4] if _are_packed(args) else args[3])
 
 
 def _start(capture: Capture, state: Tensor) -> Tensor:
