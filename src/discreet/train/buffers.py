@@ -1,12 +1,14 @@
-"""What a model keeps besides its parameters must not change while it sees data.
+"""What a model keeps must not change while it sees data, but by the optimizer's step.
 
 A running mean is written by the forward pass, from the data and without noise. Whoever saves the
-model saves it too.
+model saves it too. A parametrization sees weights alone, so what it keeps may change.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import Refused
 
@@ -28,28 +30,43 @@ class _Kept:
 
 
 class Buffers:
-    """A model's buffers, watched over the steps of a run."""
+    """A model's buffers, watched over the steps of a run, and its parameters, without copies."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Copy them."""
+        """Copy the buffers."""
         self._model = model
         self._kept: list[_Kept] = []
+        self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
 
     def note(self) -> None:
         """Take them as they are now, as public; copies are made of what changed only."""
-        if len(self._kept) == sum(1 for _ in self._model.buffers(recurse=True)) and all(
-            kept.is_same for kept in self._kept
-        ):
+        self._versions = []
+        buffers = [*_buffers(self._model)]
+        if len(self._kept) == len(buffers) and all(kept.is_same for kept in self._kept):
             return
         self._kept = [
             _Kept(module, name, tensor, tensor._version, tensor.detach().clone())  # noqa: SLF001
-            for module in self._model.modules()
-            for name, tensor in module.named_buffers(recurse=False)
+            for module, name, tensor in buffers
         ]
 
+    def note_parameters(self) -> None:
+        """Take them as they are now."""
+        named = self._model.named_parameters()
+        self._versions = [(name, one, one._version) for name, one in named]  # noqa: SLF001
+
     def check(self) -> None:
-        """Put back and refuse what was written since `note`."""
+        """Put back and refuse what was written since `note`; parameters can't be put back."""
+        self._check_buffers()
+        for name, parameter, version in self._versions:
+            if parameter._version != version:  # noqa: SLF001
+                raise Refused(
+                    f"{name} was written while the model saw data, without noise, and holds some "
+                    "now: load the model anew, and let the optimizer alone write its parameters "
+                    "(an Embedding without max_norm)"
+                )
+
+    def _check_buffers(self) -> None:
         changed = [kept for kept in self._kept if not kept.is_same]
         for kept in changed:
             kept.module._buffers[kept.name] = kept.copy  # noqa: SLF001
@@ -61,3 +78,13 @@ class Buffers:
                 "put back: use layers that keep nothing of a batch, such as GroupNorm in place of "
                 "BatchNorm, or set them to eval()"
             )
+
+
+def _buffers(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
+    """All that may not change, each with where it is; parametrizations' may."""
+    lists = (one for one in model.modules() if isinstance(one, ParametrizationList))
+    may_change = {module for one in lists for module in one.modules()}
+    for module in model.modules():
+        if module not in may_change:
+            for name, tensor in module.named_buffers(recurse=False):
+                yield module, name, tensor

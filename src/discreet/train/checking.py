@@ -11,18 +11,19 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
 from discreet.train.engine import Contribution, clipped_sum
 from discreet.train.rules.pieces import wide_type
+from discreet.train.unrandom import Unrandom
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
 COMPARED = 3  # examples that are computed alone
+SHUFFLES = 5  # ways in which a model's own draws come, if it draws
 WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in half precision anything is off
 
 
@@ -36,17 +37,17 @@ def check(
 
     Of ``like`` only shapes and types are used: made-up numbers take its place, as many examples as
     it has (whole numbers are 0 and 1, so that they are places in any table). The engine's sum is
-    compared with a plain loop, and must not change when another example does. Meanwhile dropout is
-    off, and parameters are moved a little: where all of them are 0, nothing would show. Parameters,
-    buffers and random numbers are then as before.
+    compared with a plain loop, and must not change when another example does. Meanwhile nothing is
+    random, and parameters are moved a little: where all of them are 0, nothing would show.
+    Parameters, buffers and random numbers are then as before.
     """
     examples = _examples(like)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    with _undisturbed(model), eager():
-        made_up = _made_up(like)
+    made_up = _made_up(like)
+    with _undisturbed(model) as chance, eager():
         compared = range(start, start + number)
-        _Looking(model, losses, examples, compared).compare(made_up, clipping)
+        _Looking(model, losses, examples, compared).compare(made_up, clipping, chance)
 
 
 def check_padding(
@@ -62,8 +63,9 @@ def check_padding(
     """
     examples = _examples(like)
     looking = _Looking(model, losses, examples, range(examples))
+    both = filled_up(_made_up(like))
     with _undisturbed(model), eager():
-        padded, plain = (looking.alone(batch) for batch in filled_up(_made_up(like)))
+        padded, plain = (looking.alone(batch) for batch in both)
         if (name := looking.differs(padded, plain)) is not None:
             raise Refused(
                 f"{name}: an example's gradient depends on how far it is filled up, and so on the "
@@ -85,16 +87,22 @@ class _Looking:
         self.model, self.losses = model, losses
         self.examples, self.compared = examples, compared
 
-    def compare(self, batch: Batch, clipping: Clipping | None) -> None:
+    def compare(self, batch: Batch, clipping: Clipping | None, chance: Unrandom) -> None:
         """The examples compared: all together, with changed neighbours, and each alone."""
         neighbour = _each(batch, self._changed)
         self._together(batch, Flat(1.0))  # what the engine refuses, it says best
         limit = clipping or Flat(self._middle_norm(batch))
         wanted = self._one_by_one(batch, limit)
         found = self._together(batch, limit)
-        moved = self._together(neighbour, limit)
-        if self.differs(moved, found) is not None:
+        if self.differs(self._together(neighbour, limit), found) is not None:
             raise self._mixing(batch, neighbour)
+        for seed in range(SHUFFLES if chance.has_drawn else 0):
+            with chance.seeded(seed):
+                drawn = self._together(batch, limit)
+            with chance.seeded(seed):
+                moved = self._together(neighbour, limit)
+            if self.differs(moved, drawn) is not None:
+                raise self._mixing(batch, neighbour)
         if (name := self.differs(found, wanted)) is not None:
             raise Refused(
                 f"{name}: gradients of single examples differ from those that each example has "
@@ -203,8 +211,8 @@ def _alike(some: list[Tensor], others: list[Tensor]) -> bool:
 
 
 @contextmanager
-def _undisturbed(model: nn.Module) -> Iterator[None]:
-    """Moved, and without dropout; afterwards everything is as before."""
+def _undisturbed(model: nn.Module) -> Iterator[Unrandom]:
+    """Moved, and without chance; afterwards everything is as before."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
     devices = {p.device for p in model.parameters() if p.is_cuda}
@@ -213,16 +221,22 @@ def _undisturbed(model: nn.Module) -> Iterator[None]:
         for module in model.modules()
         if isinstance(module, nn.RNNBase | nn.MultiheadAttention)
     ]
+    lists = [one for one in model.modules() if isinstance(one, ParametrizationList)]
+    iterating = [module for one in lists for module in one.modules() if module.training]
     try:
         for module, _ in held:
             module.dropout = 0.0
-        with torch.random.fork_rng(devices), _NoDropout():
-            for parameter, _ in moved:
-                _move(parameter)
-            yield
+        for each in iterating:  # spectral norms go on with each call
+            each.training = False
+        for parameter, _ in moved:
+            _move(parameter)
+        with torch.random.fork_rng(devices), Unrandom() as chance:
+            yield chance
     finally:
         for module, dropout in held:
             module.dropout = dropout
+        for each in iterating:
+            each.training = True
         with torch.no_grad():
             for parameter, before in moved:
                 parameter.copy_(before)
@@ -240,29 +254,6 @@ def _move(parameter: Tensor) -> None:
     generator = torch.Generator().manual_seed(parameter.numel())
     numbers = torch.randn(parameter.shape, generator=generator)
     parameter.add_(size * numbers.to(parameter.device, parameter.dtype))
-
-
-class _NoDropout(TorchFunctionMode):
-    """Every dropout gives what it got."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # Any: PyTorch's functions and what they take
-        keywords = kwargs or {}
-        if func in _DROPOUTS:
-            return args[0] if args else keywords["input"]
-        if func is F.scaled_dot_product_attention:
-            keywords = keywords | ({"dropout_p": 0.0} if "dropout_p" in keywords else {})
-            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
-        return func(*args, **keywords)
-
-
-_DROPOUTS = frozenset(
-    {
-        *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout),
-        *(F.feature_alpha_dropout, torch.dropout),
-    }
-)
 
 
 def _examples(like: Batch) -> int:

@@ -115,10 +115,13 @@ class TrainingRun:
         phase = self.plan.phase_now(batch.step - 1, self._told)
         self._clear()
         self._buffers.note()
+        seen, bits = Seen(), self._door.bits
+        work = Work(self._model, self._examples, self._places, losses, bits, seen)
         try:
             try:
-                seen = Seen()
-                noisy = self._noisy(losses, phase, seen)
+                self._look(work, phase)
+                self._buffers.note_parameters()
+                noisy = self._noisy(work, phase)
                 told = self._counted(batch, phase, seen)
             finally:
                 self._buffers.check()
@@ -224,20 +227,22 @@ class TrainingRun:
         self._block.extend(block)
         return True
 
-    def _noisy(self, losses: Losses, phase: Phase, seen: Seen) -> list[Tensor]:
+    def _look(self, work: Work, phase: Phase) -> None:
+        """At the model and the loss, on made-up examples, once; exact sums are made one by one."""
+        noise = self.plan.noise
+        if not self._is_checked and not isinstance(noise, ExactGaussian):
+            check_mixing(work, clipping_of(phase, noise.order), self._physical)
+        self._is_checked = True
+
+    def _noisy(self, work: Work, phase: Phase) -> list[Tensor]:
         """The sum of contributions with noise, which is added once."""
         noise, bits = self.plan.noise, self._door.bits
-        work = Work(self._model, self._examples, self._places, losses, bits, seen)
         scale = self.plan.scale(phase)
         if isinstance(noise, ExactGaussian):
             flat = noise.noisy(exact_sums(work, phase, noise), scale, bits)
             sums = split(flat, trainable(self._model))
         else:
-            clipping = clipping_of(phase, noise.order)
-            if not self._is_checked:
-                check_mixing(work, clipping, self._physical)
-                self._is_checked = True
-            sums = float_sums(work, clipping, self._physical)
+            sums = float_sums(work, clipping_of(phase, noise.order), self._physical)
             noise.add(sums, scale, bits)
         return sums
 
