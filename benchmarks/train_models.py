@@ -58,10 +58,12 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """A small language model."""
 
-    def __init__(self, vocabulary: int, width: int, time: int, layers: int) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, time: int, layers: int, *, heads: int = 4
+    ) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(time, width)
-        self.blocks = nn.Sequential(*(Block(width, 4) for _ in range(layers)))
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def placed(self, words: Tensor) -> Tensor:
@@ -125,6 +127,12 @@ def gpt() -> Task:
     """4 layers of width 256, 8 192 words, 16 sequences of 128."""
     words = torch.randint(8192, (16, 128))
     return Task(Gpt(8192, 256, 128, 4), words, words.roll(-1, 1))
+
+
+def large_gpt() -> Task:
+    """12 layers of width 1 024, 8 192 words, 32 sequences of 512: for a GPU."""
+    words = torch.randint(8192, (32, 512))
+    return Task(Gpt(8192, 1024, 512, 12, heads=16), words, words.roll(-1, 1))
 
 
 def lora() -> Task:
