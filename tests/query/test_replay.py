@@ -146,6 +146,15 @@ def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None
     assert found[0] == found[1] == found[2]
 
 
+def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
+    ids = [f"0.{i}" for i in range(1, 41)]
+    rows = [{"person": own, "place": place, "wage": 5.0} for own in ids for place in ("a", "b")]
+    for frame in (pd.DataFrame(rows), pd.DataFrame(rows).astype({"person": float})):
+        table = Table.declared(frame, replace(PEOPLE, caps=Caps(1, 1)))
+        counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+        assert 5 < without_noise(Question(table, counted)).to_pandas().n[1] < 35
+
+
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = bounding.compute
 
