@@ -133,7 +133,7 @@ MADE: dict[str, Call] = {
     "StreamCounter": (StreamCounter, {**STEPS, "noise": Gaussian(3)}),
     "Together": (Together, {"mechanisms": {"number": Gaussian(3)}}),
     "TopK": (TopK, {**CHOICE, "k": 2, "rate": 1}),
-    "TreeCounts": (TreeCounts, {"noise": Gaussian(3), "branching": 2}),
+    "TreeCounts": (TreeCounts, {"noise": Gaussian(3), "branching": 2, "total": 1}),
     "Tuning": (Tuning, {"candidates": {"one": RUN}, "runs": RUNS}),
 }
 

@@ -21,6 +21,7 @@ FINE: dict[str, list[str]] = {
     "lower": ["negative"],
     "default": ["negative"],
     "top": ["None"],
+    "total": ["None"],
     "apart": ["None"],
     **{norm: ["None"] for norm in ("l0", "l1", "l2", "l2_squared", "linf", "length")},
     # whether a function is the right one shows when it runs

@@ -12,11 +12,18 @@ from discreet.accounting import PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
 from discreet.exact import ball, fraction, precision
-from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity, release_through
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerArray,
+    Sensitivity,
+    release_through,
+)
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.release import Release
 from discreet.mechanisms.trees import Levels, Noise, TreeCounts, consistent
-from discreet.mechanisms.trees.counts import _least_squares
+from discreet.mechanisms.trees.counts import _histogram, _least_squares
 from discreet.mechanisms.trees.noise import law_of
 from discreet.noise import SecureBits
 from discreet.unit import Change
@@ -113,6 +120,45 @@ def test_no_neighbour_of_a_small_universe_loses_more(change: Change, branching: 
     chance = discrete_laplace(scale)
     with precision(128):  # what a place loses is its move over the scale
         assert abs((chance(0) / chance(1)).log() - ball(1 / scale)) < 1e-30
+
+
+def of_units(places: tuple[int, ...], bins: int) -> IntegerArray:
+    """The counts of units, each in one of the bins or, at the last place, in none."""
+    return np.bincount(places, minlength=bins + 1)[:bins]
+
+
+@pytest.mark.parametrize("branching", [2, 3])
+@pytest.mark.parametrize("total", [0, 1])
+def test_replaced_units_move_the_total_by_less(total: int, branching: int) -> None:
+    """All tables of two units in six bins, one of them replaced; of total 1, units that are in no
+    bin too. The exact loss is what is claimed; and each level moves no further than is said."""
+    bins, scale = 6, 3
+    bounded = histogram(length=bins, change=Change.REPLACE, l1=2, linf=1)
+    tree = TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
+    stated = list(tree._sensitivities(_histogram(bounded)))
+    if total == 0:
+        stated.append(Sensitivity(l1=0))
+    worst = moved = 0
+    for before, after, other in product(range(bins + total), repeat=3):
+        pair = (of_units((place, other), bins) for place in (before, after))
+        levels = [levels_of(counts, branching)[::-1] for counts in pair]
+        moves = [np.abs(a - b) for a, b in zip(*levels, strict=True)]
+        for move, level in zip(moves, stated, strict=True):
+            assert move.sum() <= level.l1
+            assert move.max() <= level.linf
+            assert (move**2).sum() <= level.l2_squared
+        worst = max(worst, sum(int(move.sum()) for move in moves))
+        moved = max(moved, int(moves[-1].sum()))
+    assert moved == total
+    assert tree.privacy_loss(bounded).epsilon() >= worst / scale - 1e-12
+    if total == 0:
+        assert tree.privacy_loss(bounded).epsilon() == pytest.approx(worst / scale)
+    plain = TreeCounts(DiscreteLaplace(scale), branching=branching).privacy_loss(bounded)
+    assert tree.privacy_loss(bounded).epsilon() < plain.epsilon()
+    made = TreeCounts.for_epsilon(1, bounded, branching=branching, total=total)
+    assert made.privacy_loss(bounded).epsilon() == 1
+    as_moved = TreeCounts.for_epsilon(1, bounded, branching=branching)
+    assert made.error(0.9) < as_moved.error(0.9)
 
 
 def test_what_is_asked_for_is_got() -> None:

@@ -31,11 +31,13 @@ class TreeCounts:
     parts of each of these, and so on down to the counts, each with noise of its own.
 
     Guarantee: the sum of what the noise costs on every level; on each, a unit moves the sums by
-    no more in all than it moves the counts, under either relation. A unit that is replaced is
-    priced as if its two moves never cancelled. Sums beyond int64 stay at its ends. What is
-    released is a tuple of arrays, from the total down to the counts; `consistent` makes it into
-    counts whose sums over any range are as right as they can be. Hay, Rastogi, Miklau and Suciu
-    (2010); with consistency, about 16 branches are a good choice (Qardaji, Yang and Li 2013).
+    no more in all than it moves the counts, under either relation. ``total`` is how far it moves
+    all of them together, if that is known to be less, on the caller's word: 0 where a unit that is
+    replaced is in one bin before and in one after, so that the total costs nothing. Sums beyond
+    int64 stay at its ends. What is released is a tuple of arrays, from the total down to the
+    counts; `consistent` makes it into counts whose sums over any range are as right as they can be.
+    Hay, Rastogi, Miklau and Suciu (2010); with consistency, about 16 branches are a good choice
+    (Qardaji, Yang and Li 2013).
 
     >>> from discreet.unit import Unit
     >>> ages = Bounded(
@@ -48,9 +50,13 @@ class TreeCounts:
 
     noise: Noise
     branching: int
+    total: int | None
 
-    def __init__(self, noise: Noise, *, branching: int = 16) -> None:
-        """Keep the noise of each sum, and into how many parts a range falls: 2 or more."""
+    def __init__(self, noise: Noise, *, branching: int = 16, total: int | None = None) -> None:
+        """Keep the noise of each sum, into how many parts a range falls, 2 or more, and how far
+        a unit moves the total, if that is less than it moves the counts."""
+        known = None if total is None else checks.count(total=total)
+        object.__setattr__(self, "total", known)
         object.__setattr__(self, "noise", checked_noise(noise))
         object.__setattr__(self, "branching", checks.positive_count(branching=branching))
         if self.branching < 2:
@@ -58,19 +64,26 @@ class TreeCounts:
 
     @staticmethod
     def for_epsilon(
-        epsilon: Number, bounded: Bounded[IntegerArray], *, branching: int = 16
+        epsilon: Number,
+        bounded: Bounded[IntegerArray],
+        *,
+        branching: int = 16,
+        total: int | None = None,
     ) -> "TreeCounts":
         """The tree with discrete Laplace noise whose release costs exactly epsilon."""
-        part, unscaled = _histogram(bounded), TreeCounts(DiscreteLaplace(1), branching=branching)
-        total = len(unscaled.sizes(part.shape[0])) * max(part.sensitivity.l1, 1)
-        scale = total / checks.positive(epsilon=epsilon)
-        return TreeCounts(DiscreteLaplace(scale), branching=branching)
+        unscaled = TreeCounts(DiscreteLaplace(1), branching=branching, total=total)
+        moved = sum(max(level.l1, 1) for level in unscaled._sensitivities(_histogram(bounded)))
+        scale = moved / checks.positive(epsilon=epsilon)
+        return TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
 
     @staticmethod
-    def for_error(error: Number, confidence: Number, *, branching: int = 16) -> "TreeCounts":
+    def for_error(
+        error: Number, confidence: Number, *, branching: int = 16, total: int | None = None
+    ) -> "TreeCounts":
         """The tree with the most discrete Laplace noise with which the error of each sum at this
         confidence is at most this."""
-        return TreeCounts(DiscreteLaplace.for_error(error, confidence), branching=branching)
+        noise = DiscreteLaplace.for_error(error, confidence)
+        return TreeCounts(noise, branching=branching, total=total)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """What the noise costs on each level, added up; raises unless the computation gives a
@@ -111,12 +124,14 @@ class TreeCounts:
         return sizes[::-1]
 
     def _sensitivities(self, part: Part) -> Iterator[Sensitivity]:
-        moved, width = part.sensitivity, 1
-        for size in reversed(self.sizes(part.shape[0])):
-            most = min(moved.l1, moved.linf * width)
-            if width == 1:
-                yield moved
-            else:
+        """How far a unit moves the sums of each level that it may move, from the counts up. Of
+        what it moves, (l1 + total) / 2 at most goes one way, and so that is the most of a sum."""
+        moved, width = part.sensitivity, self.branching
+        total = moved.l1 if self.total is None else min(self.total, moved.l1)
+        yield moved
+        for size in self.sizes(part.shape[0])[-2::-1]:
+            most = min((moved.l1 + total) // 2 if size > 1 else total, moved.linf * width)
+            if most or not moved.l1:
                 yield Sensitivity(l0=min(moved.l0, size), l1=moved.l1, linf=most)
             width *= self.branching
 
