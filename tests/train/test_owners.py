@@ -152,6 +152,30 @@ def test_removing_a_unit_moves_the_sum_by_at_most_the_norm(name: str) -> None:
         assert 0.499 <= float(moved.norm()) <= 0.5 * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("size", [1, 300])
+def test_a_unit_of_many_examples_changes_no_other(name: str, size: int) -> None:
+    """By no more than floats are rounded by: the norm that clips allows for round-off, which must
+    not be that of the longest unit. This one adds nothing, since its losses are not finite."""
+    torch.manual_seed(0)
+    model, data = LAYERS[name](), torch.randn(9 + size, 300)
+
+    def summed(rows: int, counts: list[int]) -> Tensor:
+        weights = torch.where(torch.arange(rows) < 9, 1.0, float("nan"))
+        found = clipped_sum(
+            model,
+            lambda: model(data[:rows]).flatten(1).square().sum(1) * weights,
+            rows,
+            Flat(0.1),
+            owners=Owners.of(counts),
+        )
+        return torch.cat([each.double().flatten() for each in found.sums])
+
+    plain = summed(9, [1, 2, 1, 3, 2])
+    moved = summed(9 + size, [1, 2, 1, 3, 2, size]) - plain
+    assert float(moved.norm()) <= 2e-6 * float(plain.norm())
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_unit_with_an_example_that_is_not_finite_counts_as_zero(name: str, bad: float) -> None:

@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 
 from discreet.train import Flat, clipped_sum
@@ -50,6 +51,18 @@ def test_every_way_agrees(way: str, transposed: bool, monkeypatch: pytest.Monkey
     wanted = torch.einsum("e,eio->io", factors, written)
     torch.testing.assert_close(after.total(factors), wanted, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(after.part(1, 3), written[1:3])
+
+
+@pytest.mark.parametrize("width", [4, 40, 200])
+@pytest.mark.parametrize("time", [1, 2, 20])
+def test_steps_of_zeros_change_no_norm(width: int, time: int) -> None:
+    """However it is measured: how long others are would change each one's factor otherwise."""
+    inputs, outputs = normal(3, time, width).float(), normal(3, time, width).float()
+    plain = Outer(inputs, outputs, (width, width)).measured()[0]
+    for more in (1, 60, 600):
+        filled = [F.pad(each, (0, 0, 0, more)) for each in (inputs, outputs)]
+        found = Outer(filled[0], filled[1], (width, width)).measured()[0]
+        torch.testing.assert_close(found, plain, rtol=1e-6, atol=0)
 
 
 def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def _of_some(work: Work, some: Drawn, clipping: Clipping) -> engine.Contribution
         given[:] = [losses()]
         return given[0]
 
-    owners = Owners.of(some.counts) if some.counts[0] > 1 else None
+    owners = None if work.examples.persons is None else Owners.of(some.counts)
     contribution = engine.clipped_sum(work.model, noted, some.rows.size, clipping, owners=owners)
     total = float(given[0].detach().sum()) if given else 0.0
     work.seen.add(some.counts.size, total, contribution.squared_norms.detach())

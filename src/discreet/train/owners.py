@@ -115,7 +115,8 @@ class Summed:
 
     def _norms(self, start: int, stop: int) -> Tensor:
         sums, lengths = self._sums(start, stop)
-        return squared(sums).sqrt() + unit_round_off(sums) * self.owners.longest * lengths
+        counts = self.owners.starts[start : stop + 1].diff().to(sums.device)
+        return squared(sums).sqrt() + unit_round_off(sums) * counts * lengths
 
     def _sums(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """Some units' sums, and the sums of their examples' norms."""

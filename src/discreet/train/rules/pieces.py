@@ -110,7 +110,9 @@ class Outer:
 
     Squared norms come from the Gram matrices of both (ghost norm: Li et al. 2022), or from the
     gradients themselves, whichever takes fewer operations. Small gradients are then kept. (To keep
-    more of them saves a product, and loses as much to memory that is new in each step.)
+    more of them saves a product, and loses as much to memory that is new in each step.) All ways
+    add the same for round-off, and steps of zeros add nothing: times that are filled up to those of
+    the longest example beside change no norm.
     """
 
     inputs: Tensor  # (example, time, in)
@@ -123,15 +125,15 @@ class Outer:
         examples, time, wide_in = self.inputs.shape
         wide_out = self.outputs.shape[2]
         if time == 1:
-            return squared(self.inputs) * squared(self.outputs), self
+            return squared(self.inputs) * squared(self.outputs) * (1 + _slack(self.inputs)), self
         size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
         is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
         if is_small and size * time <= by_gram:
-            kept = Written(self.part(0, examples))
-            return kept.measured()
+            norms, kept = Written(self.part(0, examples)).measured()
+            return norms + self._round_off(), kept
         if size * time < 0.5 * by_gram:
             found = [squared(self._written(n, n + 1)) for n in range(examples)]
-            return torch.cat(found), self
+            return torch.cat(found) + self._round_off(), self
         return gram_norms(self.inputs, self.outputs), self
 
     def part(self, start: int, stop: int) -> Tensor:
@@ -153,6 +155,11 @@ class Outer:
         """Both sides become zeros."""
         inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
+
+    def _round_off(self) -> Tensor:
+        inputs: Tensor = torch.linalg.vector_norm(self.inputs, dim=2)
+        outputs: Tensor = torch.linalg.vector_norm(self.outputs, dim=2)
+        return _slack(self.inputs) * (inputs * outputs).sum(1).square()
 
     def _written(self, start: int, stop: int) -> Tensor:
         inputs, outputs = self.inputs[start:stop], self.outputs[start:stop]
@@ -177,20 +184,25 @@ def gram_norms(inputs: Tensor, outputs: Tensor) -> Tensor:
 
     Where outer products cancel, round-off does not: it is added, as the most that it can be.
     """
-    slack = 8 * unit_round_off(inputs) * inputs.shape[1]
-    squares, parts = _gram_sums(inputs, outputs)
-    return squares.clamp(min=0) + slack * parts
+    squares, lengths = _gram_sums(inputs, outputs)
+    return squares.clamp(min=0) + _slack(inputs) * lengths.square()
 
 
 def _gram_sums(inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """For each example, the sum of products of entries of both Gram matrices, which is by halves as
-    they are symmetric; and that of the diagonals' products alone."""
+    they are symmetric; and that of the norms of outer products, which the diagonals have."""
     time = inputs.shape[1]
     if time <= GRAM_AT_ONCE:
         product = (inputs @ inputs.mT).mul_(outputs @ outputs.mT)  # (example, time, time)
-        return product.sum((1, 2)), product.diagonal(dim1=1, dim2=2).sum(1)
+        return product.sum((1, 2)), product.diagonal(dim1=1, dim2=2).sqrt().sum(1)
     (first, second), (one, other) = inputs.chunk(2, 1), outputs.chunk(2, 1)
-    squares, parts = _gram_sums(first, one)
-    more_squares, more_parts = _gram_sums(second, other)
+    squares, lengths = _gram_sums(first, one)
+    more_squares, more_lengths = _gram_sums(second, other)
     across = (first @ second.mT).mul_(one @ other.mT).sum((1, 2))
-    return squares + more_squares + 2 * across, parts + more_parts
+    return squares + more_squares + 2 * across, lengths + more_lengths
+
+
+def _slack(rows: Tensor) -> float:
+    """The most round-off in the square of a sum, over the square of the sum of norms: sums of
+    products differ from the true ones by a few units of what they would be if none cancelled."""
+    return 8 * unit_round_off(rows)
