@@ -46,3 +46,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
     monkeypatch.setattr(TrainingRun, "batches", batches)
     return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Of a ledger that admits whatever runs charge."""
+    from discreet.ledger import Ledger
+    from discreet.payment import Limit
+    from discreet.unit import Unit
+
+    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
+    return tmp_path / "x.ledger"

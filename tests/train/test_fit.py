@@ -19,11 +19,9 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, StepLR
 from discreet.errors import InvalidArgument
 from discreet.ledger import Kind, Ledger
 from discreet.mechanisms import Door
-from discreet.payment import Limit
 from discreet.train import Report, fit, run
 from discreet.train import progress as shown
 from discreet.train.interrupts import uninterrupted
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
@@ -114,12 +112,6 @@ def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
             resume=resume,
         )
     assert not payer.events
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
-    return tmp_path / "x.ledger"
 
 
 def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, Weighte
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
-from discreet.payment import Limit
 from discreet.train import Persons, TrainingPlan
 from discreet.train.lightning import KEPT, PrivateStrategy
 from discreet.unit import Unit
@@ -231,12 +230,6 @@ class Stops(pl.Callback):  # type: ignore[misc]  # without types
             if self.failure is not None:
                 raise self.failure
             trainer.should_stop = True
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
-    return tmp_path / "x.ledger"
 
 
 @pytest.mark.parametrize("failure", [None, KeyboardInterrupt])

@@ -152,6 +152,29 @@ def clipped_alone(case: Case, number: int, norm: float) -> float:
     return float(torch.stack([each.double().norm() for each in found.sums]).norm())
 
 
+def noise_alone(dtype: torch.dtype) -> list[Tensor]:
+    """The gradients of a step in which no example has any."""
+    model = linear().to(dtype)
+
+    def losses(part: Any) -> Tensor:
+        found: Tensor = 0 * model(part.x.to(dtype))[:, 0]
+        return found
+
+    with known(model, data(), short(multiplier=1)) as training:
+        training.step(next(training.batches()), losses)
+    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+
+def test_a_model_in_bfloat16_gets_noise_in_single() -> None:
+    """Rounded only once it is there: to what the same noise in float32 is rounded to."""
+    found, wanted = noise_alone(torch.bfloat16), noise_alone(torch.float32)
+    assert {each.dtype for each in found} == {torch.bfloat16}
+    assert len(found) == len(wanted) == 2
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one, other.bfloat16())
+        assert other.abs().min() > 0
+
+
 # In parts
 
 

@@ -8,11 +8,9 @@ import torch
 
 from discreet.errors import InvalidArgument
 from discreet.ledger import Kind, Ledger
-from discreet.payment import Limit
 from discreet.train.plan import TrainingPlan
 from discreet.train.run import run
 from discreet.train.sampling import AllocatedBatches
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
 
@@ -29,12 +27,6 @@ def begun(path: Path, made: TrainingPlan, steps: int) -> dict[str, Any]:
             if batch.step == steps:
                 return kept
     raise AssertionError
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
-    return tmp_path / "x.ledger"
 
 
 def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: Path) -> None:

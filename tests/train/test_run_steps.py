@@ -88,6 +88,24 @@ def test_splitting_changes_nothing(physical: int) -> None:
     )
 
 
+def test_a_model_that_is_moved_meanwhile_goes_on() -> None:
+    """Its optimizer has the same parameters, wherever and in whatever precision they are now."""
+    made, model = short(multiplier=1), linear()
+
+    def losses(part: Any) -> Tensor:
+        dtype = next(model.parameters()).dtype
+        return losses_of(model)(part._replace(x=part.x.to(dtype), y=part.y.to(dtype)))
+
+    with known(model, data(), made) as training:
+        for batch in training.batches():
+            if batch.step == 3:
+                model.double()
+            training.step(batch, losses)
+    found = weights(model)
+    assert found.dtype == torch.float64
+    assert torch.allclose(found.float(), trained(made, data()), atol=1e-5)
+
+
 def test_running_out_of_memory_changes_nothing() -> None:
     made, model, sizes = short(multiplier=1), linear(), []
 

@@ -282,12 +282,6 @@ class Stops(TrainerCallback):  # type: ignore[misc]  # without types
             control.should_training_stop = True
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
-    return tmp_path / "x.ledger"
-
-
 @pytest.mark.parametrize("failure", [None, KeyboardInterrupt])
 def test_what_was_left_goes_on_from_its_checkpoint(
     path: Path, tmp_path: Path, failure: type[BaseException] | None
