@@ -47,11 +47,11 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of one weight: a gradient of `target` makes its piece."""
+    """One use of weights: a gradient of `target`, in this shape, makes a piece of each one's."""
 
-    weight: Tensor
     target: Tensor | GradientEdge
-    piece: Callable[[Tensor], Piece]
+    shape: torch.Size
+    makes: tuple[tuple[Tensor, Callable[[Tensor], Piece]], ...]
 
 
 class Rule(Protocol):
@@ -88,6 +88,8 @@ MAKES_CONSTANTS = frozenset(
 )
 
 
+_SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  as it comes here
+
 _TELL_ONLY = frozenset(  # of data and weights alike, and give no tensor
     {
         Tensor.dim,
@@ -108,7 +110,7 @@ _TELL_ONLY = frozenset(  # of data and weights alike, and give no tensor
                 "is_nested",
             )
         ),
-        torch._C._set_grad_enabled,  # noqa: SLF001  as it comes here
+        _SET_GRADIENTS,
     }
 )
 
@@ -133,6 +135,7 @@ class Capture(TorchFunctionMode):
         self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
         self.packed: dict[int, PackedSequence] = {}  # by identity of their rows
         self.replaying = False  # in the backward pass: checkpointed parts are computed again
+        self.pauses = False  # some part is computed without a graph, as reentrant checkpoints are
         self._rules = rules
         others = (each for each in named.values() if id(each) not in self.weights)
         self._constants = {id(each): each for each in others}
@@ -146,6 +149,7 @@ class Capture(TorchFunctionMode):
     ) -> Any:
         keywords = kwargs or {}
         if func in _TELL_ONLY:
+            self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
         tensors = _tensors(args)
         if keywords:
@@ -200,20 +204,21 @@ class Capture(TorchFunctionMode):
         """
         given = {key: self.stand_in(value) for key, value in keywords.items()}
         result: Tensor = function(*map(self.stand_in, args), **given)
-        return result if result is _whole(result) or _in_order(result) else result.clone()
+        is_whole = result._base is None or _in_order(result)  # noqa: SLF001  as in `_whole`
+        return result if is_whole else result.clone()
 
-    def note(self, weight: object, result: Tensor, piece: Callable[[Tensor], Piece]) -> None:
-        """A use of the weight, if it is one: a gradient of the result makes the piece."""
-        if isinstance(weight, Tensor) and self.is_weight(weight) and not self.replaying:
+    def note(self, result: Tensor, *makes: tuple[Any, Callable[[Tensor], Piece]]) -> None:
+        """A use of those that are weights: a gradient of the result makes each one's piece."""
+        weights = tuple(each for each in makes if id(each[0]) in self.weights)
+        if weights and not self.replaying:
             # of what the result is a view of: a change of the view in place leaves that behind it
-            whole, shape = result if result.is_leaf else _whole(result), result.shape
-            edge = get_gradient_edge(whole)
-            self.uses.append(Use(weight, edge, lambda rows: piece(rows.reshape(shape))))
+            whole = result if result.is_leaf else _whole(result)
+            self.uses.append(Use(get_gradient_edge(whole), result.shape, weights))
 
     def note_own(self, weight: Tensor, own: Tensor, piece: Callable[[Tensor], Piece]) -> None:
         """A use through a tensor of its own, whose gradient PyTorch computes."""
         if not self.replaying:
-            self.uses.append(Use(weight, own, piece))
+            self.uses.append(Use(own, own.shape, ((weight, piece),)))
 
     def by_example(self, data: Tensor, *weights: object, least: int = 1) -> None:
         """Refuse data whose first dimension is not that of examples."""

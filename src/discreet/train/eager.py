@@ -4,17 +4,14 @@ What `torch.compile` made calls no function of PyTorch's that could be seen from
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 
-@contextmanager
-def eager() -> Iterator[None]:
+def eager() -> AbstractContextManager[object]:
     """Within it nothing that is compiled runs compiled."""
     if "torch._dynamo" not in sys.modules:  # then nothing is, and the import is slow
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
+        return nullcontext()
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance

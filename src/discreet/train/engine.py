@@ -6,6 +6,7 @@ first the norms come and then, by the factors that the norms allow, the sums. Ev
 float32 or better, whatever the model computes in.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -81,9 +82,12 @@ def clipped_sum(
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, units))
     capture = Capture(model, named, examples, RULES)
-    with eager(), packing(capture, model), capture, torch.enable_grad():
-        given = _checked(losses(), examples)
-        refuse_reentrant(given)
+    with eager(), packing(capture, model), torch.enable_grad():
+        with capture:
+            made = losses()
+        given = _checked(made, examples)
+        if capture.pauses:
+            refuse_reentrant(given)
         if capture.is_weight(given):  # it depends on no data at all
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
@@ -91,12 +95,13 @@ def clipped_sum(
         pieces = _pieces(capture, rows, parameters, owners)
         found = [_Gradient(of, p, units) for of, p in zip(pieces, parameters, strict=True)]
         capture.uses.clear()  # what they refer to refers to them
-        del given, rows, pieces  # so that pieces can let go what they no longer need
+        del made, given, rows, pieces  # so that pieces can let go what they no longer need
         squares = _measured(found, groups, clipping)
-        factors, kept = _factors(squares, clipping, max(map(_round_off, parameters)))
+        least = torch.float32 if torch.float32 in map(wide_type, parameters) else torch.float64
+        factors, kept = _factors(squares, clipping, torch.finfo(least).eps)
         if kept is not None:
             found = [gradient.only(kept) for gradient in found]
-        rounded = [*factors.to(min(map(wide_type, parameters), key=_bits))]
+        rounded = factors.to(least).unbind()
         totals = zip(groups, found, strict=True)
         return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
 
@@ -123,8 +128,9 @@ def _gradients(
     targets = [*(use.target for use in capture.uses), *trainable.values()]
     if not losses.requires_grad:
         return (None,) * len(capture.uses)
-    with unmixed(losses.device):
-        gradients = _backward(losses.sum(), targets)
+    ones = torch.ones_like(losses)
+    with capture, unmixed(losses.device):
+        gradients = _backward(losses, ones, targets)
     for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
         if unseen is not None:
             raise Refused(
@@ -144,12 +150,15 @@ def _pieces(
     found: dict[int, list[Piece]] = {}
     for use, gradient in zip(capture.uses, gradients, strict=True):
         if gradient is not None:
-            piece = use.piece(gradient)
-            piece = piece if owners is None else owned(piece, owners, use.weight)
-            found.setdefault(id(use.weight), []).append(piece)
+            rows = gradient.reshape(use.shape)
+            for weight, makes in use.makes:
+                piece = makes(rows)
+                piece = piece if owners is None else owned(piece, owners, weight)
+                found.setdefault(id(weight), []).append(piece)
     found = {key: joined_in_time(pieces) for key, pieces in found.items()}
     of: dict[int, list[Piece]] = {id(p): found.pop(id(p), []) for p in parameters}
-    derived = {id(use.weight): use.weight for use in capture.uses if id(use.weight) in found}
+    weights = (weight for use in capture.uses for weight, _ in use.makes)
+    derived = {id(weight): weight for weight in weights if id(weight) in found}
     units = capture.examples if owners is None else owners.units(capture.examples)
     for key, weight in derived.items():
         gradient_of_it = _Gradient(found[key], weight, units)
@@ -170,12 +179,15 @@ def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: C
     return found if clipping.order == 2 else found.square()
 
 
-def _backward(total: Tensor, targets: Sequence[Tensor | GradientEdge]) -> tuple[Tensor | None, ...]:
-    """What `torch.autograd.grad` returns; that one would leave the mode, and checkpointed parts
-    of the model, computed again while it runs, would use the parameters themselves."""
+def _backward(
+    losses: Tensor, ones: Tensor, targets: Sequence[Tensor | GradientEdge]
+) -> tuple[Tensor | None, ...]:
+    """What `torch.autograd.grad` returns of their sum; that one would leave the mode, and
+    checkpointed parts of the model, computed again while it runs, would use the parameters
+    themselves."""
     found: tuple[Tensor | None, ...] = _engine_run_backward(
-        (total,),
-        (torch.ones_like(total),),
+        (losses,),
+        (ones,),
         False,
         False,
         tuple(targets),
@@ -199,7 +211,7 @@ class _Gradient:
             return torch.zeros(self.examples, device=self.weight.device), self
         if order == 2 and len(self.pieces) == 1:
             norms, piece = self.pieces[0].measured()
-            return norms, replace(self, pieces=[piece])
+            return norms, _Gradient([piece], self.weight, self.examples)
         return self.written_norms(order), self
 
     def written_norms(self, order: int) -> Tensor:
@@ -289,16 +301,8 @@ def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
 
 def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Tensor, Tensor | None]:
     """For each group and example the factor; and which examples are kept, if not all are."""
-    kept = squares.isfinite().all(0)
-    if kept.all():
+    if math.isfinite(squares.sum()):  # and then each of them is
         return clipping.factors(squares.sqrt().mul_(1 + ROUND_OFF * round_off)), None
+    kept = squares.isfinite().all(0)
     norms = squares.masked_fill(~kept, 0).sqrt() * (1 + ROUND_OFF * round_off)
     return clipping.factors(norms).masked_fill(~kept, 0), kept
-
-
-def _round_off(parameter: Tensor) -> float:
-    return torch.finfo(wide_type(parameter)).eps
-
-
-def _bits(dtype: torch.dtype) -> int:
-    return torch.finfo(dtype).bits

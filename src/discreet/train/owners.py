@@ -17,7 +17,15 @@ from torch.nn.functional import pad
 from discreet.errors import InvalidArgument
 from discreet.train.capture import Piece
 from discreet.train.rules.embedding import Looked
-from discreet.train.rules.pieces import AT_ONCE, Outer, Written, squared, unit_round_off, wide_type
+from discreet.train.rules.pieces import (
+    AT_ONCE,
+    Outer,
+    Single,
+    Written,
+    squared,
+    unit_round_off,
+    wide_type,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -79,6 +87,11 @@ def _(piece: Written, owners: Owners, _: Tensor) -> Piece:
 def _(piece: Outer, owners: Owners, _: Tensor) -> Piece:
     inputs, outputs = owners.joined(piece.inputs), owners.joined(piece.outputs)
     return replace(piece, inputs=inputs, outputs=outputs)
+
+
+@owned.register
+def _(piece: Single, owners: Owners, weight: Tensor) -> Piece:
+    return owned(piece.over_time(), owners, weight)
 
 
 @owned.register

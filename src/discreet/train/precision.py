@@ -6,7 +6,7 @@ then be of different numbers.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -19,14 +19,11 @@ _BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn'
 }
 
 
-@contextmanager
-def unmixed(device: torch.device) -> Iterator[None]:
+def unmixed(device: torch.device) -> AbstractContextManager[object]:
     """Without autocast within, if it was on."""
     if not _is_mixed(device.type):
-        yield
-        return
-    with torch.autocast(device.type, enabled=False):
-        yield
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 @contextmanager

@@ -147,8 +147,7 @@ def convolution(
         inputs = _padded(wide(saved()), padding)
         return Windows(inputs, wide(rows).contiguous(), shape, stride, dilation, groups)
 
-    capture.note(weight, result, piece)
-    capture.note(bias, result, _over_space)
+    capture.note(result, (weight, piece), (bias, _over_space))
     return result
 
 
@@ -181,8 +180,7 @@ def transposed(
             groups,
         )
 
-    capture.note(weight, result, piece)
-    capture.note(bias, result, _over_space)
+    capture.note(result, (weight, piece), (bias, _over_space))
     return result
 
 

@@ -70,7 +70,7 @@ def embedding(
         flat = saved().reshape(capture.examples, -1)
         return Looked(flat, _without(rows, flat, padding, weight), weight.shape[0])
 
-    capture.note(weight, result, piece)
+    capture.note(result, (weight, piece))
     return result
 
 
@@ -101,11 +101,7 @@ def embedding_bag(
         is_in = is_in & (places != padding % weight.shape[0])
     found = capture.call(F.embedding, places, weight)  # (example, time, feature)
     saved = capture.saved(places)
-    capture.note(
-        weight,
-        found,
-        lambda rows: Looked(saved(), wide(rows), weight.shape[0]),
-    )
+    capture.note(found, (weight, lambda rows: Looked(saved(), wide(rows), weight.shape[0])))
     if mode == "max":
         return _largest(found, is_in)
     parts = is_in.to(found.dtype)

@@ -1,13 +1,14 @@
 """Linear maps: of the last dimension, with any number of dimensions in between."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from torch import Tensor
 
 from discreet.train.capture import Args, Capture, Keywords, Piece
 from discreet.train.rules.arguments import named
-from discreet.train.rules.pieces import Outer, Written, wide
+from discreet.train.rules.pieces import Outer, Single, Squares, Written, wide
 
 
 def linear(
@@ -20,9 +21,17 @@ def linear(
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
     capture.by_example(inputs, weight, bias, least=2)
     result = capture.call(function, inputs, weight, bias)
-    saved = capture.saved(inputs)
-    capture.note(weight, result, lambda rows: outer(saved(), rows, tuple(weight.shape)))
-    capture.note(bias, result, summed_in_between)
+    saved, shape = capture.saved(inputs), tuple(weight.shape)
+    if inputs.dim() > 2:
+        own = (weight, lambda rows: outer(saved(), rows, shape))
+        capture.note(result, own, (bias, summed_in_between))
+        return result
+    squares = cache(lambda rows: Squares(wide(rows)))
+    capture.note(
+        result,
+        (weight, lambda rows: Single(wide(saved()), wide(rows), squares(rows), shape)),
+        (bias, lambda rows: Written(wide(rows), squares(rows))),
+    )
     return result
 
 
@@ -42,7 +51,7 @@ def matmul(
         outputs = rows if weight.dim() == 2 else rows.unsqueeze(-1)
         return outer(saved(), outputs, tuple(weight.shape), transposed=True)
 
-    capture.note(weight, result, piece)
+    capture.note(result, (weight, piece))
     return result
 
 
@@ -64,8 +73,7 @@ def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: 
     def piece(rows: Tensor) -> Piece:
         return outer(apart(saved()), apart(rows), tuple(weight.shape), transposed=True)
 
-    capture.note(weight, result, piece)
-    capture.note(bias, result, lambda rows: summed_in_between(apart(rows)))
+    capture.note(result, (weight, piece), (bias, lambda rows: summed_in_between(apart(rows))))
     return result
 
 

@@ -49,8 +49,8 @@ def _over_the_last(
         product = function(**plain | {"input": wide(saved())}).mul_(wide(rows))
         return _summed(product, shape)
 
-    capture.note(weights[0], result, scale)
-    capture.note(weights[1], result, lambda rows: _summed(wide(rows), shape))
+    shift = weights[1], lambda rows: _summed(wide(rows), shape)
+    capture.note(result, (weights[0], scale), shift)
     return result
 
 

@@ -10,7 +10,7 @@ from discreet.train.capture import Piece
 AT_ONCE = 1 << 24  # numbers of gradients that are written out together
 KEPT = 4  # gradients are kept if they take at most so many times what they come from
 GRAM_AT_ONCE = 128  # steps in time: longer Gram matrices are made by halves
-NORM_AT_ONCE = 512  # numbers: of longer rows PyTorch's norm has an error that grows with them
+NORM_AT_ONCE = 512  # numbers: of rows from twice that on, PyTorch's norm has too large an error
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -30,14 +30,15 @@ def unit_round_off(tensor: Tensor) -> float:
 
 def squared(rows: Tensor) -> Tensor:
     """Each example's squared norm: (example, ...) to (example,)."""
-    flat = rows.reshape(len(rows), -1)
+    flat = rows if rows.dim() == 2 else rows.reshape(len(rows), -1)
     whole = flat.shape[1] // NORM_AT_ONCE * NORM_AT_ONCE
-    rest: Tensor = torch.linalg.vector_norm(flat[:, whole:], dim=1).square()
-    if not whole:
-        return rest
+    if whole <= NORM_AT_ONCE:
+        norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
+        return norms.square_()
     parts = flat[:, :whole].reshape(len(rows), -1, NORM_AT_ONCE)
-    norms: Tensor = torch.linalg.vector_norm(parts, dim=2)
-    return rest + norms.square().sum(1)
+    norms = torch.linalg.vector_norm(parts, dim=2).square_().sum(1)
+    rest: Tensor = torch.linalg.vector_norm(flat[:, whole:], dim=1)
+    return norms.addcmul_(rest, rest)
 
 
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
@@ -55,15 +56,30 @@ def weighted(rows: Tensor, factors: Tensor) -> Tensor:
     return (factors.to(rows.dtype) @ rows.reshape(len(rows), -1)).view(rows.shape[1:])
 
 
+@dataclass(slots=True)
+class Squares:
+    """Each example's squared norm of rows that several weights have in common, computed once."""
+
+    rows: Tensor
+    found: Tensor | None = None
+
+    def __call__(self) -> Tensor:
+        """They, (example,)."""
+        if self.found is None:
+            self.found = squared(self.rows)
+        return self.found
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """Written out: (example, *weight)."""
 
     rows: Tensor
+    squares: Squares | None = None
 
     def measured(self) -> tuple[Tensor, "Written"]:
         """Row by row."""
-        return squared(self.rows), self
+        return (squared(self.rows) if self.squares is None else self.squares()), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Some rows."""
@@ -71,6 +87,8 @@ class Written:
 
     def total(self, factors: Tensor) -> Tensor:
         """One product."""
+        if self.rows.dim() == 2:
+            return torch.mv(self.rows.t(), factors.to(self.rows.dtype))
         return weighted(self.rows, factors)
 
     def only(self, kept: Tensor) -> "Written":
@@ -102,6 +120,39 @@ class Aligned:
     def only(self, kept: Tensor) -> "Aligned":
         """Rows that are not kept become zeros."""
         return Aligned(kept_only(self.rows, kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """Outer products of output gradients and inputs, one for each example."""
+
+    inputs: Tensor  # (example, in)
+    outputs: Tensor  # (example, out)
+    squares: Squares  # of the outputs
+    shape: tuple[int, ...]  # (out, in)
+
+    def measured(self) -> tuple[Tensor, "Single"]:
+        """The product of both norms."""
+        return squared(self.inputs).mul_(self.squares()), self
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Products of some examples."""
+        return self.over_time().part(start, stop)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """One product over examples."""
+        inputs, outputs, factors = self.inputs, self.outputs, factors.to(self.inputs.dtype)
+        if outputs.shape[1] <= inputs.shape[1]:
+            return (outputs * factors[:, None]).t() @ inputs
+        return outputs.t() @ (inputs * factors[:, None])
+
+    def only(self, kept: Tensor) -> Piece:
+        """Both sides become zeros."""
+        return self.over_time().only(kept)
+
+    def over_time(self) -> "Outer":
+        """The same as a sum over a single step."""
+        return Outer(self.inputs.unsqueeze(1), self.outputs.unsqueeze(1), self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +219,9 @@ class Outer:
 
 def joined_in_time(pieces: list[Piece]) -> list[Piece]:
     """Outer products of several uses of one weight as those of a single, longer one."""
+    if len(pieces) < 2:
+        return pieces
+    pieces = [piece.over_time() if isinstance(piece, Single) else piece for piece in pieces]
     outers = [piece for piece in pieces if isinstance(piece, Outer)]
     if len(outers) < 2 or len({(each.transposed, each.outputs.shape[2]) for each in outers}) > 1:
         return pieces

@@ -267,9 +267,9 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
     if not pre.requires_grad:
         pre = pre.detach().requires_grad_()
     saved, shape = capture.saved(inputs), tuple(layer.of_inputs.shape)
-    capture.note(layer.of_inputs, pre, lambda rows: outer(saved(), rows, shape))
-    if layer.biases:
-        capture.note(layer.biases[0], pre, summed_in_between)
+    own = (layer.of_inputs, lambda rows: outer(saved(), rows, shape))
+    biases = [(bias, summed_in_between) for bias in (layer.biases or ())[:1]]
+    capture.note(pre, own, *biases)
     return pre
 
 
@@ -320,9 +320,9 @@ def _noting(capture: Capture, layer: _Layer) -> Callable[[Tensor, Tensor], None]
 
     def note(target: Tensor, states: Tensor) -> None:
         before, shape = states.detach()[:-1].transpose(0, 1), tuple(layer.of_states.shape)
-        capture.note(layer.of_states, target, lambda rows: outer(before, rows, shape))
-        if layer.biases:
-            capture.note(layer.biases[1], target, summed_in_between)
+        own = (layer.of_states, lambda rows: outer(before, rows, shape))
+        biases = [(bias, summed_in_between) for bias in (layer.biases or ())[1:]]
+        capture.note(target, own, *biases)
 
     return note
 
