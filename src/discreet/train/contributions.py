@@ -83,11 +83,11 @@ class Examples:
             return Examples(given.data, len(people.ends), people, given)
         return Examples(given, units.length(given))
 
-    def drawn(self, places: Places, bits: Bits) -> Drawn:
+    def chosen(self, places: Places, bits: Bits) -> Drawn:
         """The rows of the units in these places."""
         if self.people is None or self.persons is None:
             return Drawn(places, np.ones_like(places))
-        return self.people.drawn(places, self.persons.most, bits)
+        return self.people.chosen(places, self.persons.most, bits)
 
 
 def trainable(model: nn.Module) -> list[Tensor]:
@@ -120,7 +120,7 @@ class Work:
 def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tensor]:
     """The sums of all clipped contributions, in float32 or better."""
     sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable(work.model)]
-    left = work.examples.drawn(work.places, work.bits)
+    left = work.examples.chosen(work.places, work.bits)
     while left.counts.size:
         some, others = left.parted(physical.size)
         found = _unless_memory_runs_out(partial(_of_some, work, some, clipping), some.counts.size)
@@ -210,7 +210,7 @@ def _losses_of(work: Work, some: Drawn) -> Callable[[], Tensor]:
 def _of_one(work: Work, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
     """One unit's contribution by PyTorch's own gradient, clipped; as floats, so that it may be a
     bit too long."""
-    some = work.examples.drawn(np.array([place], np.int64), work.bits)
+    some = work.examples.chosen(np.array([place], np.int64), work.bits)
     with torch.enable_grad():
         given = _checked(_losses_of(work, some)(), some.rows.size)
         refuse_reentrant(given)

@@ -119,7 +119,7 @@ class People:
             rows = np.sort(rows[sample_without_replacement(rows.size, most, bits)])
         return rows
 
-    def drawn(self, persons: Places, most: int, bits: Bits) -> Drawn:
+    def chosen(self, persons: Places, most: int, bits: Bits) -> Drawn:
         """The rows of some of them."""
         several = [self.rows_of(int(person), most, bits) for person in persons]
         several.sort(key=len, reverse=True)
