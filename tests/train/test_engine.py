@@ -1,6 +1,7 @@
 """One pass, nothing left behind, and no contribution above its bound."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -63,6 +64,23 @@ def test_the_stored_contribution_is_never_longer_than_its_bound(
     found = case.clipped(clipping)
     flat = torch.cat([each.double().flatten() for each in found.sums])
     assert float(flat.norm(clipping.order)) <= clipping.sensitivity
+
+
+@pytest.mark.parametrize("time", [1, 2, 16])
+@pytest.mark.parametrize("width", [512, 1024, 4096])
+def test_equal_numbers_whose_round_off_adds_up_are_not_longer(time: int, width: int) -> None:
+    """As of images that are blank: of a loss that is a sum, the gradient has strides of 0."""
+    model = nn.Linear(width, 1024, bias=False)
+    for number in (0, 2, 8, 15):
+        data = torch.full((1, time, width), 1 + number / 37)
+        losses = partial(steep, model, data, 50 * (1 + number / 29))
+        found = clipped_sum(model, losses, 1, Flat(1.0))
+        assert 1 - 1e-4 <= float(found.sums[0].double().norm()) <= 1
+
+
+def steep(model: nn.Module, data: Tensor, slope: float) -> Tensor:
+    losses: Tensor = model(data).sum((1, 2)) * slope
+    return losses
 
 
 def test_long_gradients_are_not_longer_either() -> None:

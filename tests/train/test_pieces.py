@@ -18,6 +18,17 @@ def normal(*shape: int) -> Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
+def test_norms_in_strides_are_as_good_as_others() -> None:
+    """PyTorch adds up what is not in one block one after the other: 60 units of round-off off."""
+    for rows in (
+        torch.tensor([[1.225]]).expand(1, 4096),
+        torch.full((4096, 3), 1.225).t(),
+        torch.full((2, 9000), 1.225)[:, ::2],
+    ):
+        exact = rows.double().square().sum(1)
+        assert float((1 - squared(rows) / exact).abs().max()) <= 12 * torch.finfo(torch.float32).eps
+
+
 @pytest.mark.parametrize("time", [1, 2, 127, 128, 129, 300, 515])
 def test_gram_matrices_by_halves_give_the_norm(time: int) -> None:
     inputs, outputs = normal(3, time, 4), normal(3, time, 5)

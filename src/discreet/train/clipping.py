@@ -17,7 +17,7 @@ from torch import Tensor
 from discreet.checks import positive
 from discreet.errors import InvalidArgument
 
-ROUND_OFF = 16  # units of round-off by which every factor is shaved
+ROUND_OFF = 64  # units of round-off by which every factor is shaved; equal numbers add up most
 
 
 class Clipping(Protocol):

@@ -31,6 +31,7 @@ def unit_round_off(tensor: Tensor) -> float:
 def squared(rows: Tensor) -> Tensor:
     """Each example's squared norm: (example, ...) to (example,)."""
     flat = rows if rows.dim() == 2 else rows.reshape(len(rows), -1)
+    flat = flat.contiguous()  # in strides it sums one after the other
     whole = flat.shape[1] // NORM_AT_ONCE * NORM_AT_ONCE
     if whole <= NORM_AT_ONCE:
         norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
