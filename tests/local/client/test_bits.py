@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.audit import ZeroNoiseBits
 from discreet.local import client
 from discreet.local.client import bits
 from discreet.local.client.bits import SystemBits, below, coins
@@ -65,7 +66,18 @@ def test_whole_words_become_bytes_and_numbers() -> None:
     assert coins(Fraction(1, 2), 8, Words()).tolist() == [
         b < 128 for b in Words().words(1).tobytes()
     ]
-    assert below(1 << 62, 1, Words())[0] == 0x8000_7FFF_0001_FF80 % (1 << 62)
+    turned = (1 << 64) - 1 - 0x8000_7FFF_0001_FF80
+    assert below(1 << 62, 1, Words())[0] == turned % (1 << 62)
+
+
+@pytest.mark.parametrize("width", [1, 8, 64])
+def test_words_of_ones_end_every_draw(width: int) -> None:
+    ones = ZeroNoiseBits(width)
+    for limit in (1, 2, 3, 1000, (1 << 62) - 1):
+        assert below(limit, 3, ones).tolist() == [0, 0, 0]
+    for chance in (Fraction(0), Fraction(1, 3), Fraction(1, 2), 1 - Fraction(1, 10**9)):
+        assert coins(chance, 3, ones).tolist() == [False] * 3
+    assert coins(Fraction(1), 3, ones).tolist() == [True] * 3
 
 
 def test_nothing_seeds_the_bits() -> None:

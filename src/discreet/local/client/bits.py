@@ -59,7 +59,8 @@ def coins(chance: Fraction, count: int, bits: Bits) -> Truths:
 def below(limit: int, count: int, bits: Bits) -> Whole:
     """Independent whole numbers from 0 up to limit - 1, all equally likely; limit <= 2^62.
 
-    A number of whole words is drawn until it lies below the largest multiple of the limit.
+    A number of whole words, their bits turned round, is drawn until it lies below the largest
+    multiple of the limit: words of ones only, as audits have them, are 0 and so accepted.
     """
     each = max(1, -(-(limit - 1).bit_length() // bits.width))
     last = np.uint64((1 << each * bits.width) // limit * limit - 1)
@@ -77,8 +78,9 @@ def _digits(count: int, bits: Bits) -> tuple[npt.NDArray[np.unsignedinteger[Any]
 
 
 def _joined(each: int, count: int, bits: Bits) -> Words:
-    """Numbers made of that many words each."""
-    words = bits.words(each * count).reshape(count, each)
+    """Numbers made of that many words each, turned round."""
+    ones = np.uint64((1 << bits.width) - 1)
+    words = (bits.words(each * count) ^ ones).reshape(count, each)
     found = words[:, 0].copy()
     for place in range(1, each):
         found = found << np.uint64(bits.width) | words[:, place]
