@@ -3,6 +3,7 @@ nothing is charged."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
@@ -68,6 +69,17 @@ def test_every_wrong_argument_is_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_huge_numbers_are_taken_or_refused(name: str) -> None:
     assert fails_with_huge(CALLS[name]) == []
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_numpys_scalars_are_the_numbers_that_they_are(name: str) -> None:
+    make, given = MADE[name]
+    kinds: dict[type, Any] = {int: np.int64, float: np.float64}
+    scalars = {
+        argument: kinds[type(value)](value) if type(value) in kinds else value
+        for argument, value in given.items()
+    }
+    assert repr(make(**scalars)) == repr(make(**given))
 
 
 @pytest.mark.parametrize("kind", WRONG)
