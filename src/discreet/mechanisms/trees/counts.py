@@ -32,12 +32,13 @@ class TreeCounts:
 
     Guarantee: the sum of what the noise costs on every level; on each, a unit moves the sums by
     no more in all than it moves the counts, under either relation. ``total`` is how far it moves
-    all of them together, if that is known to be less, on the caller's word: 0 where a unit that is
-    replaced is in one bin before and in one after, so that the total costs nothing. Sums beyond
-    int64 stay at its ends. What is released is a tuple of arrays, from the total down to the
-    counts; `consistent` makes it into counts whose sums over any range are as right as they can be.
-    Hay, Rastogi, Miklau and Suciu (2010); with consistency, about 16 branches are a good choice
-    (Qardaji, Yang and Li 2013).
+    all of them together, if that is known to be less: 0 where a unit that is replaced is in one bin
+    before and in one after, so that the total costs nothing. It is asserted by the caller, and with
+    it that no count leaves int64, where it would stay at the end and the total move after all.
+    Sums beyond int64 stay at its ends. What is released is a tuple of arrays, from the total down
+    to the counts; `consistent` makes it into counts whose sums over any range are as right as they
+    can be. Hay, Rastogi, Miklau and Suciu (2010); with consistency, about 16 branches are a good
+    choice (Qardaji, Yang and Li 2013).
 
     >>> from discreet.unit import Unit
     >>> ages = Bounded(
