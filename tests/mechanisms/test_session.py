@@ -1,5 +1,7 @@
 """The door's streaming form: paid as a whole, then one answer after the other."""
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +17,7 @@ from discreet.errors import (
     BudgetExceeded,
     ComputationFailed,
     InvalidArgument,
+    Refused,
     SessionEnded,
     WrongUnit,
 )
@@ -111,6 +114,14 @@ def interrupted(opened: Session[Any, Any], step: int, given: list[int]) -> bool:
     finally:
         sys.settrace(outer)
     return left < 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_session_is_never_copied(copied: Callable[[object], object]) -> None:
+    with session(RunningSum(1), FakePayer(), unit=PERSON, name="sums") as opened:
+        with pytest.raises(Refused, match="can't be copied"):
+            copied(opened)
+        opened.ask(number())
 
 
 def test_closed_while_it_answers_it_stays_closed() -> None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
+from discreet.errors import InvalidArgument, Refused, SessionEnded, WrongUnit
 from discreet.mechanisms.bounded import Bounded, change_of, stated
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.mechanism import Interactive
@@ -64,6 +64,10 @@ class Session(Generic[V, W]):
     def close(self) -> None:
         """End the session; its secrets are dropped."""
         self._turns = []
+
+    def __reduce__(self) -> NoReturn:
+        """No copy: it would answer what is paid for once more, with the same secrets."""
+        raise Refused("a session can't be copied: what it keeps secret was paid for once")
 
     def __repr__(self) -> str:
         """What is public about it."""
