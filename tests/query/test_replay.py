@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -144,6 +145,23 @@ def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None
     ]
     assert 5 < found[0][1] < 35
     assert found[0] == found[1] == found[2]
+
+
+def test_ids_that_are_no_utf8_fail_nothing_and_change_nothing_of_others() -> None:
+    def counted(ids: list[bytes]) -> list[int]:
+        raw = pa.array([own for own in ids for _ in "ab"])
+        texts = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+        table = pa.table({"person": texts, "wage": [5.0] * len(raw), "place": [*"ab"] * len(ids)})
+        query = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+        asked = Question(Table.declared(table, replace(PEOPLE, caps=Caps(1, 1))), query)
+        found: list[int] = without_noise(asked).to_pandas().n.tolist()
+        return found
+
+    known = [f"p{i}".encode() for i in range(30)]
+    some = counted(known)
+    more = counted([b"\xff\xfe", b"p\xff", *known])
+    assert (sum(some), sum(more)) == (30, 32)
+    assert all(0 <= m - s <= 2 for s, m in zip(some, more, strict=True))
 
 
 def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
