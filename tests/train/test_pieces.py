@@ -9,8 +9,9 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 
 from discreet.train import Flat, clipped_sum
+from discreet.train.clipping import ROUND_OFF
 from discreet.train.rules import pieces
-from discreet.train.rules.pieces import Outer, Written, gram_norms, squared
+from discreet.train.rules.pieces import Outer, Single, Squares, Written, gram_norms, squared
 
 
 def normal(*shape: int) -> Tensor:
@@ -102,3 +103,28 @@ def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch)
         gc.enable()
     assert alive
     assert not any(alive)
+
+
+def test_single_outer_products_are_sums_over_one_step() -> None:
+    inputs, outputs, factors = normal(5, 4), normal(5, 3), normal(5).abs()
+    piece = Single(inputs, outputs, Squares(outputs), (3, 4))
+    wide = Single(outputs, inputs, Squares(inputs), (4, 3))
+    for each in (piece, wide):
+        written = each.part(0, 5)
+        norms, after = each.measured()
+        torch.testing.assert_close(norms, squared(written), rtol=1e-10, atol=0)
+        torch.testing.assert_close(after.part(1, 3), written[1:3])
+        wanted = torch.einsum("e,eoi->oi", factors, written)
+        torch.testing.assert_close(after.total(factors), wanted)
+    kept = torch.tensor([True, False, True, True, False])
+    left = piece.only(kept).total(factors)
+    torch.testing.assert_close(left, torch.einsum("e,eoi->oi", factors * kept, piece.part(0, 5)))
+    assert piece.squares() is piece.squares()
+
+
+@pytest.mark.parametrize("size", [10, 511, 1023, 1024, 1537, 100_000])
+def test_norms_of_rows_of_any_length_lie_within_the_round_off_that_factors_spare(size: int) -> None:
+    """Of numbers that are all the same too, whose rounding is all one way."""
+    for rows in (normal(4, size).float(), torch.full((4, size), 0.1), torch.full((4, size), 0.3)):
+        found, wanted = squared(rows).double().sqrt(), rows.double().norm(dim=1)
+        assert ((found / wanted - 1).abs() <= ROUND_OFF * torch.finfo(torch.float32).eps).all()
