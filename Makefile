@@ -12,7 +12,7 @@ PYTHON = $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 # PyTorch by its exact version, since another request can bring gigabytes; and who works with it
 TRAINING := torch==2.13.0 accelerate lightning peft scikit-learn transformers
 
-COMPARISONS := noise group_by accounting local mechanisms train units
+COMPARISONS := noise group_by accounting local mechanisms train units accuracy
 
 .DEFAULT_GOAL := help
 .PHONY: help install torch demo test test-long check format bench peers docs constraints clean

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 NEED = {
+    "test_accuracy.py": ("sklearn",),
     "test_accelerate.py": ("accelerate", "transformers"),
     "test_lightning.py": ("lightning", "transformers"),
     "test_peft.py": ("peft", "transformers"),

@@ -1,0 +1,178 @@
+"""How often privately trained models are right: ``python -m benchmarks.accuracy``.
+
+Logistic regression on two data sets of scikit-learn, at delta 1e-5, beside Opacus, whose figures
+are stored (`benchmarks.figures.accuracy`). Both make the same steps of DP-SGD and choose by the
+same sweep (`benchmarks.accuracy_sweep`), whose own cost in privacy is counted for neither. So what
+can differ is how little noise each accountant finds, and chance: the standard error says how much.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import cache, partial
+from math import hypot
+from multiprocessing import get_context
+from statistics import fmean
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from benchmarks.accuracy_data import DATA, Split, split
+from benchmarks.accuracy_sweep import (
+    DELTA,
+    EPSILONS,
+    STEPS,
+    Found,
+    Rights,
+    Run,
+    Setting,
+    batch,
+    swept,
+)
+from benchmarks.figures.accuracy import stored
+from benchmarks.rounds import progress
+from benchmarks.tables import show, table
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms import Door
+from discreet.payment import Receipt, Request
+from discreet.train import TrainingPlan, plan
+from discreet.train.run import TrainingRun, run_through
+from discreet.train.units import Part
+
+GOALS = {"digits": (0.876, 0.928, 0.950), "breast cancer": (0.965, 0.968, 0.975)}
+PROCESSES, AT_ONCE = 2, 10
+
+
+class Unrecorded:
+    """Pays for whatever comes: durable ledgers have benchmarks of their own."""
+
+    def charge(
+        self,
+        loss: PrivacyLoss,  # noqa: ARG002  # a payer's, as are all names here
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,  # noqa: ARG002
+        is_insecure: bool = False,
+    ) -> Receipt:
+        """A receipt for nothing."""
+        return Receipt(1, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        """Nothing is kept."""
+
+    def lock(self, receipt: Receipt) -> None:
+        """Nothing is locked."""
+
+
+def main() -> None:
+    """Print all shares of right answers, and last the least lead over a goal and the mean one over
+    Opacus."""
+    columns = "Opacus", "discreet", "lead", "its error", "goal", "met"
+    made = table("right answers", "epsilon", *columns)
+    over_goals, leads = [], []
+    for name, epsilon, found in figures():
+        peer, goal = stored(name, epsilon), goal_of(name, epsilon)
+        lead, error = found.over(peer)
+        over_goals.append(found.share - goal)
+        leads.append((lead, error))
+        shares = (f"{peer.share:.4f}", f"{found.share:.4f}", f"{lead:+.4f}", f"{error:.4f}")
+        made.add_row(
+            name, f"{epsilon}", *shares, f"{goal:.3f}", "yes" if found.share >= goal else "NO"
+        )
+    show(made)
+    lead, error = mean_of(leads)
+    print(f"accuracy: least lead over a goal = {min(over_goals):+.4f}, ", end="")
+    print(f"mean lead over Opacus = {lead:+.4f}, its error = {error:.4f}")
+
+
+def mean_of(leads: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The mean of leads with standard errors, and its own."""
+    each, errors = zip(*leads, strict=True)
+    return fmean(each), hypot(*errors) / len(leads)
+
+
+def figures() -> Iterator[tuple[str, float, Found]]:
+    """What the sweep comes to, for every data set and epsilon."""
+    rows = [(name, epsilon) for name in DATA for epsilon in EPSILONS]
+    new = get_context("spawn")  # processes that know nothing of this one's threads
+    with ProcessPoolExecutor(PROCESSES, new) as processes, progress() as bar:
+        for name, epsilon in bar.track(rows, description="accuracy"):
+            yield name, epsilon, swept(name, partial(train, processes, name, epsilon))
+
+
+def train(processes: Executor, name: str, epsilon: float, runs: Sequence[Run]) -> Iterable[Rights]:
+    """How often each model is right."""
+    return processes.map(partial(fitted, name, epsilon), runs, chunksize=AT_ONCE)
+
+
+def goal_of(name: str, epsilon: float) -> float:
+    """The share of right answers to reach."""
+    return GOALS[name][EPSILONS.index(epsilon)]
+
+
+def fitted(name: str, epsilon: float, run: Run, door: Door | None = None) -> Rights:
+    """How often a model is right that private steps trained, through the door or a secure one."""
+    torch.set_num_threads(1)
+    given = split(name, run.seed)
+    model = nn.Linear(given.x.shape[1], given.classes)
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    mean = AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=run.setting.rate)
+    made, through = planned(len(given.x), run.setting, epsilon), door or Door.secure(Unrecorded())
+    opened = run_through(through, model, optimizer, tensors(given), made)
+    for step, _ in enumerate(steps(opened, model)):
+        if 2 * step >= STEPS:
+            mean.update_parameters(model)
+    return Rights(right(model, given), right(mean, given))
+
+
+def planned(records: int, setting: Setting, epsilon: float) -> TrainingPlan:
+    """The plan with the least noise for this epsilon."""
+    return plan(
+        multiplier=multiplier(records, epsilon),
+        delta=DELTA,
+        records=records,
+        batch=batch(records),
+        steps=STEPS,
+        clip=setting.clip,
+    )
+
+
+@cache
+def multiplier(records: int, epsilon: float) -> float:
+    """The least noise, found once for all settings."""
+    size = batch(records)
+    made = plan(epsilon=epsilon, delta=DELTA, records=records, batch=size, steps=STEPS)
+    return float(made.phases[0].multiplier)
+
+
+def tensors(given: Split) -> tuple[Tensor, Tensor]:
+    """The examples to train on."""
+    return torch.tensor(given.x, dtype=torch.float32), torch.tensor(given.y)
+
+
+def steps(opened: AbstractContextManager[TrainingRun], model: nn.Module) -> Iterator[None]:
+    """Each private step, once it is made."""
+
+    def losses(part: Part) -> Tensor:
+        return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
+
+    with opened as training:
+        for turn in training.batches():
+            training.step(turn, losses)
+            yield
+
+
+def right(model: nn.Module, given: Split) -> float:
+    """The share of right answers in the test."""
+    with torch.no_grad():
+        found = model(torch.tensor(given.test_x, dtype=torch.float32)).argmax(1)
+    return float((found == torch.tensor(given.test_y)).double().mean())
+
+
+if __name__ == "__main__":
+    main()
