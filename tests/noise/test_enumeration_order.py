@@ -119,11 +119,11 @@ def test_ties_in_pairs_only_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_rest_of_a_sample_drawn_from_all_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, drawn = samples(6, 3), order._drawn_in_turn
+    honest, drawn = samples(4, 2), order._drawn_in_turn
     monkeypatch.setattr(
         order, "_drawn_in_turn", lambda count, size, bits: drawn(count - 1, size, bits)
     )
-    assert_refuted(walk(honest, 3, 5), ordered(6, 3))
+    assert_refuted(walk(honest, 2, 4), ordered(4, 2))
 
 
 @pytest.mark.parametrize(("m", "width"), [(3, 8), (6, 8), (255, 8), (1000, 5)])

@@ -255,7 +255,7 @@ def test_what_groups_cost() -> None:
 
 def test_groups_and_candidates_are_checked() -> None:
     for wrong in ([], ["a", "a"], ["a", 1.5]):
-        with pytest.raises(InvalidArgument, match="candidates: give"):
+        with pytest.raises(InvalidArgument, match="groups: give"):
             BestOfEachGroup(groups=wrong, candidates=("a", "b"), rate=1)  # type: ignore[arg-type]
         with pytest.raises(InvalidArgument, match="candidates: give"):
             BestOfEachGroup(groups=("a", "b"), candidates=wrong, rate=1)  # type: ignore[arg-type]
