@@ -36,14 +36,21 @@ def at_once(bits: SecureBits, count: int = 50) -> list[int]:
     return words
 
 
+def in_place(bits: SecureBits, count: int = 50) -> list[int]:
+    words = np.zeros(count, np.uint64)
+    bits.fill(words)
+    found: list[int] = words.tolist()
+    return found
+
+
 def by_turns(bits: SecureBits, count: int = 50) -> list[int]:
     found: list[int] = []
     while len(found) < count:
-        found += [*one_by_one(bits, 3), *at_once(bits, 2)]
+        found += [*one_by_one(bits, 3), *at_once(bits, 2), *in_place(bits, 2)]
     return found[:count]
 
 
-DRAWS = [one_by_one, at_once, by_turns]
+DRAWS = [one_by_one, at_once, in_place, by_turns]
 
 
 def assert_all_new(*streams: list[int]) -> None:
@@ -467,9 +474,9 @@ def test_nothing_can_seed_or_set_a_source() -> None:
         SecureBits(1)  # type: ignore[call-arg]
     bits = SecureBits()
     public = {name for name in dir(bits) if not name.startswith("_")}
-    assert public == {"width", "word", "words"}
+    assert public == {"width", "word", "words", "fill"}
     assert bits.width == 64
-    for name in ("width", "word", "words", "seed", "key", "state"):
+    for name in ("width", "word", "words", "fill", "seed", "key", "state"):
         with pytest.raises(AttributeError):
             setattr(bits, name, 0)
 

@@ -7,6 +7,7 @@ low bits, where float32's own grain would show, don't come out. That is fast, an
 """
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from discreet.accounting import Gaussian, Laplace, Term
 from discreet.errors import InvalidArgument
 from discreet.exact import float_up, shown
-from discreet.noise import Bits, RoundedGaussianLaw, Words
+from discreet.noise import Bits, RoundedGaussianLaw, SecureBits, Words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -178,7 +179,7 @@ def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
     for flat, room in _pieces(sums, 2):
         half = (len(flat) + 1) // 2
         radius, angle, turned = room.rows(half)
-        words = bits.words(half + (half + 1) // 2)
+        words = room.filled(half + (half + 1) // 2, bits)
         room.log_of_squares(words[:half], radius).neg_().sqrt_()
         angle.copy_(torch.from_numpy(words[half:].view(np.int32)[:half])).mul_(math.pi * 2.0**-31)
         flat[:half].addcmul_(radius, torch.cos(angle, out=turned), value=scale)
@@ -195,7 +196,7 @@ def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
 
     for flat, room in _pieces(sums, 1):
         made, sign, _ = room.rows(len(flat))
-        words = bits.words(len(flat))
+        words = room.filled(len(flat), bits)
         room.log_of_squares(words, made)
         sign.copy_(torch.from_numpy(words.view(np.int64)))
         flat.add_(torch.copysign(made, sign, out=made), alpha=scale * _SPARE / 2)
@@ -213,17 +214,32 @@ def _round(flat: "Tensor", scale: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Where numbers are made: three rows."""
+    """Where numbers are made: three rows, and words to make them of."""
 
     memory: "Tensor"
     least: "Tensor"  # the square of the least uniform
+    words: Words
 
     @staticmethod
     def like(flat: "Tensor") -> "_Room":
         import torch
 
         memory = torch.empty(3, _most(flat), dtype=flat.dtype, device=flat.device)
-        return _Room(memory, torch.full((), _LEAST, dtype=flat.dtype, device=flat.device))
+        least = torch.full((), _LEAST, dtype=flat.dtype, device=flat.device)
+        return _Room(memory, least, np.empty(3 * _most(flat) // 2, np.uint64))
+
+    def filled(self, count: int, bits: Bits) -> Words:
+        """The next words."""
+        words = self.words[:count]
+        if isinstance(bits, SecureBits):
+            bits.fill(words)
+        else:
+            words[:] = bits.words(count)
+        return words
+
+    def wipe(self) -> None:
+        self.memory.zero_()
+        self.words.fill(0)
 
     def rows(self, size: int) -> Sequence["Tensor"]:
         return self.memory[:, :size].unbind()
@@ -236,21 +252,34 @@ class _Room:
         return torch.addcmul(self.least, row, row, value=_LEAST, out=row).log_()
 
 
+class _Kept(threading.local):
+    """Each thread's rooms, from call to call: memory that is new costs more than what is made."""
+
+    def __init__(self) -> None:
+        self.rooms: dict[object, _Room] = {}
+
+
+_KEPT = _Kept()
+
+
 def _most(like: "Tensor") -> int:
     return _AT_ONCE << 8 if like.is_cuda else _AT_ONCE
 
 
 def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _Room]]:
-    """Every entry once, in flat pieces of so many rows at most, and their room."""
+    """Every entry once, in flat pieces of so many rows at most, and their room, which is wiped."""
     import torch
 
-    rooms: dict[tuple[torch.device, torch.dtype], _Room] = {}
+    used: dict[object, _Room] = {}
     for flat in _flats(sums):
-        kind = flat.device, flat.dtype
-        if kind not in rooms:
-            rooms[kind] = _Room.like(flat)
+        kind = flat.device, flat.dtype, _most(flat)
+        room = used[kind] = used.get(kind) or _KEPT.rooms.pop(kind, None) or _Room.like(flat)
         for piece in torch.split(flat, times * _most(flat)):
-            yield piece, rooms[kind]
+            yield piece, room
+    for each, room in used.items():
+        room.wipe()
+        if not room.memory.is_cuda:
+            _KEPT.rooms[each] = room
 
 
 def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:
