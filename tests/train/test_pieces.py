@@ -40,10 +40,12 @@ def test_gram_matrices_by_halves_give_the_norm(time: int) -> None:
 
 
 WAYS = {  # shapes (example, time, in, out), and whether gradients are kept
-    "one step": ((3, 1, 4, 5), False),
-    "kept": ((3, 20, 4, 5), True),
+    "thin, one step": ((3, 1, 4, 50), True),
+    "thin": ((3, 20, 50, 5), True),
+    "one step": ((3, 1, 40, 50), False),
+    "kept": ((3, 200, 40, 50), True),
     "by Gram matrices": ((3, 2, 40, 50), False),
-    "one by one": ((300, 60, 24, 24), False),
+    "one by one": ((300, 60, 40, 40), False),
 }
 
 
@@ -65,7 +67,7 @@ def test_every_way_agrees(way: str, transposed: bool, monkeypatch: pytest.Monkey
     torch.testing.assert_close(after.part(1, 3), written[1:3])
 
 
-@pytest.mark.parametrize("width", [4, 40, 200])
+@pytest.mark.parametrize("width", [4, 32, 33, 40, 200])
 @pytest.mark.parametrize("time", [1, 2, 20])
 def test_steps_of_zeros_change_no_norm(width: int, time: int) -> None:
     """However it is measured: how long others are would change each one's factor otherwise."""

@@ -8,6 +8,7 @@ from torch import Tensor
 from discreet.train.capture import Piece
 
 AT_ONCE = 1 << 24  # numbers of gradients that are written out together
+THIN = 16  # so many times the sum of its sides is the size of a weight of which all are kept
 KEPT = 4  # gradients are kept if they take at most so many times what they come from
 GRAM_AT_ONCE = 128  # steps in time: longer Gram matrices are made by halves
 NORM_AT_ONCE = 512  # numbers: of rows from twice that on, PyTorch's norm has too large an error
@@ -164,7 +165,8 @@ class Outer:
     gradients themselves, whichever takes fewer operations. Small gradients are then kept. (To keep
     more of them saves a product, and loses as much to memory that is new in each step.) All ways
     add the same for round-off, and steps of zeros add nothing: times that are filled up to those of
-    the longest example beside change no norm.
+    the longest example beside change no norm. Those of thin weights, as adapters have them, are
+    kept whatever the times are, and nothing is added: what is measured is what is summed.
     """
 
     inputs: Tensor  # (example, time, in)
@@ -173,9 +175,11 @@ class Outer:
     transposed: bool = False  # the weight has in first
 
     def measured(self) -> tuple[Tensor, Piece]:
-        """The cheapest of three ways."""
+        """The cheapest of three ways, but for thin weights."""
         examples, time, wide_in = self.inputs.shape
         wide_out = self.outputs.shape[2]
+        if wide_in * wide_out <= THIN * (wide_in + wide_out):
+            return Written(self.part(0, examples)).measured()
         if time == 1:
             return squared(self.inputs) * squared(self.outputs) * (1 + _slack(self.inputs)), self
         size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
