@@ -6,6 +6,7 @@ A false alarm has a probability below 10^-9; the same test rejects a scale that 
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -170,6 +171,25 @@ def test_where_float_noise_ends() -> None:
     ends = torch.zeros(2)
     add_normal([ends], 1.0, ScriptedBits([1 << 63, 1 << 63]))
     assert (ends == 0).all()
+
+
+@pytest.mark.parametrize("draw", [add_normal, add_laplace])
+def test_no_noise_is_left_behind(
+    draw: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the memory that goes from call to call, also where a call fails halfway."""
+    monkeypatch.setattr(noise, "_AT_ONCE", 1000)
+    kept = noise._KEPT.rooms
+    kept.clear()
+    for fails in (False, True):
+        with monkeypatch.context() as patch:
+            if fails:
+                patch.setattr(noise, "_round", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+                draw([torch.zeros(5000)], 1.0, SecureBits())
+        (room,) = kept.values()
+        assert not room.memory.any()
+        assert not room.words.any()
 
 
 def test_float32_makes_numbers_no_smaller(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,10 @@ sums, no leaks, and *all* sums stay within their bounds. Why that is sound for c
 all earlier answers in view is in docs/proofs/filter.md; taking the best of several theorems with
 the whole delta each is not.
 
+A first charge that no sum admits, whose leaks are within their share, is decided by what it costs
+by itself, all of delta being its own: a training run that was planned for this very limit fits into
+it. Only pure charges can follow, within what it leaves of epsilon.
+
 Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down.
 """
 
@@ -155,7 +159,7 @@ class Filter:
         charge that brought them was admitted iff this is at most the limit's (1, of a Renyi
         limit). ``None`` if no sum tells, or the leaks are beyond their share."""
         if spent.alone is not None:
-            return min(spent.alone, _EXHAUSTED) * UNIT
+            return spent.alone * UNIT
         if spent.leak > self.leak_bound:
             return None
         found = [

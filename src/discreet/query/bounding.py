@@ -175,10 +175,7 @@ def _number_of(unit: Any) -> Any:  # Any: an Ibis expression
     floats where a single id is missing, and no other unit may choose anew for that."""
     if unit.type().is_integer():
         return _whole(unit)
-    near, exact = (
-        unit.try_cast("int64"),
-        unit.try_cast("float64"),
-    )  # as a whole number it is rounded
+    near, exact = unit.try_cast("int64"), unit.try_cast("float64")  # the first one is rounded
     whole = ibis.ifelse(near.cast("float64") == exact, near, ibis.null("int64"))
     return ibis.coalesce(_whole(whole), _whole(unit))
 

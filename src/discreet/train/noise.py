@@ -3,7 +3,7 @@
 Normal and Laplace numbers are made in float32, from 63-bit uniforms and 32-bit angles of a cipher's
 stream that nothing can seed. What they were added to is then rounded to a public grid, so that its
 low bits, where float32's own grain would show, don't come out. That is fast, and not exact:
-`FLOAT_GAP` says what it leaves open. `ExactGaussian` leaves nothing open of that kind.
+`gap` says what it leaves open. `ExactGaussian` leaves nothing open of that kind.
 """
 
 import math
@@ -26,19 +26,23 @@ if TYPE_CHECKING:
 
 Steps = npt.NDArray[np.int64]
 
-FLOAT_GAP = (
-    "float noise: the noise is made and added in float32, from 63-bit uniforms, so that it ends at "
-    "9.3 standard deviations (probability below 1e-19 for each number), and sums of contributions "
-    "are rounded; what comes out is rounded to steps of 1/128 to 1/64 of the noise's scale, which "
-    "hides low bits (Mironov 2012), but its probabilities are right to float32's rounding only; "
-    "exact noise closes this"
-)
 FINEST = 30  # a clip norm is at most 2^30 steps of the grid, so that squares and sums fit
 
 _AT_ONCE = 1 << 16  # numbers in a row of those made at once, which stay in a processor's cache
 _FINENESS = 7  # steps that results are rounded to are 2^-7 to 2^-6 of the noise's scale
 _LEAST = 2.0**-126
 _SPARE = 1 + 2.0**-20  # more than float32 can round down by, from a word to a number
+
+
+def _gap(words: str, end: str) -> str:
+    """What noise in floating point leaves open."""
+    return (
+        f"float noise: the noise is made and added in float32, from {words}, so that it ends at "
+        f"{end} (probability below 1e-19 for each number), and sums of contributions are rounded; "
+        "what comes out is rounded to steps of 1/128 to 1/64 of the noise's scale, which hides low "
+        "bits (Mironov 2012), but its probabilities are right to float32's rounding only; exact "
+        "noise closes this"
+    )
 
 
 class Noise(Protocol):
@@ -64,7 +68,7 @@ class FloatGaussian:
     """Normal noise in floating point, close to the speed of PyTorch's own."""
 
     order: ClassVar[int] = 2
-    gap: ClassVar[str | None] = FLOAT_GAP
+    gap: ClassVar[str | None] = _gap("63-bit uniforms and 32-bit angles", "9.3 standard deviations")
 
     def term(self, multiplier: Fraction) -> Term:
         """The Gaussian mechanism's."""
@@ -80,7 +84,7 @@ class FloatLaplace:
     """Laplace noise in floating point, on contributions whose L1 norm is clipped: pure epsilon."""
 
     order: ClassVar[int] = 1
-    gap: ClassVar[str | None] = FLOAT_GAP.replace("9.3 standard deviations", "43 times its scale")
+    gap: ClassVar[str | None] = _gap("63-bit uniforms", "43 times its scale")
 
     def term(self, multiplier: Fraction) -> Term:
         """The Laplace mechanism's."""
@@ -271,15 +275,17 @@ def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _R
     import torch
 
     used: dict[object, _Room] = {}
-    for flat in _flats(sums):
-        kind = flat.device, flat.dtype, _most(flat)
-        room = used[kind] = used.get(kind) or _KEPT.rooms.pop(kind, None) or _Room.like(flat)
-        for piece in torch.split(flat, times * _most(flat)):
-            yield piece, room
-    for each, room in used.items():
-        room.wipe()
-        if not room.memory.is_cuda:
-            _KEPT.rooms[each] = room
+    try:
+        for flat in _flats(sums):
+            kind = flat.device, flat.dtype, _most(flat)
+            room = used[kind] = used.get(kind) or _KEPT.rooms.pop(kind, None) or _Room.like(flat)
+            for piece in torch.split(flat, times * _most(flat)):
+                yield piece, room
+    finally:
+        for each, room in used.items():
+            room.wipe()
+            if not room.memory.is_cuda:
+                _KEPT.rooms[each] = room
 
 
 def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:

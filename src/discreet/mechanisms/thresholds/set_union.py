@@ -75,9 +75,8 @@ def sets_of_keys(
         raise InvalidArgument(
             "sets: give a function without arguments, which runs after the charge"
         )
-    moved = (
-        1 if change_of(unit) is Change.ADD_REMOVE else 2
-    )  # weights are not negative: squares add
+    # weights are not negative: squares add
+    moved = 1 if change_of(unit) is Change.ADD_REMOVE else 2
     sensitivity = Sensitivity(l0=moved * each, l2_squared=moved * _WHOLE**2, linf=_WHOLE)
     part = WeightsPart(checks.text(name=name), each, sensitivity)
     joint = Bounded.together(

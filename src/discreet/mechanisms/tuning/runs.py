@@ -97,10 +97,8 @@ class NegativeBinomialRuns:
     ) -> "NegativeBinomialRuns":
         """The fewest, by a gamma of 9 digits, of which the best lies in this share of one run's
         outcomes, best first, at this confidence."""
-        share, missed = (
-            checks.probability(error=error),
-            1 - checks.probability(confidence=confidence),
-        )
+        share = checks.probability(error=error)
+        missed = 1 - checks.probability(confidence=confidence)
         shape = tuning.shape(eta=eta)
 
         def is_enough(gamma: Fraction) -> bool:
