@@ -51,6 +51,7 @@ LAPLACE = cells_of(np.where(EDGES < 0, np.exp(EDGES) / 2, 1 - np.exp(-EDGES) / 2
 
 
 Add = Callable[[Sequence[Tensor], float, Bits], None]
+Doubles = npt.NDArray[np.float64]
 
 
 def fine(numbers: Tensor) -> Draws:
@@ -168,9 +169,17 @@ def test_where_float_noise_ends() -> None:
     assert 43 < made[0] < 44
     assert "43 times its scale" in str(FloatLaplace().gap)
     assert math.exp(-43.6) / 2 < 1e-19
-    ends = torch.zeros(2)
-    add_normal([ends], 1.0, ScriptedBits([1 << 63, 1 << 63]))
-    assert (ends == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("low", [0, 1 << 31, (1 << 31) - 1])
+def test_the_largest_uniforms_make_no_noise(low: int, dtype: torch.dtype) -> None:
+    words = [1 << 31 | low << 32, 0]
+    normal, laplace = torch.zeros(2, dtype=dtype), torch.zeros(1, dtype=dtype)
+    add_normal([normal], 1.0, ScriptedBits(words))
+    add_laplace([laplace], 1.0, ScriptedBits(words[:1]))
+    assert (normal == 0).all()
+    assert (laplace == 0).all()
 
 
 @pytest.mark.parametrize("draw", [add_normal, add_laplace])
@@ -188,7 +197,7 @@ def test_no_noise_is_left_behind(
             with pytest.raises(ZeroDivisionError) if fails else nullcontext():
                 draw([torch.zeros(5000)], 1.0, SecureBits())
         (room,) = kept.values()
-        assert not room.memory.any()
+        assert not room.numbers.any()
         assert not room.words.any()
 
 
@@ -196,13 +205,20 @@ def test_float32_makes_numbers_no_smaller(monkeypatch: pytest.MonkeyPatch) -> No
     """Than float64 does from the same words, before they are rounded."""
     monkeypatch.setattr(noise, "_round", lambda *_: None)
     monkeypatch.setattr(noise, "_AT_ONCE", MANY)
-    half = MANY // 2
-    words = QuickBits(5).words(MANY)
-    uniforms = np.abs(words.view(np.int64)) / 2.0**63
-    radius = np.sqrt(-2 * np.log(uniforms[:half]))
-    angle = words[half : half + half // 2].view(np.int32) * (math.pi / 2**31)
-    numbers = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-    for draw, wanted in ((normal, np.abs(numbers)), (laplace, -np.log(uniforms))):
+
+    def rows(many: int, size: int) -> npt.NDArray[np.int32]:
+        halves = QuickBits(5).words(many * size // 2).view(np.int32)
+        return halves.reshape(many, size)
+
+    def uniforms(high: npt.NDArray[np.int32], low: npt.NDArray[np.int32]) -> Doubles:
+        return np.abs(high + low / 2.0**32) / 2.0**31
+
+    high, low, angle = rows(3, MANY // 2)
+    radius = np.sqrt(-2 * np.log(uniforms(high, low)))
+    turned = angle * (math.pi / 2**31)
+    numbers = np.concatenate([radius * np.cos(turned), radius * np.sin(turned)])
+    lengths = -np.log(uniforms(*rows(2, MANY)))
+    for draw, wanted in ((normal, np.abs(numbers)), (laplace, lengths)):
         made = draw(QuickBits(5), MANY).double().abs().numpy()
         assert np.abs(made - wanted).max() < 1e-3  # the least radius of all has the fewest digits
         assert np.abs(made - wanted)[wanted > 0.1].max() < 2e-5

@@ -32,6 +32,7 @@ _AT_ONCE = 1 << 16  # numbers in a row of those made at once, which stay in a pr
 _FINENESS = 7  # steps that results are rounded to are 2^-7 to 2^-6 of the noise's scale
 _LEAST = 2.0**-126
 _SPARE = 1 + 2.0**-20  # more than float32 can round down by, from a word to a number
+_WITHIN = 2.0**-62 * (1 - 2.0**-30)  # so that no square of a uniform is above 1
 
 
 def _gap(words: str, end: str) -> str:
@@ -176,34 +177,30 @@ def squared_norm(steps: Steps) -> int:
 
 def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
     """Add normal noise to every entry of the tensors, in place, by Box and Muller (1958): the
-    radius sqrt(-2 ln U) from one word, the angle from half of another, two numbers from both."""
+    radius sqrt(-2 ln U) from 64 bits, the angle from 32 others, two numbers from both."""
     import torch
 
     scale = stddev * _SPARE
     for flat, room in _pieces(sums, 2):
         half = (len(flat) + 1) // 2
-        radius, angle, turned = room.rows(half)
-        words = room.filled(half + (half + 1) // 2, bits)
-        room.log_of_squares(words[:half], radius).neg_().sqrt_()
-        angle.copy_(torch.from_numpy(words[half:].view(np.int32)[:half])).mul_(math.pi * 2.0**-31)
-        flat[:half].addcmul_(radius, torch.cos(angle, out=turned), value=scale)
-        torch.sin(angle, out=turned)
+        high, low, angle = room.drawn(3, half, bits)
+        radius = room.log_of_squares(high, low, high).neg_().sqrt_()
+        angle.mul_(math.pi * 2.0**-31)
+        flat[:half].addcmul_(radius, torch.cos(angle, out=low), value=scale)
         rest = len(flat) - half  # as many, or one less
-        flat[half:].addcmul_(radius[:rest], turned[:rest], value=scale)
+        flat[half:].addcmul_(radius[:rest], angle.sin_()[:rest], value=scale)
         _round(flat, stddev)
 
 
 def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
-    """Add Laplace noise to every entry of the tensors, in place: -ln U from 63 bits of a word,
-    the sign from the last one."""
+    """Add Laplace noise to every entry of the tensors, in place: -ln U from 63 bits, the sign from
+    another."""
     import torch
 
     for flat, room in _pieces(sums, 1):
-        made, sign, _ = room.rows(len(flat))
-        words = room.filled(len(flat), bits)
-        room.log_of_squares(words, made)
-        sign.copy_(torch.from_numpy(words.view(np.int64)))
-        flat.add_(torch.copysign(made, sign, out=made), alpha=scale * _SPARE / 2)
+        high, low = room.drawn(2, len(flat), bits)
+        made = room.log_of_squares(high, low, low)
+        flat.add_(torch.copysign(made, high, out=made), alpha=scale * _SPARE / 2)
         _round(flat, scale)
 
 
@@ -216,44 +213,47 @@ def _round(flat: "Tensor", scale: float) -> None:
     flat.add_(far).sub_(far)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Room:
-    """Where numbers are made: three rows, and words to make them of."""
+    """Where numbers are made, and the words that they are made of."""
 
-    memory: "Tensor"
-    least: "Tensor"  # the square of the least uniform
+    numbers: "Tensor"
     words: Words
+    halves: "Tensor"  # of the words
+    least: "Tensor"  # the square of the least uniform
+    used: int = 0  # numbers
 
     @staticmethod
     def like(flat: "Tensor") -> "_Room":
         import torch
 
-        memory = torch.empty(3, _most(flat), dtype=flat.dtype, device=flat.device)
+        numbers = torch.zeros(3 * _most(flat), dtype=flat.dtype, device=flat.device)
+        words = np.zeros((len(numbers) + 1) // 2, np.uint64)
         least = torch.full((), _LEAST, dtype=flat.dtype, device=flat.device)
-        return _Room(memory, least, np.empty(3 * _most(flat) // 2, np.uint64))
+        return _Room(numbers, words, torch.from_numpy(words.view(np.int32)), least)
 
-    def filled(self, count: int, bits: Bits) -> Words:
-        """The next words."""
-        words = self.words[:count]
+    def drawn(self, rows: int, size: int, bits: Bits) -> "Sequence[Tensor]":
+        """Rows of integers of 32 bits with a sign, which a word has two of."""
+        count = rows * size
+        self.used = max(self.used, count)
+        words = self.words[: (count + 1) // 2]
         if isinstance(bits, SecureBits):
             bits.fill(words)
         else:
-            words[:] = bits.words(count)
-        return words
+            words[:] = bits.words(len(words))
+        return self.numbers[:count].copy_(self.halves[:count]).view(rows, size).unbind()
 
-    def wipe(self) -> None:
-        self.memory.zero_()
-        self.words.fill(0)
-
-    def rows(self, size: int) -> Sequence["Tensor"]:
-        return self.memory[:, :size].unbind()
-
-    def log_of_squares(self, words: Words, row: "Tensor") -> "Tensor":
-        """ln U^2, of words x read as signed ones: U is |x| / 2^63, and 2^-63 in place of 0."""
+    def log_of_squares(self, high: "Tensor", low: "Tensor", into: "Tensor") -> "Tensor":
+        """ln U^2 of integers x = high 2^32 + low: U is |x| / 2^63, and 2^-63 in place of 0."""
         import torch
 
-        row.copy_(torch.from_numpy(words.view(np.int64)))
-        return torch.addcmul(self.least, row, row, value=_LEAST, out=row).log_()
+        high.add_(low, alpha=2.0**-32)
+        return torch.addcmul(self.least, high, high, value=_WITHIN, out=into).log_()
+
+    def wipe(self) -> None:
+        self.numbers[: self.used].zero_()
+        self.words[: (self.used + 1) // 2].fill(0)
+        self.used = 0
 
 
 class _Kept(threading.local):
@@ -284,7 +284,7 @@ def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _R
     finally:
         for each, room in used.items():
             room.wipe()
-            if not room.memory.is_cuda:
+            if not room.numbers.is_cuda:
                 _KEPT.rooms[each] = room
 
 
