@@ -42,6 +42,7 @@ def test_gram_matrices_by_halves_give_the_norm(time: int) -> None:
 WAYS = {  # shapes (example, time, in, out), and whether gradients are kept
     "thin, one step": ((3, 1, 4, 50), True),
     "thin": ((3, 20, 50, 5), True),
+    "thin, narrow inside": ((3, 20, 5, 50), True),
     "one step": ((3, 1, 40, 50), False),
     "kept": ((3, 200, 40, 50), True),
     "by Gram matrices": ((3, 2, 40, 50), False),

@@ -78,6 +78,7 @@ class Written:
 
     rows: Tensor
     squares: Squares | None = None
+    turned: bool = False  # rows are those of the weight's transpose
 
     def measured(self) -> tuple[Tensor, "Written"]:
         """Row by row."""
@@ -85,17 +86,18 @@ class Written:
 
     def part(self, start: int, stop: int) -> Tensor:
         """Some rows."""
-        return self.rows[start:stop]
+        return self.rows[start:stop].mT if self.turned else self.rows[start:stop]
 
     def total(self, factors: Tensor) -> Tensor:
         """One product."""
         if self.rows.dim() == 2:
             return torch.mv(self.rows.t(), factors.to(self.rows.dtype))
-        return weighted(self.rows, factors)
+        found = weighted(self.rows, factors)
+        return found.mT.contiguous() if self.turned else found
 
     def only(self, kept: Tensor) -> "Written":
         """Rows that are not kept become zeros."""
-        return Written(kept_only(self.rows, kept))
+        return Written(kept_only(self.rows, kept), turned=self.turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +181,13 @@ class Outer:
         examples, time, wide_in = self.inputs.shape
         wide_out = self.outputs.shape[2]
         if wide_in * wide_out <= THIN * (wide_in + wide_out):
-            return Written(self.part(0, examples)).measured()
+            return self._all_written().measured()
         if time == 1:
             return squared(self.inputs) * squared(self.outputs) * (1 + _slack(self.inputs)), self
         size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
         is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
         if is_small and size * time <= by_gram:
-            norms, kept = Written(self.part(0, examples)).measured()
+            norms, kept = self._all_written().measured()
             return norms + self._round_off(), kept
         if size * time < 0.5 * by_gram:
             found = [squared(self._written(n, n + 1)) for n in range(examples)]
@@ -216,6 +218,13 @@ class Outer:
         inputs: Tensor = torch.linalg.vector_norm(self.inputs, dim=2)
         outputs: Tensor = torch.linalg.vector_norm(self.outputs, dim=2)
         return _slack(self.inputs) * (inputs * outputs).sum(1).square()
+
+    def _all_written(self) -> Written:
+        """Those of all examples; products with the narrow side first take half the time."""
+        is_narrow_inside = self.inputs.shape[2] < self.outputs.shape[2]
+        if is_narrow_inside and not self.transposed and len(self.shape) == 2:
+            return Written(self.inputs.mT @ self.outputs, turned=True)
+        return Written(self.part(0, len(self.inputs)))
 
     def _written(self, start: int, stop: int) -> Tensor:
         inputs, outputs = self.inputs[start:stop], self.outputs[start:stop]
