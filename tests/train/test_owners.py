@@ -1,18 +1,34 @@
 """Units of several examples give what a plain loop over units gives, whatever the layers are."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import accumulate, pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
-from discreet.errors import InvalidArgument
-from discreet.train import Clipping, Contribution, Flat, Owners, clipped_sum, engine, one_by_one
+from discreet.errors import InvalidArgument, Refused
+from discreet.train import (
+    Clipping,
+    Contribution,
+    Flat,
+    Owners,
+    Persons,
+    check,
+    clipped_sum,
+    contributions,
+    engine,
+    one_by_one,
+)
 from discreet.train import owners as module
+from discreet.train.contributions import Seen
+from tests.noise.fit import QuickBits
 from tests.train.kit import EXACT, SINGLE, Case, double, places, same
 from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, Bare, Reused, stacks
 
@@ -208,3 +224,26 @@ def test_units_have_examples(wrong: list[int]) -> None:
 def test_owners_are_of_all_examples() -> None:
     with pytest.raises(InvalidArgument, match="as many examples"):
         together(double(nn.Linear(4, 3), 5, 4), [2, 2], Flat(1.0))
+
+
+@pytest.mark.parametrize("planted", [1.0, 1.1])
+def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = double(nn.Linear(4, 3), 5, 4)
+    summed = Owners.summed
+    monkeypatch.setattr(Owners, "summed", lambda self, rows: planted * summed(self, rows))
+    check(case.model, case.losses, case.data)
+    told = "gradients of one person's examples together differ"
+    with pytest.raises(Refused, match=told) if planted > 1 else nullcontext():
+        check(case.model, case.losses, case.data, by_person=True)
+
+
+def test_a_run_by_persons_is_checked_by_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(contributions, "check", lambda *_, by_person: asked.append(by_person))
+    model, source = nn.Linear(4, 3), TensorDataset(torch.zeros(6, 4))
+    for people in (source, Persons(source, [0, 0, 1, 1, 2, 2], column="person", most=2)):
+        examples = contributions.Examples.of(people)
+        places = np.zeros(0, np.int64)
+        work = contributions.Work(model, examples, places, torch.sum, QuickBits(1), Seen())
+        contributions.check_mixing(work, Flat(1.0), contributions.Physical())
+    assert asked == [False, True]

@@ -18,6 +18,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
 from discreet.train.engine import Contribution, clipped_sum
+from discreet.train.owners import Owners
 from discreet.train.rules.pieces import wide_type
 from discreet.train.unrandom import Unrandom
 
@@ -32,6 +33,8 @@ def check(
     losses: Callable[[Batch], Tensor],
     like: Batch,
     clipping: Clipping | None = None,
+    *,
+    by_person: bool = False,
 ) -> None:
     """Refuse a model or loss of which single gradients are not what they should be.
 
@@ -39,7 +42,8 @@ def check(
     it has (whole numbers are 0 and 1, so that they are places in any table). The engine's sum is
     compared with a plain loop, and must not change when another example does. Meanwhile nothing is
     random, and parameters are moved a little: where all of them are 0, nothing would show.
-    Parameters, buffers and random numbers are then as before.
+    Parameters, buffers and random numbers are then as before. With `by_person` the same is looked
+    at where some of the examples are one person's, and clipped as one.
     """
     examples = _examples(like)
     number = max(1, min(COMPARED, examples - 2))
@@ -47,7 +51,10 @@ def check(
     made_up = _made_up(like)
     with _undisturbed(model) as chance, eager():
         compared = range(start, start + number)
-        _Looking(model, losses, examples, compared).compare(made_up, clipping, chance)
+        looking = _Looking(model, losses, examples, compared)
+        limit = looking.compare(made_up, clipping, chance)
+        if by_person:
+            looking.compare_as_one(made_up, limit)
 
 
 def check_padding(
@@ -87,8 +94,9 @@ class _Looking:
         self.model, self.losses = model, losses
         self.examples, self.compared = examples, compared
 
-    def compare(self, batch: Batch, clipping: Clipping | None, chance: Unrandom) -> None:
-        """The examples compared: all together, with changed neighbours, and each alone."""
+    def compare(self, batch: Batch, clipping: Clipping | None, chance: Unrandom) -> Clipping:
+        """The examples compared: all together, with changed neighbours, and each alone; and how
+        they were clipped."""
         neighbour = _each(batch, self._changed)
         self._together(batch, Flat(1.0))  # what the engine refuses, it says best
         limit = clipping or Flat(self._middle_norm(batch))
@@ -110,6 +118,18 @@ class _Looking:
                 "the first dimension, and without reentrant checkpoints; no loss may depend on the "
                 "number of examples"
             )
+        return limit
+
+    def compare_as_one(self, batch: Batch, clipping: Clipping) -> None:
+        """The examples compared as those of one unit, beside the sum of what each has alone."""
+        before, after = self.compared.start, self.examples - self.compared.stop
+        owners = Owners.of([1] * before + [len(self.compared)] + [1] * after)
+        wanted = one_by_one(self.model, lambda _: self._sum_of_losses(batch), 1, clipping)
+        if (name := self.differs(self._together(batch, clipping, owners), wanted)) is not None:
+            raise Refused(
+                f"{name}: gradients of one person's examples together differ from the sum of those "
+                "that each has alone; give rows as units, or leave this parameter untrained"
+            )
 
     def alone(self, batch: Batch) -> Contribution:
         """The sum of the examples compared, one by one, each scaled to the same norm."""
@@ -126,12 +146,19 @@ class _Looking:
         """Each of the examples compared, alone."""
 
         def alone(number: int) -> Tensor:
-            place = self.compared.start + number
-            return self.losses(_each(batch, lambda one: one[place : place + 1]))
+            return self._loss_alone(batch, self.compared.start + number)
 
         return one_by_one(self.model, alone, len(self.compared), clipping)
 
-    def _together(self, batch: Batch, clipping: Clipping) -> Contribution:
+    def _sum_of_losses(self, batch: Batch) -> Tensor:
+        return torch.stack([self._loss_alone(batch, n).sum() for n in self.compared]).sum()
+
+    def _loss_alone(self, batch: Batch, place: int) -> Tensor:
+        return self.losses(_each(batch, lambda one: one[place : place + 1]))
+
+    def _together(
+        self, batch: Batch, clipping: Clipping, owners: Owners | None = None
+    ) -> Contribution:
         """The sum of the examples compared, computed together with all others."""
 
         def chosen() -> Tensor:
@@ -142,7 +169,7 @@ class _Looking:
             is_compared = (place >= self.compared.start) & (place < self.compared.stop)
             return torch.where(is_compared, found, torch.zeros_like(found))
 
-        return clipped_sum(self.model, chosen, self.examples, clipping)
+        return clipped_sum(self.model, chosen, self.examples, clipping, owners=owners)
 
     def _middle_norm(self, batch: Batch) -> float:
         """A norm that clips some but not all."""

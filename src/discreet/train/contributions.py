@@ -142,7 +142,8 @@ def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
 
     def is_checked(size: int) -> bool:
         like = units.taken(data, np.zeros(size, np.int64))
-        check(work.model, work.losses, like, clipping)
+        by_person = work.examples.persons is not None
+        check(work.model, work.losses, like, clipping, by_person=by_person)
         if isinstance(data, Collated) and data.pads:
             check_padding(work.model, work.losses, like, data.filled_up)
         return True

@@ -80,7 +80,7 @@ def owned(piece: Piece, owners: Owners, weight: Tensor) -> Piece:
 
 @owned.register
 def _(piece: Written, owners: Owners, _: Tensor) -> Piece:
-    return Written(owners.summed(piece.rows))
+    return replace(piece, rows=owners.summed(piece.rows), squares=None)
 
 
 @owned.register
