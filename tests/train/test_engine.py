@@ -83,6 +83,24 @@ def steep(model: nn.Module, data: Tensor, slope: float) -> Tensor:
     return losses
 
 
+@pytest.mark.parametrize("time", [1, 3, 200])
+@pytest.mark.parametrize("width", [64, 512])
+def test_numbers_too_small_to_be_squared_count_beside_large_ones(time: int, width: int) -> None:
+    """The square of 2e-23 is 0 in float32, and an output's gradient may be as large as that is
+    small, as with targets that nobody bounded."""
+    for model in (nn.Linear(width, 512, bias=False), nn.Conv1d(time, 512, width, bias=False)):
+        data = torch.full((1, time, width), 2e-23)
+        found = clipped_sum(model, partial(steep, model, data, 1e17), 1, Flat(1e-4))
+        assert float(found.sums[0].double().norm()) <= 1e-4
+
+
+def test_a_clip_norm_below_what_squares_keep_holds() -> None:
+    model = nn.Linear(300, 1)
+    data = torch.full((2, 300), 1e-23)
+    found = clipped_sum(model, lambda: 1e-23 * model(data)[:, 0], 2, Flat(1e-24))
+    assert float(torch.cat([each.flatten() for each in found.sums]).double().norm()) <= 2e-24
+
+
 def test_long_gradients_are_not_longer_either() -> None:
     """PyTorch's own norm of so many equal numbers in float32 is 2 in 1000 too small."""
     weight = nn.Parameter(torch.zeros((1 << 22) + 99))

@@ -35,6 +35,7 @@ from discreet.train.rules.pieces import (
 )
 
 _SLACK = 8  # units of round-off of every piece, which may be made in another order for the sum
+_LOST = 2.0**40  # squares of which each may have lost what is below the least number
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def clipped_sum(
         del made, given, rows, pieces  # so that pieces can let go what they no longer need
         squares = _measured(found, groups, clipping)
         least = torch.float32 if torch.float32 in map(wide_type, parameters) else torch.float64
-        factors, kept = _factors(squares, clipping, torch.finfo(least).eps)
+        factors, kept = _factors(squares, clipping, least)
         if kept is not None:
             found = [gradient.only(kept) for gradient in found]
         rounded = factors.to(least).unbind()
@@ -299,10 +300,19 @@ def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
     return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
 
 
-def _factors(squares: Tensor, clipping: Clipping, round_off: float) -> tuple[Tensor, Tensor | None]:
+def _factors(
+    squares: Tensor, clipping: Clipping, least: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
     """For each group and example the factor; and which examples are kept, if not all are."""
     if math.isfinite(squares.sum()):  # and then each of them is
-        return clipping.factors(squares.sqrt().mul_(1 + ROUND_OFF * round_off)), None
+        return clipping.factors(_whole_norms(squares, least)), None
     kept = squares.isfinite().all(0)
-    norms = squares.masked_fill(~kept, 0).sqrt() * (1 + ROUND_OFF * round_off)
+    norms = _whole_norms(squares.masked_fill(~kept, 0), least)
     return clipping.factors(norms).masked_fill(~kept, 0), kept
+
+
+def _whole_norms(squares: Tensor, least: torch.dtype) -> Tensor:
+    """Norms with the round-off that a factor spares, and with all that squares of numbers too
+    small for any lose, which counts beside a tiny clip norm only."""
+    about = torch.finfo(least)
+    return (squares + _LOST * about.tiny).sqrt_().mul_(1 + ROUND_OFF * about.eps)

@@ -21,6 +21,7 @@ from discreet.train.rules.pieces import (
     kept_only,
     scaled,
     squared,
+    squared_of_outer,
     wide,
 )
 
@@ -44,7 +45,7 @@ class Windows:
         positions = self.outputs[0, 0].numel()
         examples = len(self.inputs)
         if positions == 1 and self.groups == 1:
-            return squared(self._unfolded(0, examples)) * squared(self.outputs), self
+            return squared_of_outer(self._unfolded(0, examples), self.outputs), self
         if positions * (out + window) < out * window * 0.5:
             return torch.cat([self._ghost(*each) for each in self._chunks()]), self
         size = self.groups * out * window

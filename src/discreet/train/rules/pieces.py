@@ -1,5 +1,6 @@
 """Gradients of single examples that are never all written out unless that is cheaper."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -41,6 +42,20 @@ def squared(rows: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(parts, dim=2).square_().sum(1)
     rest: Tensor = torch.linalg.vector_norm(flat[:, whole:], dim=1)
     return norms.addcmul_(rest, rest)
+
+
+def lost(rows: Tensor, after: int = 1) -> float:
+    """The most that a squared norm lacks of numbers so small that their squares are none, over
+    all dimensions after the first: to be added before it meets what is as large as they are small.
+    """
+    return rows.shape[after:].numel() * torch.finfo(rows.dtype).tiny
+
+
+def squared_of_outer(inputs: Tensor, outputs: Tensor, squares: Tensor | None = None) -> Tensor:
+    """Squared norms of outer products, never below the true ones but for round-off, from both
+    sides and, if they are known, the squared norms of the outputs."""
+    of_outputs = squared(outputs) if squares is None else squares
+    return squared(inputs).add_(lost(inputs)).mul_(of_outputs + lost(outputs))
 
 
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
@@ -137,7 +152,7 @@ class Single:
 
     def measured(self) -> tuple[Tensor, "Single"]:
         """The product of both norms."""
-        return squared(self.inputs).mul_(self.squares()), self
+        return squared_of_outer(self.inputs, self.outputs, self.squares()), self
 
     def part(self, start: int, stop: int) -> Tensor:
         """Products of some examples."""
@@ -183,7 +198,8 @@ class Outer:
         if wide_in * wide_out <= THIN * (wide_in + wide_out):
             return self._all_written().measured()
         if time == 1:
-            return squared(self.inputs) * squared(self.outputs) * (1 + _slack(self.inputs)), self
+            norms = squared_of_outer(self.inputs, self.outputs)
+            return norms.mul_(1 + _slack(self.inputs)), self
         size, by_gram = wide_in * wide_out, time * time * (wide_in + wide_out)
         is_small = examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel())
         if is_small and size * time <= by_gram:
@@ -250,24 +266,34 @@ def joined_in_time(pieces: list[Piece]) -> list[Piece]:
 def gram_norms(inputs: Tensor, outputs: Tensor) -> Tensor:
     """Squared norms of sums over time of outer products: (example,), never below the true ones.
 
-    Where outer products cancel, round-off does not: it is added, as the most that it can be.
+    Where outer products cancel, round-off does not: it is added, as the most that it can be, and so
+    is what small numbers lose.
     """
-    squares, lengths = _gram_sums(inputs, outputs)
-    return squares.clamp(min=0) + _slack(inputs) * lengths.square()
+    squares, lengths, of_inputs, of_outputs = _gram_sums(inputs, outputs)
+    by_inputs = of_outputs.mul_(math.sqrt(lost(inputs, 2))).square_()
+    by_outputs = of_inputs.mul_(math.sqrt(lost(outputs, 2))).square_()
+    return squares.clamp(min=0) + _slack(inputs) * lengths.square() + by_inputs + by_outputs
 
 
-def _gram_sums(inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+def _gram_sums(inputs: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """For each example, the sum of products of entries of both Gram matrices, which is by halves as
-    they are symmetric; and that of the norms of outer products, which the diagonals have."""
+    they are symmetric; and those of the norms of outer products, of inputs and of outputs, which
+    the diagonals have."""
     time = inputs.shape[1]
     if time <= GRAM_AT_ONCE:
-        product = (inputs @ inputs.mT).mul_(outputs @ outputs.mT)  # (example, time, time)
-        return product.sum((1, 2)), product.diagonal(dim1=1, dim2=2).sqrt().sum(1)
+        product, factor = inputs @ inputs.mT, outputs @ outputs.mT  # (example, time, time) each
+        norms, by = _norms_of(product, inputs), _norms_of(factor, outputs)
+        return product.mul_(factor).sum((1, 2)), (norms * by).sum(1), norms.sum(1), by.sum(1)
     (first, second), (one, other) = inputs.chunk(2, 1), outputs.chunk(2, 1)
-    squares, lengths = _gram_sums(first, one)
-    more_squares, more_lengths = _gram_sums(second, other)
     across = (first @ second.mT).mul_(one @ other.mT).sum((1, 2))
-    return squares + more_squares + 2 * across, lengths + more_lengths
+    both = zip(_gram_sums(first, one), _gram_sums(second, other), strict=True)
+    squares, lengths, of_inputs, of_outputs = (some + more for some, more in both)
+    return squares + 2 * across, lengths, of_inputs, of_outputs
+
+
+def _norms_of(gram: Tensor, rows: Tensor) -> Tensor:
+    """Each step's norm: (example, time)."""
+    return (gram.diagonal(dim1=1, dim2=2) + lost(rows, 2)).sqrt()
 
 
 def _slack(rows: Tensor) -> float:
