@@ -81,6 +81,10 @@ def ignores_reduction(model: nn.Module) -> Any:
     return lambda part: F.cross_entropy(model(part.x), part.y)
 
 
+def squeezes(model: nn.Module) -> Any:
+    return lambda part: model(part.x)[:, :1].squeeze().square()
+
+
 FLAT, TIME = (6, 4), (6, 5, 4)
 MIXING: dict[str, tuple[Any, Any, tuple[int, ...], str]] = {
     "batch norm": (stack(nn.BatchNorm1d(4)), squares, FLAT, "1.running_mean.*GroupNorm"),
@@ -98,6 +102,7 @@ MIXING: dict[str, tuple[Any, Any, tuple[int, ...], str]] = {
     "flattened": (stack(Flattened()), squares, TIME, r"1.inner.weight gets data of shape \(30"),
     "time first": (stack(TimeFirst()), squares, TIME, "1.inner.* gets data of shape"),
     "time first, as long": (stack(TimeFirst()), squares, (6, 6, 4), r"1.inner \(LSTM\) mixes"),
+    "squeezed": (stack(), squeezes, FLAT, r"one example alone are \(\).*keep the first dimension"),
     "reduction": (stack(), ignores_reduction, FLAT, "use reduction='none'"),
 }
 

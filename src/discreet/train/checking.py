@@ -154,7 +154,7 @@ class _Looking:
         return torch.stack([self._loss_alone(batch, n).sum() for n in self.compared]).sum()
 
     def _loss_alone(self, batch: Batch, place: int) -> Tensor:
-        return self.losses(_each(batch, lambda one: one[place : place + 1]))
+        return _one_loss(self.losses(_each(batch, lambda one: one[place : place + 1])))
 
     def _together(
         self, batch: Batch, clipping: Clipping, owners: Owners | None = None
@@ -228,6 +228,18 @@ class _Looking:
             elif isinstance(each, Tensor) and each.dim() and len(each) == self.examples:
                 found.append(each[self.compared.start].detach().clone())
         return found
+
+
+def _one_loss(found: Tensor) -> Tensor:
+    """The losses of an example alone, if they are one: a batch of one must not stop a run."""
+    if not isinstance(found, Tensor) or found.shape != (1,):
+        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise Refused(
+            f"the losses of one example alone are {shape}, where (1,) is due, and so would be a "
+            "batch of one, which private sampling may draw; keep the first dimension, such as by "
+            ".squeeze(1) in place of .squeeze()"
+        )
+    return found
 
 
 def _alike(some: list[Tensor], others: list[Tensor]) -> bool:
