@@ -85,6 +85,20 @@ def squeezes(model: nn.Module) -> Any:
     return lambda part: model(part.x)[:, :1].squeeze().square()
 
 
+class Gumbel(nn.Module):
+    def __init__(self, *, hard: bool = False, dim: int = -1) -> None:
+        super().__init__()
+        self.hard, self.dim = hard, dim
+
+    def forward(self, data: Tensor) -> Tensor:
+        return F.gumbel_softmax(data, hard=self.hard, dim=self.dim)
+
+
+class Sampling(nn.Module):
+    def forward(self, data: Tensor) -> Tensor:
+        return data * torch.empty_like(data).log_normal_()
+
+
 FLAT, TIME = (6, 4), (6, 5, 4)
 MIXING: dict[str, tuple[Any, Any, tuple[int, ...], str]] = {
     "batch norm": (stack(nn.BatchNorm1d(4)), squares, FLAT, "1.running_mean.*GroupNorm"),
@@ -103,6 +117,8 @@ MIXING: dict[str, tuple[Any, Any, tuple[int, ...], str]] = {
     "time first": (stack(TimeFirst()), squares, TIME, "1.inner.* gets data of shape"),
     "time first, as long": (stack(TimeFirst()), squares, (6, 6, 4), r"1.inner \(LSTM\) mixes"),
     "squeezed": (stack(), squeezes, FLAT, r"one example alone are \(\).*keep the first dimension"),
+    "gumbel over examples": (stack(Gumbel(dim=0)), squares, FLAT, r"1 \(Gumbel\) mixes"),
+    "sampling": (stack(Sampling()), squares, FLAT, r"1 \(Sampling\) gives something else.*draw"),
     "reduction": (stack(), ignores_reduction, FLAT, "use reduction='none'"),
 }
 
@@ -129,6 +145,7 @@ PASSING: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
         stack(nn.Conv1d(5, 5, 3, padding=1, padding_mode="circular")),
         TIME,
     ),
+    "gumbel": (stack(Gumbel(), Gumbel(hard=True)), TIME),
     "repaired": (repair(stack(nn.BatchNorm1d(4))), FLAT),
 }
 

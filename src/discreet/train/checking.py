@@ -103,6 +103,7 @@ class _Looking:
         wanted = self._one_by_one(batch, limit)
         found = self._together(batch, limit)
         if self.differs(self._together(neighbour, limit), found) is not None:
+            self._refuse_unsteady(batch, limit, found)
             raise self._mixing(batch, neighbour)
         for seed in range(SHUFFLES if chance.has_drawn else 0):
             with chance.seeded(seed):
@@ -112,6 +113,7 @@ class _Looking:
             if self.differs(moved, drawn) is not None:
                 raise self._mixing(batch, neighbour)
         if (name := self.differs(found, wanted)) is not None:
+            self._refuse_unsteady(batch, limit, found)
             raise Refused(
                 f"{name}: gradients of single examples differ from those that each example has "
                 "alone; use it in the model's forward by PyTorch's own functions, with examples in "
@@ -186,9 +188,20 @@ class _Looking:
                 return name
         return None
 
+    def _refuse_unsteady(self, batch: Batch, clipping: Clipping, found: Contribution) -> None:
+        """If the same examples give something else each time, say that."""
+        if self.differs(self._together(batch, clipping), found) is None:
+            return
+        where = self._first_that_differs(batch, batch) or "the loss"
+        raise Refused(
+            f"{where} gives something else for the same examples each time, and can't be compared; "
+            "draw random numbers by torch.rand, torch.randn, torch.bernoulli and their like, which "
+            "are held still, and keep nothing from one call to the next"
+        )
+
     def _mixing(self, batch: Batch, neighbour: Batch) -> Refused:
         """Names the first layer in which another example changes an example's outcome."""
-        name = self._first_that_mixes(batch, neighbour)
+        name = self._first_that_differs(batch, neighbour)
         where = f"{name} mixes examples" if name else "the loss of one example depends on others"
         return Refused(
             f"{where}: changing one example changes another one's gradient; compute each example "
@@ -196,7 +209,7 @@ class _Looking:
             "means, sums or contrasts over the batch; examples in the first dimension)"
         )
 
-    def _first_that_mixes(self, batch: Batch, neighbour: Batch) -> str | None:
+    def _first_that_differs(self, batch: Batch, neighbour: Batch) -> str | None:
         before, after = self._calls(batch), self._calls(neighbour)
         for (name, given, result), (_, given_then, result_then) in zip(before, after, strict=False):
             if _alike(given, given_then) and not _alike(result, result_then):
@@ -204,7 +217,7 @@ class _Looking:
         return None
 
     def _calls(self, batch: Batch) -> list[tuple[str, list[Tensor], list[Tensor]]]:
-        """Each module's call, inner ones first: one example's data and results."""
+        """Each module's call, inner ones first: data and results of the examples compared."""
         found: list[tuple[str, list[Tensor], list[Tensor]]] = []
         with ExitStack() as stack:
             for name, module in self.model.named_modules():
@@ -226,7 +239,7 @@ class _Looking:
             if isinstance(each, (list, tuple)):
                 found += self._rows(each)
             elif isinstance(each, Tensor) and each.dim() and len(each) == self.examples:
-                found.append(each[self.compared.start].detach().clone())
+                found.append(each[self.compared.start : self.compared.stop].detach().clone())
         return found
 
 

@@ -58,6 +58,18 @@ def _leaky(args: Args, keywords: Keywords) -> Any:  # Any: as above
     return F.rrelu(**{**keywords, "training": False})
 
 
+def _gumbel(args: Args, keywords: Keywords) -> Tensor:
+    """Of `F.gumbel_softmax`: the same of one number in place of its noise."""
+    names = ("logits", "tau", "hard", "eps", "dim")
+    given = {**dict(zip(names, args, strict=False)), **keywords}
+    along = given.get("dim", -1)
+    soft = torch.softmax(given["logits"] / given.get("tau", 1), along)
+    if not given.get("hard", False):
+        return soft
+    most = torch.zeros_like(soft).scatter_(along, soft.argmax(along, keepdim=True), 1.0)
+    return most - soft.detach() + soft
+
+
 def _like(number: float) -> Callable[[Args, Keywords], Tensor]:
     """Of functions that draw for each entry of a tensor."""
     return lambda args, keywords: torch.full_like(
@@ -111,4 +123,5 @@ _DRAWS: dict[Any, Callable[[Args, Keywords], Tensor]] = {
     Tensor.bernoulli: _like(1.0),
     Tensor.bernoulli_: _filled(1.0),
     torch.normal: _around,
+    F.gumbel_softmax: _gumbel,
 }
