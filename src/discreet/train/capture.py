@@ -8,7 +8,7 @@ of parameters and constants alone (slices, transposes, parametrizations, positio
 weights, treated like parameters and mapped back later. Nothing is put on the model.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -139,6 +139,7 @@ class Capture(TorchFunctionMode):
         self._rules = rules
         others = (each for each in named.values() if id(each) not in self.weights)
         self._constants = {id(each): each for each in others}
+        self._refuse_complex(trainable)
 
     def __torch_function__(
         self,
@@ -158,11 +159,12 @@ class Capture(TorchFunctionMode):
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and all(self.is_shared(each) for each in tensors):
             result = func(*args, **keywords)
-            for tensor in _tensors((result, *args[:1]) if _changes_its_first(func) else (result,)):
+            for tensor in _tensors((result, *args[:1]) if changes_its_first(func) else (result,)):
                 kind = self.weights if tensor.requires_grad else self._constants
                 kind[id(tensor)] = tensor
             return result
         if mixes:
+            self._refuse_complex([each for each in tensors if id(each) in weights])
             rule = self._rules.of.get(func, self._rules.otherwise)
             return rule(self, func, args, keywords)
         if func in self._rules.of and func in self._rules.always and not self.replaying:
@@ -222,6 +224,12 @@ class Capture(TorchFunctionMode):
 
     def by_example(self, data: Tensor, *weights: object, least: int = 1) -> None:
         """Refuse data whose first dimension is not that of examples."""
+        if torch._C._functorch.is_functorch_wrapped_tensor(data):  # noqa: SLF001  has no other name
+            raise self.refused(
+                *weights,
+                why="is used within torch.vmap or torch.func",
+                mend="call the layer on all examples at once",
+            )
         if data.dim() < least or data.shape[0] != self.examples:
             raise self.refused(
                 *weights,
@@ -240,6 +248,14 @@ class Capture(TorchFunctionMode):
         within = sum((length - 1) * stride for length, stride in strides)
         starts = whole.stride(0) == size and whole.storage_offset() == data.storage_offset()
         return starts and within < size and data.is_contiguous()
+
+    def refused_change(self, function: Any, *weights: object) -> Refused:  # Any: as above
+        """An error for a function that changes its argument in place."""
+        return self.refused(
+            *weights,
+            why=f"is used by {function.__name__}, which changes its argument in place",
+            mend="call the function that makes a new tensor instead",
+        )
 
     def name(self, *weights: object) -> str:
         """The first of these that has a name, or what derives from it."""
@@ -266,8 +282,26 @@ class Capture(TorchFunctionMode):
         if made or (tensors and all(map(self.is_shared, tensors))):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
-        elif args and _changes_its_first(func):
-            self._constants.pop(id(args[0]), None)
+        elif args and changes_its_first(func):
+            self._forget(args[0])
+
+    def _forget(self, changed: Tensor) -> None:
+        """What shares memory with it is the same for all data no longer."""
+        whole = id(_whole(changed))
+        if whole in self._constants:
+            kept = self._constants.items()
+            self._constants = {key: each for key, each in kept if id(_whole(each)) != whole}
+
+    def _refuse_complex(self, weights: Sequence[Tensor]) -> None:
+        """Half of a complex gradient would be lost where it is made a real one."""
+        for weight in weights:
+            if weight.is_complex():
+                raise self.refused(
+                    weight,
+                    why="is trained in complex numbers",
+                    mend="keep real and imaginary parts as two real parameters, and multiply "
+                    "complex data by each",
+                )
 
 
 def _whole(result: Tensor) -> Tensor:
@@ -310,6 +344,7 @@ def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results
     return found
 
 
-def _changes_its_first(func: Any) -> bool:
+def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
+    """Whether it changes its first argument in place."""
     name = getattr(func, "__name__", "")
     return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))

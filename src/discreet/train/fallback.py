@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train.capture import Args, Capture, Keywords
+from discreet.train.capture import Args, Capture, Keywords, changes_its_first
 from discreet.train.rules.elementwise import own_copy, weights_among
 
 CHUNK = 64  # examples at once
@@ -24,12 +24,8 @@ def by_example(
     found = [*_tensors((args, keywords))]
     weights = weights_among(capture, found)
     name = getattr(function, "__name__", "a function")
-    if name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
-        raise capture.refused(
-            *weights,
-            why=f"is used by {name}, which changes its argument in place",
-            mend="call the function that makes a new tensor instead",
-        )
+    if changes_its_first(function):
+        raise capture.refused_change(function, *weights)
     own: dict[int, Tensor] = {}
     for each in found:
         if capture.is_weight(each):

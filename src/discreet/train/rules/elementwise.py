@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train.capture import Args, Capture, Keywords
+from discreet.train.capture import Args, Capture, Keywords, changes_its_first
 from discreet.train.rules.arguments import named
 from discreet.train.rules.pieces import Aligned, Written, wide
 
@@ -19,6 +19,8 @@ def elementwise(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
     """Functions that broadcast their arguments: data (example, ...), weights of no more rank."""
+    if changes_its_first(function) and capture.is_weight(args[0]):
+        raise capture.refused_change(function, args[0])
     rank = max(each.dim() for each in tensors(args))
     only_data(capture, tensors(args), rank)
     return function(*(own_copy(capture, each, rank) for each in args), **keywords)
