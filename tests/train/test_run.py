@@ -126,6 +126,13 @@ def test_what_can_not_be_run_is_refused_before_it_is_paid(
         run(lazy, sgd(lazy), data(), short(), payer=payer),
     ):
         raise AssertionError
+    turned = nn.Linear(3, 1)
+    turned.weight = nn.Parameter(turned.weight.detach().to(torch.complex64))
+    with (
+        pytest.raises(InvalidArgument, match=r"'weight' is complex.*two real"),
+        run(turned, sgd(turned), data(), short(), payer=payer),
+    ):
+        raise AssertionError
     with pytest.raises(InvalidArgument), run(model, sgd(model), data(), 3, payer=payer):  # type: ignore[arg-type]
         raise AssertionError
     assert not payer.events

@@ -381,6 +381,11 @@ def _check_model(model: nn.Module) -> None:
             raise InvalidArgument(
                 f"model: {name!r} has no shape yet; call the model once, on made-up data"
             )
+        if parameter.requires_grad and parameter.is_complex():
+            raise InvalidArgument(
+                f"model: {name!r} is complex, and half of its gradient would be lost; keep real "
+                "and imaginary parts as two real parameters"
+            )
     devices = sorted({str(parameter.device) for parameter in trainable(model)})
     if len(devices) > 1:
         raise InvalidArgument(
