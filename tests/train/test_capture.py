@@ -56,8 +56,33 @@ def filtered_in_parts(data: Tensor, weight: Tensor) -> Tensor:
     return found
 
 
+def multiplied(data: Tensor, weight: Tensor) -> Tensor:
+    """By a copy of the weight for each example, and added to what another one gives."""
+    for_each, several = weight.expand(len(data), -1, -1), data[:, None]
+    found: Tensor = torch.baddbmm(weight[None, :1], several.bmm(for_each), for_each)
+    return found.squeeze(1)
+
+
+def attended(data: Tensor, weight: Tensor) -> Tensor:
+    """With learned queries, and learned scores of all shapes."""
+    several = torch.stack([data, data.tanh(), 2 * data], 1)[:, None]  # (example, 1, time, feature)
+    queries = weight[None, None].expand(len(data), -1, -1, -1)
+    found = F.scaled_dot_product_attention(queries, several, several, weight[:, 1:][None, None])
+    for scores in (weight[None, :, 1:], weight[:, 1:]):
+        found = found + F.scaled_dot_product_attention(queries, several, several, attn_mask=scores)
+    return found.sum((1, 2))
+
+
 @pytest.mark.parametrize(
-    "use", [filled_by_copies, filled_in_sums, filled_by_weights, filtered_in_parts]
+    "use",
+    [
+        filled_by_copies,
+        filled_in_sums,
+        filled_by_weights,
+        filtered_in_parts,
+        multiplied,
+        attended,
+    ],
 )
 def test_what_weights_are_used_for_agrees_with_a_loop(
     use: Callable[[Tensor, Tensor], Tensor],

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from discreet.train.capture import Rules
 from discreet.train.fallback import by_example
-from discreet.train.rules.attention import attention
+from discreet.train.rules.attention import attention, scaled_dot_products
 from discreet.train.rules.cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train.rules.convolution import convolution, transposed
 from discreet.train.rules.elementwise import elementwise, joined
@@ -27,6 +27,7 @@ _ELEMENTWISE = (
     *(torch.sub, Tensor.sub, Tensor.__sub__, Tensor.__rsub__, Tensor.sub_, Tensor.__isub__),
     *(torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.mul_, Tensor.__imul__),
     *(torch.div, Tensor.div, Tensor.__truediv__, Tensor.__rtruediv__, Tensor.div_),
+    *(torch.bmm, Tensor.bmm, torch.baddbmm, Tensor.baddbmm),
     *(torch.maximum, torch.minimum, torch.where, torch.pow, Tensor.pow),
 )
 
@@ -62,6 +63,7 @@ RULES = Rules(
         torch.rnn_tanh_cell: rnn_cell,
         torch.rnn_relu_cell: rnn_cell,
         F.multi_head_attention_forward: attention,
+        F.scaled_dot_product_attention: scaled_dot_products,
         torch.cat: joined,
         torch.stack: joined,
         **dict.fromkeys(_ELEMENTWISE, elementwise),

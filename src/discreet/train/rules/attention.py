@@ -10,7 +10,7 @@ from torch import Tensor
 
 from discreet.train.capture import Args, Capture, Keywords
 from discreet.train.rules.arguments import named
-from discreet.train.rules.elementwise import joined, own_second
+from discreet.train.rules.elementwise import joined, only_data, own_copy, own_second, tensors
 from discreet.train.rules.linear import linear
 
 NAMES = (
@@ -47,6 +47,18 @@ def attention(
     last = {"weight": given["out_proj_weight"], "bias": given["out_proj_bias"]}
     result: Tensor = _linear(capture, merged, **last)
     return result.transpose(0, 1), weights
+
+
+def scaled_dot_products(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Tensor:
+    """`F.scaled_dot_product_attention` with learned queries, keys, values or scores to add, each
+    example with its own copy."""
+    given = named("query key value attn_mask dropout_p is_causal", args, keywords)
+    rank = max(each.dim() for each in tensors(given.values()))
+    only_data(capture, (given[name] for name in ("query", "key", "value")), rank)
+    result: Tensor = function(**{name: own_copy(capture, given[name], rank) for name in given})
+    return result
 
 
 def _projected(capture: Capture, given: Keywords) -> list[Tensor]:
