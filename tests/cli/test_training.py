@@ -60,6 +60,11 @@ def test_other_names_are_refused(run: Run) -> None:
     assert f"'circle': there are {', '.join(training.names())}" in ended.told
 
 
+def test_a_delta_that_is_none_is_refused_with_a_good_one(run: Run) -> None:
+    ended = run("train", "line", "--delta", "2")
+    assert (ended.code, "such as 1e-6" in ended.told) == (2, True)
+
+
 def test_without_pytorch_it_says_how_to_get_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,11 @@ def between(text: str) -> Decimal:
     return _number(text, "a number strictly between 0 and 1, such as 0.95", above=True, below=1)
 
 
+def small(text: str) -> Decimal:
+    """A number strictly between 0 and 1 that is to be far below 1."""
+    return _number(text, "a number strictly between 0 and 1, such as 1e-6", above=True, below=1)
+
+
 def some_text(text: str) -> str:
     """A text that says something, and not more than a ledger's line holds."""
     if text.strip() and len(text) <= _LONGEST:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import above_zero, between
+from discreet.cli.options import above_zero, small
 from discreet.cli.output import show
 from discreet.errors import Refused
 
@@ -51,7 +51,7 @@ def train(
     ] = None,
     delta: Annotated[
         Decimal,
-        typer.Option("--delta", metavar="NUMBER", parser=between, help="Epsilon is at this delta."),
+        typer.Option("--delta", metavar="NUMBER", parser=small, help="Epsilon is at this delta."),
     ] = _DELTA,
 ) -> None:
     r"""Run a shipped example of private training, on made-up or public data.
