@@ -278,6 +278,8 @@ class Loose:
         ({"clip": 1e-9, "noise": ExactGaussian(8)}, "steps of the grid"),
         ({"clip": 1e9, "noise": ExactGaussian(8)}, "steps of the grid"),
         ({"unit": "person"}, "unit"),
+        ({"noise": 1.1}, "noise = 1.1: .*multiplier"),
+        ({"sampling": "poisson"}, "sampling = 'poisson'"),
     ],
 )
 def test_bad_input_is_refused_by_name(wrong: dict[str, Wrong], told: str) -> None:

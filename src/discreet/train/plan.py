@@ -262,6 +262,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     """
     way: Sampling = PoissonSampling() if sampling is None else sampling
     kind: AnyNoise = FloatGaussian() if noise is None else noise
+    _check_kinds(way, kind)
     _check_unit(unit, way)
     records = checks.positive_count(records=records)
     asked = _stages(stages, way, records=records, batch=batch, epochs=epochs, steps=steps)
@@ -298,6 +299,16 @@ def _check_counts(made: TrainingPlan, target: Fraction) -> None:
         raise InvalidArgument(
             f"clip: counting alone costs epsilon = {made.epsilon:.6g}, and the limit is "
             f"{shown(target)}; give Adaptive a larger stddev, or plan larger batches"
+        )
+
+
+def _check_kinds(sampling: Sampling, noise: AnyNoise) -> None:
+    if not hasattr(sampling, "privacy_loss"):
+        raise InvalidArgument(f"sampling = {sampling!r}: give one, like PoissonSampling()")
+    if not isinstance(noise, AnyNoise):
+        raise InvalidArgument(
+            f"noise = {noise!r}: give a kind of noise, like FloatGaussian(); how much of it there "
+            "is, epsilon or multiplier says"
         )
 
 
