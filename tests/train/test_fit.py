@@ -114,6 +114,36 @@ def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
     assert not payer.events
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"losses": 5}, "losses = 5: give a function"),
+        ({"keep": "nowhere/run.pt"}, "no such folder"),
+        ({"resume": "run.pt"}, "resume is a str: .*torch.load"),
+        ({"schedulers": [1]}, "schedulers: 1 has no step"),
+    ],
+)
+def test_what_would_fail_later_is_refused_before_it_is_paid(
+    wrong: dict[str, Wrong], told: str
+) -> None:
+    model, payer = linear(), FakePayer()
+    with pytest.raises(InvalidArgument, match=told):
+        fit(model, sgd(model), data(), short(), **{"losses": losses, "payer": payer, **wrong})
+    assert not payer.events
+
+
+def test_who_is_stopped_is_told_what_is_paid() -> None:
+    def failing(model: nn.Module, part: Any) -> Tensor:
+        raise ZeroDivisionError
+
+    model, payer = linear(), FakePayer()
+    with pytest.raises(ZeroDivisionError) as stopped:
+        fit(model, sgd(model), data(), short(), losses=failing, payer=payer)
+    (note,) = stopped.value.__notes__
+    assert "charge 1 has paid for the whole plan" in note
+    assert "resume=" in note
+
+
 def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) -> None:
     """Charged once, with each step made once, and the schedule where it was."""
     keep, model, calls = tmp_path / "run.pt", linear(), list[int]()

@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
 from discreet.errors import (
     BudgetExceeded,
-    DiscreetError,
     InvalidArgument,
     Refused,
     SessionEnded,
@@ -99,10 +98,30 @@ def foreign(model: nn.Module) -> torch.optim.Optimizer:
         (sgd, weighted(), {}, "samplers and loaders have no place"),
         (sgd, 5, {}, "train_set is a int"),
         (sgd, {}, {}, "train_set is a dict"),
+        (sgd, {"my x": torch.zeros(60, 3)}, {}, "'my x' can't be the name of a field"),
+        (sgd, {"class": torch.zeros(60, 3)}, {}, "'class' can't be the name of a field"),
+        (sgd, {"x": torch.zeros(60, 3), "y": torch.zeros(59)}, {}, "'y' are not of one length"),
+        (sgd, (torch.zeros(60, 3), torch.zeros(59)), {}, "not of one length"),
+        (sgd, {"x": torch.zeros(60, 3), "y": torch.tensor(1)}, {}, "'y' is a Tensor"),
+        (sgd, {"x": torch.zeros(60, 3), "y": 3}, {}, "'y' is a int"),
+        (lambda _: "adam", data(), {}, "optimizer = 'adam'"),
+        (
+            sgd,
+            Persons(data(), torch.zeros(60, 2), column="person", most=1),
+            {"unit": PERSON},
+            "ids:",
+        ),
+        (lambda _: torch.optim.Adam, data(), {}, "optimizer = .*Adam.*one that is made"),
         (sgd, iter([1]), {}, "samplers and loaders"),
         (sgd, data(), {"unit": PERSON}, "Persons"),
         (sgd, Persons(data(), [0] * 60, column="person", most=1), {}, "Unit.ROW"),
         (sgd, Persons(data(), [0] * 60, column="house", most=1), {"unit": PERSON}, "column"),
+        (
+            sgd,
+            Persons(data(), [0] * 59, column="person", most=1),
+            {"unit": PERSON},
+            "'ids' are not",
+        ),
     ],
 )
 def test_what_can_not_be_run_is_refused_before_it_is_paid(
@@ -119,6 +138,11 @@ def test_what_can_not_be_run_is_refused_before_it_is_paid(
         raise AssertionError
     frozen = linear().requires_grad_(False)
     with pytest.raises(InvalidArgument), run(frozen, sgd(model), data(), short(), payer=payer):
+        raise AssertionError
+    with (
+        pytest.raises(InvalidArgument, match="model is a str"),
+        run("resnet", sgd(model), data(), short(), payer=payer),  # type: ignore[arg-type]
+    ):
         raise AssertionError
     lazy = nn.LazyLinear(1)
     with (
@@ -155,6 +179,16 @@ def test_a_step_that_is_passed_over_is_refused() -> None:
         next(steps)
         with pytest.raises(Refused, match="step 1 was passed over"):
             next(steps)
+
+
+def test_a_layer_that_is_put_in_meanwhile_would_never_learn() -> None:
+    model = nn.Sequential(linear())
+    with known(model, data(), short()) as training:
+        batches = training.batches()
+        training.step(next(batches), losses_of(model))
+        model[0] = linear()
+        with pytest.raises(InvalidArgument, match="parameters that the model hasn't"):
+            training.step(next(batches), losses_of(model))
 
 
 def test_a_step_is_made_once() -> None:
@@ -230,11 +264,23 @@ def test_leaving_a_loop_early_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [lambda part: part.y.mean(), lambda part: part.y[:, None], lambda part: 3.0]
+    ("wrong", "told"),
+    [
+        (lambda part: part.y.mean(), "reduction='none'"),
+        (lambda part: part.y[:, None], "each example's own"),
+        (lambda _: 3.0, "returned float: "),
+        (lambda part: part.y.long(), "returned torch.int64: "),
+        (lambda part: part.y.float(), "depend on nothing that is trained"),
+    ],
 )
-def test_losses_that_are_not_of_examples_are_refused(wrong: Callable[[Any], Tensor]) -> None:
+def test_losses_that_are_not_of_examples_are_refused(
+    wrong: Callable[[Any], Tensor], told: str
+) -> None:
     model = linear()
-    with known(model, data(), short(batch=60)) as training, pytest.raises(DiscreetError):
+    with (
+        known(model, data(), short(batch=60)) as training,
+        pytest.raises(InvalidArgument, match=told),
+    ):
         training.step(next(training.batches()), wrong)
 
 

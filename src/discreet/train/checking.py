@@ -379,6 +379,11 @@ def one_by_one(
 
 def _alone(loss: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
     """The gradient of one loss, zeros for what it does not use."""
+    if not loss.requires_grad:
+        raise InvalidArgument(
+            "losses depend on nothing that is trained: compute them by the model that is given, "
+            "without detach() or no_grad()"
+        )
     found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
     return [
         torch.zeros_like(p) if gradient is None else gradient

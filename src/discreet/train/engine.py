@@ -110,7 +110,10 @@ def clipped_sum(
 def _checked(losses: object, examples: int) -> Tensor:
     """The losses, if there is one for each example."""
     if not isinstance(losses, Tensor) or not losses.is_floating_point():
-        raise InvalidArgument(f"losses returned {type(losses).__name__}: return a tensor of losses")
+        kind = losses.dtype if isinstance(losses, Tensor) else type(losses).__name__
+        raise InvalidArgument(
+            f"losses returned {kind}: return a tensor of losses, which are floats"
+        )
     if losses.shape == (examples,):
         return losses
     shape = tuple(losses.shape)

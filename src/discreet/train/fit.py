@@ -18,7 +18,7 @@ from discreet.train.hooks import around_steps
 from discreet.train.plan import TrainingPlan
 from discreet.train.progress import progress
 from discreet.train.report import Report
-from discreet.train.run import Checkpoint, TrainingRun, run
+from discreet.train.run import Checkpoint, TrainingRun, check_kept, run
 from discreet.train.units import Data, Part, Persons
 
 KEPT_EVERY = 60.0  # seconds
@@ -47,7 +47,8 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     after the last whole step, and what was charged stays charged. On a terminal a bar shows step,
     loss (not private), epsilon so far and time left, if it takes over two seconds.
     """
-    _check(schedulers, resume)
+    _check(losses, keep)
+    _check_schedulers(schedulers, resume)
     opened = run(model, optimizer, train_set, plan, payer=payer, name=name, by=by, resume=resume)
     with ExitStack() as stack:
         training = stack.enter_context(opened)
@@ -61,8 +62,21 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         return training.report()
 
 
-def _check(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
+def _check(losses: object, keep: Path | str | None) -> None:
+    """Refuse what would fail in the midst of the run, or at its end."""
+    if not callable(losses):
+        raise InvalidArgument(
+            f"losses = {losses!r}: give a function of the model and a part of the data"
+        )
+    if keep is not None and not Path(keep).parent.is_dir():
+        raise InvalidArgument(f"keep = {str(keep)!r}: there is no such folder; make it first")
+
+
+def _check_schedulers(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
+    check_kept(resume)
     for scheduler in schedulers:
+        if not hasattr(scheduler, "step"):
+            raise InvalidArgument(f"schedulers: {scheduler!r} has no step(); give PyTorch's own")
         if isinstance(scheduler, ReduceLROnPlateau):
             raise InvalidArgument(
                 "schedulers: ReduceLROnPlateau looks at a loss, which is not private; take one "

@@ -113,6 +113,7 @@ class TrainingRun:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
         self._open = None
         phase = self.plan.phase_now(batch.step - 1, self._told)
+        _check_optimizer(self._optimizer, self._model)  # both may have been changed meanwhile
         self._clear()
         self._buffers.note()
         seen, bits = Seen(), self._door.bits
@@ -332,8 +333,19 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
     )
     try:
         yield training
+    except BaseException as stopped:
+        stopped.add_note(_what_is_paid(training))
+        raise
     finally:
         training.close()
+
+
+def _what_is_paid(training: TrainingRun) -> str:
+    """What whoever is stopped must know; it is public."""
+    return (
+        f"charge {training.receipt.number} has paid for the whole plan, and stays; steps that are "
+        "left cost nothing more: resume= takes a checkpoint of this run, such as what fit keeps"
+    )
 
 
 def _check(
@@ -374,6 +386,8 @@ def _check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
 
 
 def _check_model(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
     if not trainable(model):
         raise InvalidArgument("model: none of its parameters requires a gradient")
     for name, parameter in model.named_parameters():
@@ -395,6 +409,10 @@ def _check_model(model: nn.Module) -> None:
 
 
 def _check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    if not hasattr(optimizer, "param_groups"):
+        raise InvalidArgument(
+            f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"
+        )
     if isinstance(optimizer, torch.optim.LBFGS):
         raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
@@ -411,6 +429,15 @@ def _check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None
             )
 
 
+def check_kept(kept: Checkpoint | None) -> None:
+    """Refuse what is no checkpoint at all, such as the name of its file."""
+    if kept is not None and not isinstance(kept, Mapping):
+        raise InvalidArgument(
+            f"resume is a {type(kept).__name__}: give what TrainingRun.checkpoint made, or of a "
+            "file that fit kept torch.load(file)"
+        )
+
+
 def _resumed(
     kept: Checkpoint,
     *,
@@ -425,7 +452,8 @@ def _resumed(
             "payer: it keeps no count of steps, so that steps could be made twice; resume with the "
             "ledger that was charged"
         )
-    if not isinstance(kept, Mapping) or not set(kept) >= _KEPT:
+    check_kept(kept)
+    if not set(kept) >= _KEPT:
         raise InvalidArgument("resume: give what TrainingRun.checkpoint made")
     if kept["plan"] != plan.digest:
         raise InvalidArgument("the checkpoint is of another plan: resume with the plan it was made")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any, Protocol
 
 import numpy as np
@@ -195,10 +196,15 @@ def length(data: Data) -> int:
 
 
 def check(data: "Data | Persons") -> None:
-    """Refuse what has no examples in places; looks at types only."""
+    """Refuse what has no examples in places. It looks at types, names and whether there are as many
+    of each field: so there are in all neighbours alike, and how many isn't told."""
     inner = data.data if isinstance(data, Persons) else data
     if isinstance(inner, Mapping | tuple):
         if inner:
+            ids = {"ids": data.ids} if isinstance(data, Persons) else {}
+            _check_fields(
+                dict(inner) if isinstance(inner, Mapping) else dict(enumerate(inner)), ids
+            )
             return
     elif hasattr(inner, "__len__") and hasattr(inner, "__getitem__"):
         return
@@ -206,6 +212,34 @@ def check(data: "Data | Persons") -> None:
         f"train_set is a {type(inner).__name__}: give tensors by name, or a data set that has "
         "len() and items by number; samplers and loaders have no place in a private run"
     )
+
+
+def _check_fields(fields: Mapping[Any, Any], ids: Mapping[str, Any]) -> None:  # Any: as given
+    for name in fields:
+        if not isinstance(name, int) and not _can_follow_a_dot(name):
+            raise InvalidArgument(
+                f"train_set: {name!r} can't be the name of a field, which losses take as part.x; "
+                "give one of letters, such as 'x'"
+            )
+    named = {**fields, **ids}
+    if len(getattr(ids.get("ids"), "shape", (1,))) != 1:
+        raise InvalidArgument("ids: give one for each row, in one dimension")
+    for name, values in named.items():
+        if not hasattr(values, "__len__") or not getattr(values, "shape", (1,)):
+            raise InvalidArgument(
+                f"train_set: {name!r} is a {type(values).__name__}: give a tensor or an array with "
+                "examples in its first dimension"
+            )
+    if len({len(values) for values in named.values()}) > 1:
+        raise InvalidArgument(
+            f"train_set: {', '.join(map(repr, named))} are not of one length: each has a row for "
+            "each example"
+        )
+
+
+def _can_follow_a_dot(name: object) -> bool:
+    is_word = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
+    return is_word and not str(name).startswith("_")
 
 
 def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # Any: as collated
