@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, StepLR
+from torch.utils.data import Dataset, TensorDataset
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.mechanisms import Door
-from discreet.train import Report, fit, run
+from discreet.train import Report, check, fit, run
 from discreet.train import progress as shown
 from discreet.train.interrupts import uninterrupted
 from tests.mechanisms.kit import FakePayer
@@ -132,11 +133,82 @@ def test_what_would_fail_later_is_refused_before_it_is_paid(
     assert not payer.events
 
 
-def test_who_is_stopped_is_told_what_is_paid() -> None:
-    def failing(model: nn.Module, part: Any) -> Tensor:
-        raise ZeroDivisionError
+class Bare(Dataset[tuple[Tensor, ...]]):
+    """Items, whose shapes nothing tells but they."""
 
+    def __len__(self) -> int:
+        return 60
+
+    def __getitem__(self, place: int) -> tuple[Tensor, ...]:
+        return tuple(field[place] for field in data().values())
+
+
+def mean(model: nn.Module, part: Any) -> Tensor:
+    return losses(model, part).mean()
+
+
+def misspelt(model: nn.Module, part: Any) -> Tensor:
+    return losses(model, part.images)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        data(),
+        tuple(data().values()),
+        TensorDataset(*data().values()),
+        {name: field.numpy() for name, field in data().items()},
+    ],
+)
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(mean, "reduction='none'"), (misspelt, "no attribute 'images'")]
+)
+def test_a_loss_that_does_not_go_is_told_before_it_is_paid(
+    given: Wrong, wrong: Callable[..., Tensor], told: str
+) -> None:
+    payer, model = FakePayer(), linear()
+    with pytest.raises((InvalidArgument, AttributeError), match=told):
+        fit(model, sgd(model), given, short(), losses=wrong, payer=payer)
+    assert not payer.events
+
+
+def test_what_mixes_is_told_before_it_is_paid_and_nothing_is_written() -> None:
+    payer, model = FakePayer(), nn.Sequential(nn.BatchNorm1d(3), linear())
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(Refused, match="BatchNorm1d"):
+        fit(model, sgd(model), data(), short(), losses=losses, payer=payer)
+    assert not payer.events
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_items_are_not_looked_at_before_they_are_paid() -> None:
+    payer, model = FakePayer(), linear()
+    with pytest.raises(InvalidArgument, match="reduction='none'"):
+        fit(model, sgd(model), Bare(), short(), losses=lambda _, __: torch.ones(()), payer=payer)
+    assert payer.events == ["charge"]
+
+
+def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it was before it was paid, the first step does not try it again."""
+    tried, model = list[nn.Module](), linear()
+
+    def counted(model: nn.Module, *rest: Wrong, **more: Wrong) -> None:
+        tried.append(model)
+        check(model, *rest, **more)
+
+    monkeypatch.setattr("discreet.train.contributions.check", counted)
+    fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
+    assert tried == [model]
+
+
+def test_who_is_stopped_is_told_what_is_paid() -> None:
     model, payer = linear(), FakePayer()
+
+    def failing(model: nn.Module, part: Any) -> Tensor:
+        if payer.events:
+            raise ZeroDivisionError
+        return losses(model, part)
+
     with pytest.raises(ZeroDivisionError) as stopped:
         fit(model, sgd(model), data(), short(), losses=failing, payer=payer)
     (note,) = stopped.value.__notes__

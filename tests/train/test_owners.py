@@ -5,30 +5,28 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import accumulate, pairwise
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.utils.data import TensorDataset
 
+from discreet import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import (
     Clipping,
     Contribution,
     Flat,
     Owners,
-    Persons,
     check,
     clipped_sum,
     contributions,
     engine,
+    fit,
     one_by_one,
 )
 from discreet.train import owners as module
-from discreet.train.contributions import Seen
-from tests.noise.fit import QuickBits
+from tests.train import steps
 from tests.train.kit import EXACT, SINGLE, Case, double, places, same
 from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, Bare, Reused, stacks
 
@@ -237,13 +235,23 @@ def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.Monkey
         check(case.model, case.losses, case.data, by_person=True)
 
 
-def test_a_run_by_persons_is_checked_by_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_run_by_persons_is_checked_by_persons(
+    by_person: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     monkeypatch.setattr(contributions, "check", lambda *_, by_person: asked.append(by_person))
-    model, source = nn.Linear(4, 3), TensorDataset(torch.zeros(6, 4))
-    for people in (source, Persons(source, [0, 0, 1, 1, 2, 2], column="person", most=2)):
-        examples = contributions.Examples.of(people)
-        places = np.zeros(0, np.int64)
-        work = contributions.Work(model, examples, places, torch.sum, QuickBits(1), Seen())
-        contributions.check_mixing(work, Flat(1.0), contributions.Physical())
-    assert asked == [False, True]
+    model, source = steps.linear(), steps.of_persons() if by_person else steps.data()
+    by_people = {"unit": Unit("person"), "records": 12, "batch": 4}
+    made = steps.short(**by_people if by_person else {})
+    with steps.known(model, source, made) as training:
+        training.step(next(training.batches()), steps.losses_of(model))
+    fit(
+        model,
+        steps.sgd(model),
+        source,
+        made,
+        losses=lambda model, part: steps.losses_of(model)(part),
+        payer=steps.book(made.unit),
+    )
+    assert asked == [by_person] * 2

@@ -133,19 +133,24 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
     return sums
 
 
-def check_mixing(work: Work, clipping: Clipping, physical: Physical) -> None:
+def check_mixing(
+    model: nn.Module,
+    losses: Losses,
+    data: Data,
+    clipping: Clipping,
+    *,
+    by_person: bool,
+    physical: Physical,
+) -> None:
     """Refuse a model or loss that mixes examples, by `check` on a few made-up ones, as many as fit
-    into memory. What has no room for two is computed one by one."""
-    if not work.examples.count:
-        return
-    data = work.examples.data
+    into memory. What has no room for two is computed one by one. Of data the first item is looked
+    at, for its shapes."""
 
     def is_checked(size: int) -> bool:
         like = units.taken(data, np.zeros(size, np.int64))
-        by_person = work.examples.persons is not None
-        check(work.model, work.losses, like, clipping, by_person=by_person)
+        check(model, losses, like, clipping, by_person=by_person)
         if isinstance(data, Collated) and data.pads:
-            check_padding(work.model, work.losses, like, data.filled_up)
+            check_padding(model, losses, like, data.filled_up)
         return True
 
     size = MADE_UP

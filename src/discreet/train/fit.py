@@ -13,12 +13,13 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.mechanisms.door import Door
 from discreet.payment import Payer
 from discreet.train.hooks import around_steps
 from discreet.train.plan import TrainingPlan
 from discreet.train.progress import progress
 from discreet.train.report import Report
-from discreet.train.run import Checkpoint, TrainingRun, check_kept, run
+from discreet.train.run import Checkpoint, TrainingRun, check_kept, run_through
 from discreet.train.units import Data, Part, Persons
 
 KEPT_EVERY = 60.0  # seconds
@@ -40,16 +41,28 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
 ) -> Report:
     """Train by the whole plan, and return what may be said of it.
 
-    Guarantee: that of `run`. ``losses`` gives one loss for each example of a part, such as
-    ``lambda model, part: cross_entropy(model(part.x), part.y, reduction="none")``. After each step
-    each of ``schedulers`` makes one too. The file ``keep`` is written every minute and however the
-    run ends; ``resume=torch.load(keep)`` goes on from it, charged once. On Ctrl-C the model is as
-    after the last whole step, and what was charged stays charged. On a terminal a bar shows step,
-    loss (not private), epsilon so far and time left, if it takes over two seconds.
+    Guarantee: that of `run`. Of tensors and arrays, shapes and types are seen before it is paid:
+    the model and the loss are tried on made-up examples like them. ``losses`` gives one loss for
+    each example of a part, such as ``lambda model, part: cross_entropy(model(part.x), part.y,
+    reduction="none")``. After each step each of ``schedulers`` makes one too. The file ``keep`` is
+    written every minute and however the run ends; ``resume=torch.load(keep)`` goes on from it,
+    charged once. On Ctrl-C the model is as after the last whole step, and what was charged stays
+    charged. On a terminal a bar shows step, loss (not private), epsilon so far and time left, if it
+    takes over two seconds.
     """
     _check(losses, keep)
     _check_schedulers(schedulers, resume)
-    opened = run(model, optimizer, train_set, plan, payer=payer, name=name, by=by, resume=resume)
+    opened = run_through(
+        Door.secure(payer),
+        model,
+        optimizer,
+        train_set,
+        plan,
+        name=name,
+        by=by,
+        resume=resume,
+        losses=partial(losses, model),
+    )
     with ExitStack() as stack:
         training = stack.enter_context(opened)
         stack.enter_context(_stepping(optimizer, schedulers, resume))

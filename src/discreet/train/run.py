@@ -63,7 +63,7 @@ class Batch:
 class TrainingRun:
     """A paid run at work: `run` makes these. Its bits live in this process alone."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # made in one place
         self,
         door: Door,
         receipt: Receipt,
@@ -74,20 +74,22 @@ class TrainingRun:
         examples: Examples,
         counter: CountsSteps[PrivacyLoss],
         told: Sequence[Counted] = (),
+        checked: Physical | None = None,
     ) -> None:
-        """Go on after the steps that were taken already, and what some of them told."""
+        """Go on after the steps that were taken already, and what some of them told; ``checked`` is
+        what fits into memory, where the model and the loss have been looked at."""
         self.receipt, self.plan = receipt, plan
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
         self._model, self._optimizer, self._examples = model, optimizer, examples
-        self._physical, self._buffers = Physical(), Buffers(model)
+        self._physical, self._buffers = checked or Physical(), Buffers(model)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[Places] = deque()  # batches that share their draws
         self._open: Batch | None = None
         self._places: Places = np.empty(0, np.int64)  # of the open batch
         self._last, self._done = counter.reserved(receipt) - 1, 0
         self._told = [*told]
-        self._is_closed = self._is_checked = False
+        self._is_closed, self._is_checked = False, checked is not None
 
     def batches(self) -> Iterator[Batch]:
         """The steps that are left, one after the other; each is durably counted before it is
@@ -230,9 +232,13 @@ class TrainingRun:
 
     def _look(self, work: Work, phase: Phase) -> None:
         """At the model and the loss, on made-up examples, once; exact sums are made one by one."""
-        noise = self.plan.noise
-        if not self._is_checked and not isinstance(noise, ExactGaussian):
-            check_mixing(work, clipping_of(phase, noise.order), self._physical)
+        noise, data = self.plan.noise, work.examples.data
+        if not self._is_checked and not isinstance(noise, ExactGaussian) and work.examples.count:
+            clipping = clipping_of(phase, noise.order)
+            by_person, physical = work.examples.persons is not None, self._physical
+            check_mixing(
+                work.model, work.losses, data, clipping, by_person=by_person, physical=physical
+            )
         self._is_checked = True
 
     def _noisy(self, work: Work, phase: Phase) -> list[Tensor]:
@@ -296,7 +302,7 @@ def run(
 
 
 @contextmanager
-def run_through(  # noqa: PLR0917  # as `run`, and the door
+def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     door: Door,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -306,10 +312,13 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
     name: str = "training",
     by: str = "owner",
     resume: Checkpoint | None = None,
+    losses: Losses | None = None,
 ) -> Iterator[TrainingRun]:
-    """`run`, through a door that is given."""
+    """`run`, through a door that is given; losses that are known are looked at before it is
+    paid, if the data's shapes can be."""
     _check(model, optimizer, train_set, plan)
     _check_number(train_set, plan)
+    checked = None if losses is None else _look_first(model, losses, train_set, plan)
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -330,6 +339,7 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
         examples=Examples.of(train_set),
         counter=counter,
         told=() if resume is None else adaptive.read(resume["norms"]),
+        checked=checked,
     )
     try:
         yield training
@@ -338,6 +348,24 @@ def run_through(  # noqa: PLR0917  # as `run`, and the door
         raise
     finally:
         training.close()
+
+
+def _look_first(
+    model: nn.Module, losses: Losses, train_set: "Data | Persons", plan: TrainingPlan
+) -> Physical | None:
+    """At the model and the loss, on made-up examples, before anything is paid or read: of tensors
+    and arrays their shapes and types are enough. Gives what fits into memory, if it could."""
+    data = units.of_zeros(train_set)
+    if data is None or isinstance(plan.noise, ExactGaussian):
+        return None
+    clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
+    buffers, physical = Buffers(model), Physical()
+    by_person = isinstance(train_set, Persons)
+    try:
+        check_mixing(model, losses, data, clipping, by_person=by_person, physical=physical)
+    finally:
+        buffers.check()
+    return physical
 
 
 def _what_is_paid(training: TrainingRun) -> str:

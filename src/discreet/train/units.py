@@ -186,6 +186,32 @@ def taken(data: Data, places: Places) -> Part:
     return default_collate([data[int(place)] for place in places])
 
 
+def of_zeros(data: "Data | Persons") -> Data | None:
+    """An item of zeros, of the same shapes and types; nothing where only items can tell these."""
+    from torch.utils.data import TensorDataset
+
+    inner = data.data if isinstance(data, Persons) else data
+    fields = inner.tensors if isinstance(inner, TensorDataset) else inner
+    if isinstance(fields, tuple):
+        zeros = [_zeros(field) for field in fields]
+        return None if any(one is None for one in zeros) else tuple(zeros)
+    if isinstance(fields, Mapping):
+        named = {name: _zeros(field) for name, field in fields.items()}
+        return None if any(one is None for one in named.values()) else named
+    alone: Data | None = _zeros(fields)
+    return alone
+
+
+def _zeros(field: Any) -> Any:  # Any: a tensor or an array, or None of what is neither
+    import torch
+
+    if isinstance(field, torch.Tensor):
+        return field.new_zeros((1, *field.shape[1:]))
+    if isinstance(field, np.ndarray):
+        return np.zeros((1, *field.shape[1:]), field.dtype)
+    return None
+
+
 def length(data: Data) -> int:
     """How many examples there are: the true number, which is private unless it is declared."""
     if isinstance(data, Mapping):
