@@ -76,7 +76,7 @@ class Buffers:
             raise Refused(
                 f"{', '.join(kinds)} was written while the model saw data, without noise; it was "
                 "put back: use layers that keep nothing of a batch, such as GroupNorm in place of "
-                "BatchNorm, or set them to eval()"
+                "BatchNorm, as discreet.train.repair does, or set them to eval()"
             )
 
 

@@ -52,8 +52,9 @@ class Persons:
     missing one makes of a column in pandas, take some for the same.
 
     A person's loss is the mean, or the sum, of those of at most ``most`` rows, drawn anew in each
-    step where there are more. ``column`` is the unit's. Nothing is read before the run is paid,
-    unless the plan's sampling needs their exact number, which is public then: ids are counted.
+    step where there are more. ``column`` is the unit's. Nothing is read before the run is paid, but
+    whether fields have as many rows as there are ids, unless the plan's sampling needs the exact
+    number of persons, which is public then: ids are counted.
     """
 
     data: Data
