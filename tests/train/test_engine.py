@@ -78,6 +78,11 @@ def test_equal_numbers_whose_round_off_adds_up_are_not_longer(time: int, width: 
         assert 1 - 1e-4 <= float(found.sums[0].double().norm()) <= 1
 
 
+def summed_squares(model: nn.Module, data: Tensor) -> Tensor:
+    losses: Tensor = model(data).square().sum(1)
+    return losses
+
+
 def steep(model: nn.Module, data: Tensor, slope: float) -> Tensor:
     losses: Tensor = model(data).sum((1, 2)) * slope
     return losses
@@ -141,6 +146,16 @@ def test_uses_that_cancel_are_clipped_by_what_is_left(
 
     found = clipped_sum(model, losses, 1, clipping)
     assert float(found.sums[0].double().flatten().norm(clipping.order)) <= 1e-3
+
+
+@pytest.mark.parametrize("size", [1e12, 3e15, 1e19])
+def test_parametrizations_whose_gradients_cancel_are_clipped_by_what_is_left(size: float) -> None:
+    for seed in range(5):
+        torch.manual_seed(seed)
+        model = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))
+        losses = partial(summed_squares, model, size * torch.randn(1, 5).sign())
+        found = clipped_sum(model, losses, 1, L1(0.7))
+        assert float(torch.cat([each.double().flatten() for each in found.sums]).norm(1)) <= 0.7
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])

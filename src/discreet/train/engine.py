@@ -30,6 +30,7 @@ from discreet.train.rules.pieces import (
     joined_in_time,
     squared,
     unit_round_off,
+    weighted,
     wide,
     wide_type,
 )
@@ -268,8 +269,15 @@ class _Mapped:
         return self._mapped(self.derived.part(start, stop), of_many=True)
 
     def total(self, factors: Tensor) -> Tensor:
-        """The derived weight's, mapped once."""
-        return self._mapped(self.derived.total(factors), of_many=False)
+        """The derived weight's, mapped once if that adds no round-off; else the sum of what was
+        measured, since what is mapped may cancel."""
+        if _is_part_of(self.derived.weight, self.parameter):
+            return self._mapped(self.derived.total(factors), of_many=False)
+        step = max(1, AT_ONCE // max(1, self.parameter.numel()))
+        starts = range(0, self.derived.examples, step)
+        ends = [min(start + step, self.derived.examples) for start in starts]
+        parts = zip(starts, ends, strict=True)
+        return _sum([weighted(self.part(*each), factors[slice(*each)]) for each in parts])
 
     def only(self, kept: Tensor) -> "_Mapped":
         """The same with zeros for examples that are not kept."""
