@@ -48,6 +48,21 @@ def filled_by_weights(data: Tensor, weight: Tensor) -> Tensor:
     return data * found[0]
 
 
+def test_what_a_result_was_put_into_is_data() -> None:
+    """So that an example which is not finite is left out, and no other one."""
+    torch.manual_seed(0)
+    model, data = nn.LayerNorm(4), torch.randn(5, 4)
+    data[2] = float("nan")
+
+    def losses() -> Tensor:
+        filled: Tensor = model(torch.mul(data, 2, out=torch.empty(5, 4)))
+        return filled.square().sum(1)
+
+    found = clipped_sum(model, losses, 5, Flat(1.0))
+    assert all(each.isfinite().all() for each in found.sums)
+    assert found.squared_norms.isfinite().tolist() == [[True, True, False, True, True]]
+
+
 def filtered_in_parts(data: Tensor, weight: Tensor) -> Tensor:
     """A product of spectra, real and imaginary parts apart."""
     spectrum = torch.fft.rfft(data)

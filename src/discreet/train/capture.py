@@ -170,7 +170,7 @@ class Capture(TorchFunctionMode):
         if func in self._rules.of and func in self._rules.always and not self.replaying:
             return self._rules.of[func](self, func, args, keywords)
         result = func(*args, **keywords)
-        self._constancy(func, tensors, args, result)
+        self._constancy(func, tensors, (args, keywords), result)
         return result
 
     def is_weight(self, tensor: object) -> bool:
@@ -275,15 +275,19 @@ class Capture(TorchFunctionMode):
         """Whether it is the same for all data."""
         return id(tensor) in self.weights or id(tensor) in self._constants
 
-    def _constancy(self, func: Any, tensors: list[Tensor], args: Args, result: object) -> None:
+    def _constancy(
+        self, func: Any, tensors: list[Tensor], given: tuple[Args, Keywords], result: object
+    ) -> None:
         """Keep in mind what is the same for all data and has no gradient."""
+        args, keywords = given
         is_number = func is torch.tensor and isinstance(result, Tensor) and not result.dim()
         made = func in MAKES_CONSTANTS or is_number
         if made or (tensors and all(map(self.is_shared, tensors))):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
-        elif args and changes_its_first(func):
-            self._forget(args[0])
+            return
+        for changed in _tensors((keywords.get("out"), *args[: changes_its_first(func)])):
+            self._forget(changed)
 
     def _forget(self, changed: Tensor) -> None:
         """What shares memory with it is the same for all data no longer."""
