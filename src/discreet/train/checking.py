@@ -153,7 +153,7 @@ class _Looking:
         return one_by_one(self.model, alone, len(self.compared), clipping)
 
     def _sum_of_losses(self, batch: Batch) -> Tensor:
-        return torch.stack([self._loss_alone(batch, n).sum() for n in self.compared]).sum()
+        return torch.cat([self._loss_alone(batch, n) for n in self.compared]).sum()
 
     def _loss_alone(self, batch: Batch, place: int) -> Tensor:
         return _one_loss(self.losses(_each(batch, lambda one: one[place : place + 1])))
