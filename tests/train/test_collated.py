@@ -1,17 +1,18 @@
 """Items that a function of one's own collates become parts, each example by itself."""
 
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from discreet.errors import InvalidArgument
-from discreet.train import Collated
+from discreet.errors import InvalidArgument, Refused
+from discreet.train import Collated, check, contributions
 from discreet.train.units import taken
-from tests.train.steps import Wrong, data, known, linear, losses_of, short, weights
+from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
 
 Pair = namedtuple("Pair", ["x", "y"])  # as users have them
 TEXTS = [[1, 2, 3], [4], [5, 6]]
@@ -75,3 +76,63 @@ def test_a_run_of_collated_items_is_that_of_tensors() -> None:
     assert torch.equal(*found)
     with known(linear(), given, short()) as training, pytest.raises(InvalidArgument):
         training.at_once = 0
+
+
+def sums(model: nn.Module) -> Losses:
+    return lambda part: model(part["x"]).sum((1, 2))
+
+
+def mixed_where_long(model: nn.Module) -> Losses:
+    def losses(part: Wrong) -> Tensor:
+        found = sums(model)(part)
+        return found * found.mean() if part["x"].shape[1] > 8 else found
+
+    return losses
+
+
+def written(model: nn.Module) -> Losses:
+    def losses(part: Wrong) -> Tensor:
+        with torch.no_grad():
+            model.get_parameter("weight").mul_(1)
+        return sums(model)(part)
+
+    return losses
+
+
+def of_lengths(*lengths: int) -> Collated:
+    """Sixty sequences, which are filled up by zeros."""
+    items = [torch.ones(lengths[n % len(lengths)], 3) for n in range(60)]
+    return Collated(items, lambda some: {"x": torch.stack([*some])}, {"x": 0})
+
+
+def trained_by(losses: Callable[[nn.Module], Losses], given: Collated) -> None:
+    model = nn.Linear(3, 1, bias=False)
+    with known(model, given, short()) as training:
+        training.at_once = 7
+        for batch in training.batches():
+            training.step(batch, losses(model))
+
+
+def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once for all lengths up to a power of two."""
+    looked: list[int] = []
+
+    def noted(model: nn.Module, losses: Losses, like: Wrong, *rest: Wrong, **more: Wrong) -> None:
+        looked.append(like["x"].shape[1])
+        check(model, losses, like, *rest, **more)
+
+    monkeypatch.setattr(contributions, "check", noted)
+    trained_by(sums, of_lengths(3, 3, 3, 20, 21, 22))
+    assert len(looked) == 2
+    assert looked[0] == 3
+    assert 20 <= looked[1] <= 22
+    trained_by(mixed_where_long, of_lengths(3, 5))
+    with pytest.raises(Refused, match="the loss of one example depends on others"):
+        trained_by(mixed_where_long, of_lengths(3, 3, 3, 20))
+
+
+def test_no_look_hides_what_was_written() -> None:
+    with pytest.raises(Refused, match="weight was written while the model saw data"):
+        trained_by(written, of_lengths(3, 3, 3, 20))

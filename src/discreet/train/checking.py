@@ -6,7 +6,7 @@ depends on private data would tell something about it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -55,6 +55,24 @@ def check(
         limit = looking.compare(made_up, clipping, chance)
         if by_person:
             looking.compare_as_one(made_up, limit)
+
+
+def shapes(batch: Batch) -> Hashable:
+    """What a batch's shapes and types are like, however many examples it has: lengths count as the
+    next power of two, since there may be as many of them as there are batches."""
+    found: list[tuple[torch.dtype, tuple[int, ...]]] = []
+
+    def note(one: Tensor) -> Tensor:
+        found.append((one.dtype, tuple((n - 1).bit_length() if n else -1 for n in one.shape[1:])))
+        return one
+
+    _each(batch, note)
+    return tuple(found)
+
+
+def repeated(batch: Batch, size: int) -> Batch:
+    """So many of its first example."""
+    return _each(batch, lambda one: one[:1].expand(size, *one.shape[1:]))
 
 
 def check_padding(

@@ -4,7 +4,7 @@ However a batch is split, the sum is the same up to the rounding of float32. Not
 noise, and nothing keeps what it computed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 from discreet.train import engine, units
-from discreet.train.checking import check, check_padding
+from discreet.train.checking import check, check_padding, repeated, shapes
 from discreet.train.clipping import L1, Clipping, Flat
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.owners import Owners
@@ -41,9 +41,11 @@ _NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and 
 
 @dataclass(slots=True)
 class Physical:
-    """How many rows are computed at once; less after memory ran out."""
+    """How many rows are computed at once, fewer after memory ran out; and which shapes of them a
+    model was looked at with."""
 
     size: int = FIRST_SIZE
+    shapes: set[Hashable] = field(default_factory=set)
 
 
 @dataclass(slots=True, repr=False)
@@ -115,6 +117,7 @@ class Work:
     losses: Losses
     bits: Bits
     seen: Seen
+    look: Callable[[Part], None] = lambda _: None  # at each part before it is computed
 
 
 def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tensor]:
@@ -133,32 +136,57 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
     return sums
 
 
-def check_mixing(
-    model: nn.Module,
-    losses: Losses,
-    data: Data,
-    clipping: Clipping,
-    *,
-    by_person: bool,
-    physical: Physical,
-) -> None:
-    """Refuse a model or loss that mixes examples, by `check` on a few made-up ones, as many as fit
-    into memory. What has no room for two is computed one by one. Of data the first item is looked
-    at, for its shapes."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Looks:
+    """At a model and its losses, on made-up examples: first, and at each part of other shapes."""
 
-    def is_checked(size: int) -> bool:
-        like = units.taken(data, np.zeros(size, np.int64))
-        check(model, losses, like, clipping, by_person=by_person)
-        if isinstance(data, Collated) and data.pads:
-            check_padding(model, losses, like, data.filled_up)
-        return True
+    model: nn.Module
+    losses: Losses
+    clipping: Clipping
+    physical: Physical
+    by_person: bool
 
+    def first(self, data: Data) -> None:
+        """Refuse a model or loss that mixes examples, by `check` on as many as fit into memory.
+        What has no room for two is computed one by one. Of data the first item is looked at, for
+        its shapes."""
+
+        def is_checked(size: int) -> bool:
+            like = units.taken(data, np.zeros(size, np.int64))
+            self._check(like)
+            if isinstance(data, Collated) and data.pads:
+                check_padding(self.model, self.losses, like, data.filled_up)
+            return True
+
+        if not _with_fewer(is_checked):
+            self.physical.size = 1
+
+    def is_due(self, part: Part) -> bool:
+        """Whether the part's shapes are others than all that were looked at."""
+        return bool(self.physical.shapes) and shapes(part) not in self.physical.shapes
+
+    def again(self, part: Part) -> None:
+        """As `first`, with the part's shapes."""
+
+        def is_checked(size: int) -> bool:
+            self._check(repeated(part, size))
+            return True
+
+        _with_fewer(is_checked)
+
+    def _check(self, like: Part) -> None:
+        check(self.model, self.losses, like, self.clipping, by_person=self.by_person)
+        self.physical.shapes.add(shapes(like))
+
+
+def _with_fewer(is_checked: Callable[[int], bool]) -> bool:
+    """Whether it could be checked with a few examples, or fewer where memory runs out."""
     size = MADE_UP
     while size > 1:
         if _unless_memory_runs_out(partial(is_checked, size), size):
-            return
+            return True
         size = (size + 1) // 2
-    physical.size = 1
+    return False
 
 
 def exact_sums(work: Work, phase: Phase, noise: ExactGaussian) -> Steps:
@@ -201,6 +229,7 @@ def _of_some(work: Work, some: Drawn, clipping: Clipping) -> engine.Contribution
 def _losses_of(work: Work, some: Drawn) -> Callable[[], Tensor]:
     """What each row adds to the loss of its unit."""
     part, persons = units.taken(work.examples.data, some.rows), work.examples.persons
+    work.look(part)
     if persons is None or persons.reduce is Reduce.SUM:
         return partial(work.losses, part)
     shares = torch.from_numpy(np.repeat(1 / some.counts, some.counts))

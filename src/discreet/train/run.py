@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,11 @@ from discreet.train.adaptive import Adaptive, Counted
 from discreet.train.buffers import Buffers
 from discreet.train.contributions import (
     Examples,
+    Looks,
     Losses,
     Physical,
     Seen,
     Work,
-    check_mixing,
     clipping_of,
     exact_sums,
     float_sums,
@@ -44,7 +45,7 @@ from discreet.train.noise import ExactGaussian
 from discreet.train.plan import Phase, TrainingPlan
 from discreet.train.report import NotPrivate, Report
 from discreet.train.sampling import Declared, Places
-from discreet.train.units import Data, Persons
+from discreet.train.units import Data, Part, Persons
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
 
@@ -108,8 +109,9 @@ class TrainingRun:
 
         ``losses`` is called once for each physical part and gives one loss for each example.
         Should anything fail, or be interrupted, nothing of the step stays, and it counts as made.
-        Raises `Refused` for a batch whose turn is over, and, in the first step, for a model or a
-        loss that mixes examples: made-up ones show it (`check`), before any other is computed.
+        Raises `Refused` for a batch whose turn is over, and for a model or a loss that mixes
+        examples: made-up ones show it (`check`), in the first step and where a part has other
+        shapes than all before, before any other is computed.
         """
         if self._is_closed or batch is not self._open:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
@@ -119,10 +121,12 @@ class TrainingRun:
         self._clear()
         self._buffers.note()
         seen, bits = Seen(), self._door.bits
-        work = Work(self._model, self._examples, self._places, losses, bits, seen)
+        looks = self._looks(phase, losses)
+        again = partial(self._look_again, looks)
+        work = Work(self._model, self._examples, self._places, losses, bits, seen, again)
         try:
             try:
-                self._look(work, phase)
+                self._look(looks)
                 self._buffers.note_parameters()
                 noisy = self._noisy(work, phase)
                 told = self._counted(batch, phase, seen)
@@ -230,16 +234,28 @@ class TrainingRun:
         self._block.extend(block)
         return True
 
-    def _look(self, work: Work, phase: Phase) -> None:
-        """At the model and the loss, on made-up examples, once; exact sums are made one by one."""
-        noise, data = self.plan.noise, work.examples.data
-        if not self._is_checked and not isinstance(noise, ExactGaussian) and work.examples.count:
-            clipping = clipping_of(phase, noise.order)
-            by_person, physical = work.examples.persons is not None, self._physical
-            check_mixing(
-                work.model, work.losses, data, clipping, by_person=by_person, physical=physical
-            )
+    def _looks(self, phase: Phase, losses: Losses) -> Looks | None:
+        """At the model and the loss, on made-up examples; exact sums are made one by one."""
+        noise, by_person = self.plan.noise, self._examples.persons is not None
+        if isinstance(noise, ExactGaussian):
+            return None
+        clipping = clipping_of(phase, noise.order)
+        return Looks(self._model, losses, clipping, self._physical, by_person)
+
+    def _look(self, looks: Looks | None) -> None:
+        """Once, before anything is computed."""
+        if looks and not self._is_checked and self._examples.count:
+            looks.first(self._examples.data)
         self._is_checked = True
+
+    def _look_again(self, looks: Looks | None, part: Part) -> None:
+        """At each part whose shapes are others than those before."""
+        if looks and looks.is_due(part):
+            self._buffers.check()  # what was written until now: a look moves parameters, and back
+            try:
+                looks.again(part)
+            finally:
+                self._buffers.note_parameters()
 
     def _noisy(self, work: Work, phase: Phase) -> list[Tensor]:
         """The sum of contributions with noise, which is added once."""
@@ -360,9 +376,8 @@ def _look_first(
         return None
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
     buffers, physical = Buffers(model), Physical()
-    by_person = isinstance(train_set, Persons)
     try:
-        check_mixing(model, losses, data, clipping, by_person=by_person, physical=physical)
+        Looks(model, losses, clipping, physical, isinstance(train_set, Persons)).first(data)
     finally:
         buffers.check()
     return physical
