@@ -183,7 +183,7 @@ def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
     scale = stddev * _SPARE
     for flat, room in _pieces(sums, 2):
         half = (len(flat) + 1) // 2
-        high, low, angle = room.drawn(3, half, bits)
+        high, low, angle = room.integers(3, half, bits)
         radius = room.log_of_squares(high, low, high).neg_().sqrt_()
         angle.mul_(math.pi * 2.0**-31)
         flat[:half].addcmul_(radius, torch.cos(angle, out=low), value=scale)
@@ -198,7 +198,7 @@ def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
     import torch
 
     for flat, room in _pieces(sums, 1):
-        high, low = room.drawn(2, len(flat), bits)
+        high, low = room.integers(2, len(flat), bits)
         made = room.log_of_squares(high, low, low)
         flat.add_(torch.copysign(made, high, out=made), alpha=scale * _SPARE / 2)
         _round(flat, scale)
@@ -232,7 +232,7 @@ class _Room:
         least = torch.full((), _LEAST, dtype=flat.dtype, device=flat.device)
         return _Room(numbers, words, torch.from_numpy(words.view(np.int32)), least)
 
-    def drawn(self, rows: int, size: int, bits: Bits) -> "Sequence[Tensor]":
+    def integers(self, rows: int, size: int, bits: Bits) -> "Sequence[Tensor]":
         """Rows of integers of 32 bits with a sign, which a word has two of."""
         count = rows * size
         self.used = max(self.used, count)
