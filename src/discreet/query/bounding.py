@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from discreet.mechanisms import Trace, Value
 from discreet.query.columns import Key
-from discreet.query.compiling import Compiler, clamped
+from discreet.query.compiling import Compiler
+from discreet.query.conversion import clamped, identity
 from discreet.query.plan import Plan
 from discreet.query.source import Source
 
@@ -34,11 +35,6 @@ _DIGITS = 8
 @ibis.udf.scalar.builtin(name="divide")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
     """The quotient of two integers of up to 128 bits, cut towards 0."""
-
-
-@ibis.udf.scalar.builtin(name="encode")  # type: ignore[untyped-decorator]
-def _bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
-    """Of a text, whatever they are."""
 
 
 def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Value]:
@@ -86,7 +82,7 @@ def _rows(plan: Plan, table: ir.Table) -> ir.Table:
     columns: dict[str, Any] = {}
     conditions: list[Any] = []
     if plan.declaration.unit.column is not None:
-        columns[_UNIT] = _identity(table[plan.declaration.unit.column])
+        columns[_UNIT] = identity(table[plan.declaration.unit.column])
     for index, name in enumerate(plan.query.keys):
         columns[_key(index)] = compiler.column(name)
     for number, one in enumerate(plan.sums):
@@ -142,20 +138,6 @@ def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
         if plan.query.keys
         else totals.aggregate(**sums)
     )
-
-
-def _identity(raw: Any) -> Any:  # Any: an id column of any type
-    """The id, NULL where it is NaN; whole numbers of 64 bits as they are, all else as text. In
-    texts each byte that is no plain ASCII is written out as \\xFF, since windows over texts that
-    are no UTF-8 make others of the texts beside them (DuckDB 2.0)."""
-    kind = raw.type()
-    if kind.is_integer() and not str(kind).endswith("uint64"):
-        return raw.cast("int64")
-    if kind.is_string():
-        return _bytes(raw).cast("string")
-    if kind.is_floating():
-        raw = ibis.ifelse(raw.isnan(), ibis.null(kind), raw + 0.0)  # -0.0 and 0.0 are one id
-    return raw.cast("string")
 
 
 def _hash(unit: Any, keys: list[Any]) -> Any:  # Any: Ibis expressions

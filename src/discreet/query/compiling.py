@@ -15,7 +15,8 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
-from discreet.query.columns import Column, ColumnType, Key
+from discreet.query.columns import ColumnType, Key
+from discreet.query.conversion import ENGINE_TYPES, clamped, converted
 from discreet.query.declaration import Declaration
 from discreet.query.meaning import Meaning, column_of, meaning
 from discreet.query.plan import SumOf
@@ -36,13 +37,6 @@ from discreet.query.query import (
     Scalar,
 )
 
-_NAMES = {
-    ColumnType.BOOLEAN: "boolean",
-    ColumnType.DATE: "date",
-    ColumnType.INTEGER: "int64",
-    ColumnType.NUMBER: "float64",
-    ColumnType.TEXT: "string",
-}
 _ARITHMETIC: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.ADD: operator.add,
     Operator.SUBTRACT: operator.sub,
@@ -70,7 +64,7 @@ class Compiler:
     def column(self, name: str) -> ir.Value:
         """The column as it is declared: of its type, clamped, NaN and NULL replaced."""
         column = column_of(name, self.declaration)
-        value = _of_type(self.table[name], column)
+        value = converted(self.table[name], column)
         if column.null is None:
             return value
         return ibis.coalesce(value, _constant(column.null, column.type))
@@ -86,7 +80,9 @@ class Compiler:
                 fact = self.meaning(scalar)
                 if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
                     return _constant(fact.lower, fact.type)  # engines compute constants in 32 bits
-                one, other = (self.scalar(side).cast(_NAMES[fact.type]) for side in (left, right))
+                one, other = (
+                    self.scalar(side).cast(ENGINE_TYPES[fact.type]) for side in (left, right)
+                )
                 return _ARITHMETIC[symbol](one, other)
 
     def meaning(self, scalar: Scalar) -> Meaning:
@@ -142,45 +138,6 @@ class Compiler:
         return ibis.coalesce(moved, ibis.literal(0, "int64"))
 
 
-def clamped(
-    value: Any, lower: Any, upper: Any
-) -> Any:  # Any: any numeric expression, literals of its type
-    """The value moved into the range; NULL stays NULL."""
-    return ibis.ifelse(value < lower, lower, ibis.ifelse(value > upper, upper, value))
-
-
-def _of_type(raw: Any, column: Column) -> ir.Value:  # Any: a column of any type
-    """The raw column converted to the declared type, clamped where it has bounds; NULL for what
-    the type can't hold."""
-    if column.type.is_numeric:
-        return _numeric(raw, column)
-    if raw.type().is_timestamp() and column.type is ColumnType.DATE:
-        return raw.date()
-    wanted = _NAMES[column.type]
-    return raw if raw.type().is_boolean() or raw.type().is_date() else raw.try_cast(wanted)
-
-
-def _numeric(raw: Any, column: Column) -> ir.Value:  # Any: a column of any type
-    if not raw.type().is_integer():
-        raw = raw.try_cast("float64")
-        raw = ibis.ifelse(raw.isnan(), ibis.null("float64"), raw)
-    elif column.type is ColumnType.NUMBER:
-        raw = raw.cast("float64")
-    if column.lower is None or column.upper is None:
-        return raw.try_cast("int64")
-    is_whole = column.type is ColumnType.INTEGER
-    lower, upper = (int(end) if is_whole else float(end) for end in (column.lower, column.upper))
-    if not is_whole:
-        return clamped(raw, ibis.literal(lower, "float64"), ibis.literal(upper, "float64"))
-    inside = ibis.coalesce(raw.try_cast("int64"), ibis.literal(lower, "int64"))
-    return ibis.cases(
-        (raw.isnull(), ibis.null("int64")),
-        (raw < lower, ibis.literal(lower, "int64")),
-        (raw > upper, ibis.literal(upper, "int64")),
-        else_=clamped(inside, lower, upper),
-    )
-
-
 def _constant(value: Key | Fraction, kind: ColumnType) -> ir.Value:
     if (
         kind is ColumnType.INTEGER
@@ -190,7 +147,7 @@ def _constant(value: Key | Fraction, kind: ColumnType) -> ir.Value:
         return ibis.literal(int(value), "int64")
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return ibis.literal(float(value), "float64")
-    return ibis.literal(value, _NAMES[kind])
+    return ibis.literal(value, ENGINE_TYPES[kind])
 
 
 def _decided(answer: Any) -> tuple[Any, Any]:  # Any: a boolean expression that may be NULL

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query.columns import ColumnType
+from discreet.query.conversion import CONVERTIBLE, declarable
 from discreet.query.lines import header, read_lines
 
 _NAME = "source"
@@ -174,7 +175,7 @@ def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | 
         if name not in there:
             raise DeclarationError(f"the source has no column {name!r}; it has {', '.join(there)}")
     for name, kind in columns.items():
-        if (found := there[name]) not in _CONVERTIBLE[kind]:
+        if (found := there[name]) not in CONVERTIBLE[kind]:
             kinds = "a type without a rule" if found is None else found.value
             raise DeclarationError(
                 f"column {name!r} is declared as {kind.value}, the source has {kinds}"
@@ -186,41 +187,8 @@ def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | 
         )
 
 
-_CONVERTIBLE: dict[ColumnType, tuple[ColumnType, ...]] = {
-    ColumnType.BOOLEAN: (ColumnType.BOOLEAN, ColumnType.INTEGER, ColumnType.TEXT),
-    ColumnType.DATE: (ColumnType.DATE, ColumnType.TEXT),
-    ColumnType.INTEGER: (
-        ColumnType.INTEGER,
-        ColumnType.NUMBER,
-        ColumnType.BOOLEAN,
-        ColumnType.TEXT,
-    ),
-    ColumnType.NUMBER: (ColumnType.NUMBER, ColumnType.INTEGER, ColumnType.TEXT),
-    ColumnType.TEXT: (ColumnType.TEXT,),
-}
-
-
 def _types(found: ibis.Schema) -> Mapping[str, ColumnType | None]:
-    return {name: _type(kind) for name, kind in found.items()}
-
-
-def _type(kind: Any) -> ColumnType | None:  # Any: Ibis ships no types
-    """Types that some value could make an engine fail on have no rule: decimals of more than 38
-    digits, half floats, and timestamps with a zone or in units that are converted first."""
-    rules = (
-        (lambda: kind.is_float16() or (kind.is_decimal() and (kind.precision or 39) > 38), None),
-        (kind.is_boolean, ColumnType.BOOLEAN),
-        (kind.is_integer, ColumnType.INTEGER),
-        (kind.is_numeric, ColumnType.NUMBER),
-        (kind.is_string, ColumnType.TEXT),
-        (kind.is_date, ColumnType.DATE),
-        (lambda: kind.is_timestamp() and _is_plain(kind), ColumnType.DATE),
-    )
-    return next((declarable for holds, declarable in rules if holds()), None)
-
-
-def _is_plain(timestamp: Any) -> bool:  # Any: Ibis ships no types
-    return timestamp.timezone is None and timestamp.scale in (6, 9)
+    return {name: declarable(kind) for name, kind in found.items()}
 
 
 def _engine() -> Any:  # Any: Ibis ships no types
