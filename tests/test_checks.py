@@ -1,13 +1,16 @@
 """Checks at the border: everything that is not good is refused by name."""
 
+import ast
 import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import discreet
 from discreet import checks
 from discreet.errors import DiscreetError, InvalidArgument
 
@@ -108,3 +111,35 @@ def test_a_number_of_any_length_gets_a_clear_error() -> None:
         checks.positive(epsilon=10**5000)
     with pytest.raises(InvalidArgument, match="…: give"):
         checks.positive(epsilon="x" * 10**6)
+
+
+CONVERT = {"positive", "not_negative", "probability", "delta", "finite"} | {
+    "count",
+    "positive_count",
+    "size",
+}
+
+
+def thrown_away(folder: Path) -> list[str]:
+    """The places that check a number and go on with the unchecked one."""
+    return [
+        f"{path.relative_to(folder)}:{node.lineno}"
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and ast.unparse(node.value.func.value) == "checks"
+        and node.value.func.attr in CONVERT
+        and any(isinstance(given.value, ast.Name | ast.Attribute) for given in node.value.keywords)
+    ]
+
+
+def test_nobody_throws_a_checked_number_away() -> None:
+    """A check takes 2.0 and Decimal(2) for 2: whoever goes on with what was given has those."""
+    assert thrown_away(Path(discreet.__file__).parent) == []
+
+
+def test_a_thrown_away_number_is_found(tmp_path: Path) -> None:
+    (tmp_path / "caps.py").write_text("def f(n):\n    checks.size(n=n)\n    return n\n")
+    assert thrown_away(tmp_path) == ["caps.py:2"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from discreet import checks
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, decimal_down
+from discreet.exact import Number, decimal_down, shown
 
 _DIGITS = 9
 _MOST = 10**300
@@ -16,7 +16,7 @@ _LARGEST = 10**100
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
     """The largest scale, to 9 digits, at which ``error_of(scale)``, which rises with it, is at
     most the error."""
-    checks.probability(confidence=confidence)
+    confidence = checks.probability(confidence=confidence)
     wanted = math.floor(checks.not_negative(error=error))
     if wanted > _LARGEST:
         raise InvalidArgument("error: give at most 10^100")
@@ -25,7 +25,7 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
         scale *= 2
         if scale > _MOST * (wanted + 1):
             raise InvalidArgument(
-                f"confidence = {confidence}: an error of {error} is had by chance"
+                f"confidence = {shown(confidence)}: noise alone can cause an error of {error}"
             )
     while error_of(scale) > wanted:
         scale /= 2

@@ -159,7 +159,7 @@ class KeysPart:
 
     def __post_init__(self) -> None:
         """Refuse a number of keys that is none."""
-        checks.positive_count(per_unit=self.per_unit)
+        object.__setattr__(self, "per_unit", checks.positive_count(per_unit=self.per_unit))
 
     def checked(self, result: object) -> dict[Key, int]:
         """The keys and their counts, without those that are 0."""

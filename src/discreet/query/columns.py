@@ -104,11 +104,12 @@ class Caps:
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse anything but whole numbers of 1 and above."""
-        checks.positive_count(max_groups=self.groups)
-        checks.positive_count(max_rows_per_group=self.rows_per_group)
+        """Keep whole numbers from 1 to 2^40; refuse everything else."""
+        rows_per_group = checks.size(max_rows_per_group=self.rows_per_group)
+        object.__setattr__(self, "groups", checks.size(max_groups=self.groups))
+        object.__setattr__(self, "rows_per_group", rows_per_group)
         if self.rows is not None:
-            checks.positive_count(max_rows=self.rows)
+            object.__setattr__(self, "rows", checks.size(max_rows=self.rows))
 
 
 _PYTHON_TYPES: dict[ColumnType, tuple[type, ...]] = {

@@ -54,8 +54,8 @@ class Stage:
 
     def __post_init__(self) -> None:
         """Refuse stages without steps or noise."""
-        checks.positive_count(steps=self.steps)
-        checks.positive(noise=self.noise)
+        object.__setattr__(self, "steps", checks.positive_count(steps=self.steps))
+        object.__setattr__(self, "noise", checks.positive(noise=self.noise))
 
 
 @dataclass(frozen=True, slots=True)

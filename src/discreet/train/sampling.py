@@ -170,7 +170,7 @@ class TruncatedPoissonSampling(_Fresh):
 
     def __post_init__(self) -> None:
         """Refuse a batch that never has anything."""
-        checks.positive_count(most=self.most)
+        object.__setattr__(self, "most", checks.positive_count(most=self.most))
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
         """Truncated Poisson samples of this rate, one for each step."""

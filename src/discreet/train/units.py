@@ -65,7 +65,7 @@ class Persons:
 
     def __post_init__(self) -> None:
         """Refuse a cap, a name or a reduction that is none."""
-        checks.positive_count(most=self.most)
+        object.__setattr__(self, "most", checks.positive_count(most=self.most))
         checks.text(column=self.column)
         if not isinstance(self.reduce, Reduce):
             raise InvalidArgument(f"reduce = {self.reduce!r}: give Reduce.MEAN or Reduce.SUM")

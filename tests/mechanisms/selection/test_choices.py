@@ -432,7 +432,9 @@ def test_a_confidence_lies_between_0_and_1(kind: type[Choice], wrong: Wrong) -> 
 
 
 def test_an_error_that_any_noise_has_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"confidence = 0\.1: an error of 3 is had by chance"):
+    with pytest.raises(
+        InvalidArgument, match=r"confidence = 0\.1: noise alone can cause an error of 3"
+    ):
         PermuteAndFlip.for_error(3, 0.1, ["a", "b"])
 
 

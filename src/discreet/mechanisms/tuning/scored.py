@@ -42,7 +42,8 @@ class Scored(Generic[V, W]):
         """Refuse what is no function, and a sensitivity that is no whole number above 0."""
         checked_mechanism(self.mechanism, "mechanism")
         checked_mechanism(self.noise, "noise")
-        checks.positive_count(sensitivity=self.sensitivity)
+        moved = checks.positive_count(sensitivity=self.sensitivity)
+        object.__setattr__(self, "sensitivity", moved)
         if not callable(self.measure):
             raise InvalidArgument("measure: give a function of the value and of what is given")
 
