@@ -6,11 +6,12 @@ comes before every cast that could overflow. A condition is compiled to a pair o
 that are never NULL: whether it is known to hold, and whether it is known not to.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import ibis
 import ibis.expr.types as ir
@@ -51,7 +52,16 @@ _RELATIONS: dict[Relation, Callable[[Any, Any], Any]] = {
     Relation.GREATER: operator.gt,
     Relation.AT_LEAST: operator.ge,
 }
+_TURNED = {
+    Relation.EQUAL: Relation.EQUAL,
+    Relation.UNEQUAL: Relation.UNEQUAL,
+    Relation.LESS: Relation.GREATER,
+    Relation.AT_MOST: Relation.AT_LEAST,
+    Relation.GREATER: Relation.LESS,
+    Relation.AT_LEAST: Relation.AT_MOST,
+}
 _INT64 = 2**63
+_FALSE, _TRUE = ibis.literal(value=False), ibis.literal(value=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,15 @@ class Compiler:
         return ibis.coalesce(value, _constant(column.null, column.type))
 
     def scalar(self, scalar: Scalar) -> ir.Value:
-        """The value, or NULL; within the range that `meaning` derives, but for rounding."""
+        """The value, or NULL; never NaN, and within the range that `meaning` derives."""
+        value, fact = self._computed(scalar), self.meaning(scalar)
+        if not isinstance(scalar, Arithmetic) or fact.type is not ColumnType.NUMBER:
+            return value
+        # the range was derived in exact fractions; floats round, and can leave it by far
+        ends = (ibis.literal(float(end), "float64") for end in _ends(fact))
+        return clamped(ibis.ifelse(value.isnan(), ibis.null("float64"), value), *ends)
+
+    def _computed(self, scalar: Scalar) -> ir.Value:
         match scalar:
             case ColumnRef(name):
                 return self.column(name)
@@ -81,7 +99,7 @@ class Compiler:
                 if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
                     return _constant(fact.lower, fact.type)  # engines compute constants in 32 bits
                 one, other = (
-                    self.scalar(side).cast(ENGINE_TYPES[fact.type]) for side in (left, right)
+                    self._computed(side).cast(ENGINE_TYPES[fact.type]) for side in (left, right)
                 )
                 return _ARITHMETIC[symbol](one, other)
 
@@ -96,11 +114,9 @@ class Compiler:
     def _known(self, condition: Condition) -> tuple[Any, Any]:  # Any: Ibis' boolean expressions
         match condition:
             case Comparison(relation, left, right):
-                return _decided(_RELATIONS[relation](self.scalar(left), self.scalar(right)))
+                return _decided(self._compared(relation, left, right))
             case Membership(value, options):
-                return _decided(
-                    self.scalar(value).isin([self.scalar(option) for option in options])
-                )
+                return _decided(self._is_one_of(value, options))
             case Holds(column):
                 return _decided(self.column(column.name))
             case IsNull(value):
@@ -116,6 +132,28 @@ class Compiler:
                 (true, false), (also_true, also_false) = self._known(one), self._known(other)
                 return true | also_true, false & also_false
 
+    def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> ir.BooleanValue:
+        """As SQL compares them; whole numbers with numbers that are none of 64 bits, exactly."""
+        if isinstance(left, Literal) and not isinstance(right, Literal):
+            left, right, relation = right, left, _TURNED[relation]
+        if not (isinstance(right, Literal) and self._is_beside_whole(left, right)):
+            return _RELATIONS[relation](self.scalar(left), self.scalar(right))
+        value = self.scalar(left)
+        holds = _of_whole(value, relation, cast(Fraction, right.value))
+        return ibis.ifelse(value.isnull(), ibis.null("boolean"), holds)
+
+    def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> ir.BooleanValue:
+        value = self.scalar(scalar)
+        equal = [option for option in options if not self._is_beside_whole(scalar, option)]
+        if equal:
+            return value.isin([self.scalar(option) for option in equal])
+        return ibis.ifelse(value.isnull(), ibis.null("boolean"), _FALSE)
+
+    def _is_beside_whole(self, scalar: Scalar, literal: Literal) -> bool:
+        """Whether the scalar is a whole number of 64 bits, and the literal a number that is not."""
+        kinds = self.meaning(scalar).type, self.meaning(literal).type
+        return kinds == (ColumnType.INTEGER, ColumnType.NUMBER)
+
     def addend(self, one: SumOf) -> ir.IntegerValue:
         """What a row adds to the sum: an integer within its ends, 0 where the argument is NULL."""
         if one.argument is None:
@@ -125,7 +163,7 @@ class Compiler:
             return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
         if one.grid.exponent == 0 and self.meaning(one.argument).type is ColumnType.INTEGER:
             steps = value
-        else:  # the value lies in its range, so scaled and rounded it fits 64 bits
+        else:  # clamped to its range, scaled and rounded it fits 64 bits
             steps = (
                 (value.cast("float64") * ibis.literal(2.0**one.grid.exponent, "float64"))
                 .round()
@@ -150,6 +188,22 @@ def _constant(value: Key | Fraction, kind: ColumnType) -> ir.Value:
     return ibis.literal(value, ENGINE_TYPES[kind])
 
 
+def _of_whole(value: Any, relation: Relation, number: Fraction) -> ir.BooleanValue:
+    """Whether a whole number of 64 bits is in this relation to a number that is none: it is below
+    it iff it is at most the next whole number below."""
+    if relation in (Relation.EQUAL, Relation.UNEQUAL):
+        return _TRUE if relation is Relation.UNEQUAL else _FALSE
+    is_below = relation in (Relation.LESS, Relation.AT_MOST)
+    if not -_INT64 <= math.floor(number) < _INT64 - 1:
+        return _TRUE if (number > 0) is is_below else _FALSE
+    below = value <= ibis.literal(math.floor(number), "int64")
+    return below if is_below else ~below
+
+
+def _ends(fact: Meaning) -> tuple[Fraction, Fraction]:
+    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # arithmetic has both
+    return fact.lower, fact.upper
+
+
 def _decided(answer: Any) -> tuple[Any, Any]:  # Any: a boolean expression that may be NULL
-    unknown = ibis.literal(value=False)
-    return ibis.coalesce(answer, unknown), ibis.coalesce(~answer, unknown)
+    return ibis.coalesce(answer, _FALSE), ibis.coalesce(~answer, _FALSE)

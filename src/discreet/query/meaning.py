@@ -36,18 +36,26 @@ from discreet.query.query import (
     scalar_text,
 )
 
-_LARGEST = Fraction(10) ** 150
-_WHOLE = Fraction(2) ** 62
+_LARGEST = Fraction(10) ** 150  # of a range's ends
+_FLOATS = Fraction(10) ** 300  # of a number on its way, in floating point
+_ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
+_WHOLE = Fraction(2) ** 62  # of a result of whole numbers
+_INT64 = Fraction(2) ** 63
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The derived facts of a scalar: ``lower`` and ``upper`` where it is numeric and bounded."""
+    """The derived facts of a scalar: ``lower`` and ``upper`` where it is numeric and bounded.
+
+    ``largest`` bounds the magnitude of what floating point makes of it before it is clamped to
+    that range. Where large numbers cancel it is far larger: in x + 1e30 - 1e30 it is about 1e30.
+    """
 
     type: ColumnType
     lower: Fraction | None
     upper: Fraction | None
     can_be_null: bool
+    largest: Fraction = Fraction(0)
 
 
 def check(query: Query, declaration: Declaration) -> None:
@@ -87,7 +95,9 @@ def meaning(scalar: Scalar, declaration: Declaration) -> Meaning:
     match scalar:
         case ColumnRef(name):
             column = column_of(name, declaration)
-            return Meaning(column.type, column.lower, column.upper, column.null is None)
+            ends = column.lower or Fraction(0), column.upper or Fraction(0)
+            largest = max(abs(end) for end in ends)
+            return Meaning(column.type, column.lower, column.upper, column.null is None, largest)
         case Literal(value):
             return _of_literal(value)
         case Arithmetic():
@@ -99,10 +109,15 @@ def _of_literal(value: Constant) -> Meaning:
         case bool():
             return Meaning(ColumnType.BOOLEAN, None, None, can_be_null=False)
         case Fraction():
-            whole = value.denominator == 1 and abs(value) <= _WHOLE
-            kind = ColumnType.INTEGER if whole else ColumnType.NUMBER
-            return Meaning(kind, value, value, can_be_null=False)
+            is_whole = value.denominator == 1 and -_INT64 <= value < _INT64
+            if not is_whole and abs(value) > _FLOATS:
+                raise QueryRefused(
+                    "a number beyond 1e300 stands in the question; use a smaller one"
+                )
+            kind = ColumnType.INTEGER if is_whole else ColumnType.NUMBER
+            return Meaning(kind, value, value, can_be_null=False, largest=abs(value))
         case str():
+            _check_text(value)
             return Meaning(ColumnType.TEXT, None, None, can_be_null=False)
         case datetime.date():
             return Meaning(ColumnType.DATE, None, None, can_be_null=False)
@@ -117,10 +132,13 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> Meaning:
             )
         _bounds(side, fact)
     if scalar.operator is Operator.DIVIDE and not (
-        isinstance(scalar.right, Literal) and scalar.right.value != 0
+        isinstance(scalar.right, Literal)
+        and isinstance(scalar.right.value, Fraction)
+        and float(scalar.right.value) != 0
     ):
         raise QueryRefused(
-            f"{scalar_text(scalar)}: only division by a number other than 0 has a rule"
+            f"{scalar_text(scalar)}: only division by a number other than 0 has a rule (and none "
+            "so small that floating point takes it for 0)"
         )
     lower, upper = _ends(
         scalar.operator,
@@ -128,11 +146,18 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> Meaning:
     )
     if max(abs(lower), abs(upper)) > _LARGEST:
         raise QueryRefused(f"{scalar_text(scalar)} could exceed 1e150; use smaller factors")
+    largest = _largest(scalar.operator, *sides)
+    if largest > _FLOATS:
+        raise QueryRefused(
+            f"{scalar_text(scalar)} could exceed 1e300 on the way, in floating point; use smaller "
+            "numbers"
+        )
     return Meaning(
         _result_type(scalar.operator, sides, lower, upper),
         lower,
         upper,
         any(s.can_be_null for s in sides),
+        max(largest, abs(lower), abs(upper)),
     )
 
 
@@ -160,6 +185,26 @@ def _ends(
         case Operator.DIVIDE:
             corners = [one / other for one in left for other in right]
     return min(corners), max(corners)
+
+
+def _largest(operator: Operator, left: Meaning, right: Meaning) -> Fraction:
+    match operator:
+        case Operator.ADD | Operator.SUBTRACT:
+            return (left.largest + right.largest) * _ROUND_OFF
+        case Operator.MULTIPLY:
+            return left.largest * right.largest * _ROUND_OFF
+        case Operator.DIVIDE:
+            return left.largest / Fraction(float(right.largest)) * _ROUND_OFF
+
+
+def _check_text(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise QueryRefused(
+            "a text in the question has half of a surrogate pair, which no engine can compare; "
+            "leave that character out"
+        ) from None
 
 
 def _bounds(scalar: Scalar, fact: Meaning) -> tuple[Fraction, Fraction]:
