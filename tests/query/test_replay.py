@@ -119,8 +119,9 @@ def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
     act = asking(PEOPLE, query, PRICE)
     replay(act, arrow([rich]), arrow([]))
-    for module in ("discreet.query.compiling", "discreet.query.bounding"):
-        monkeypatch.setattr(f"{module}.clamped", lambda value, lower, upper: value)
+    for module in ("compiling", "conversion", "bounding"):
+        path = f"discreet.query.{module}.clamped"
+        monkeypatch.setattr(path, lambda value, lower, upper: value)
     with pytest.raises(Difference, match="moved by"):
         replay(act, arrow([rich]), arrow([]))
 
@@ -174,11 +175,11 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = bounding.compute
+    honest = bounding.Prepared.compute
 
-    def told(*arguments: Any) -> Mapping[str, Any]:
-        sums = honest(*arguments)
-        arguments[2].note(
+    def told(prepared: bounding.Prepared, trace: Any) -> Mapping[str, Any]:
+        sums = honest(prepared, trace)
+        trace.note(
             "schema",
             [
                 math.floor(math.log2(1 + abs(int(total))))
@@ -187,6 +188,6 @@ def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         return sums
 
-    monkeypatch.setattr(bounding, "compute", told)
+    monkeypatch.setattr(bounding.Prepared, "compute", told)
     with pytest.raises(Difference, match="events differ"):
         _replay_busy()

@@ -11,7 +11,7 @@ from discreet.mechanisms.max_norm import MaxNorm
 from discreet.mechanisms.mechanism import Additive, Interactive, Mechanism
 from discreet.mechanisms.parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
 from discreet.mechanisms.real_gaussian import RealGaussian
-from discreet.mechanisms.release import Release, release, release_through
+from discreet.mechanisms.release import Release, rehearse, release, release_through
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import RealSensitivity, Sensitivity
 from discreet.mechanisms.session import Session, session, session_through
@@ -49,6 +49,7 @@ __all__ = [
     "Together",
     "Trace",
     "Value",
+    "rehearse",
     "release",
     "release_through",
     "session",

@@ -16,6 +16,7 @@ from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.keeping import decoded, encoded
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
+from discreet.noise import SecureBits
 from discreet.payment import Payer, Receipt, Request
 
 V = TypeVar("V")
@@ -148,6 +149,15 @@ def release_through(
         if request is not None:
             door.payer.keep(receipt, guarded(lambda: encoded(value), door, receipt))
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
+
+
+def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
+    """What the mechanism makes of a made-up value, with bits that nobody uses again.
+
+    To be called before a charge: a parameter that no sampler can take fails here, while it is
+    free. The value must be public.
+    """
+    return mechanism.sample(made_up, SecureBits())
 
 
 def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt) -> W:

@@ -2,6 +2,9 @@
 
 import io
 import json
+import math
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -169,6 +172,16 @@ def assemble(
     offer: Offer, release: Release[Any], confidence: Fraction
 ) -> Answer:  # Any: as in Answer
     """The answer that a release's noisy sums make."""
+    table = pa.table(columns(offer, release.value, confidence))
+    return Answer(table, confidence, offer.plan, release)
+
+
+def columns(
+    offer: Offer,
+    noisy: Mapping[str, Any],  # Any: as in Answer
+    confidence: Fraction,
+) -> dict[str, pa.Array]:
+    """The answer's columns by name, from the noisy sums alone."""
     plan = offer.plan
     arrays: dict[str, pa.Array] = {}
     for index, key in enumerate(plan.query.keys):
@@ -176,9 +189,9 @@ def assemble(
         arrays[key] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
         made = _mean if aggregate.function is Function.AVG else _total
-        columns = made(offer, sources, [release.value[source] for source in sources], confidence)
-        arrays |= zip(column_names(aggregate.name), columns, strict=True)
-    return Answer(pa.table(arrays), confidence, plan, release)
+        found = made(offer, sources, [noisy[source] for source in sources], confidence)
+        arrays |= zip(column_names(aggregate.name), found, strict=True)
+    return arrays
 
 
 def _total(
@@ -218,7 +231,12 @@ def _mean(
 
 
 def _value(grid: Grid, steps: Fraction) -> float:
-    return float(grid.value(steps))
+    """The number as a float; at the end of the floats if it lies beyond, as noise can."""
+    exact = grid.value(steps)
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, exact)
 
 
 def _clamped_ratio(grid: Grid, total: int, count: int) -> float | None:

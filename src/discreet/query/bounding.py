@@ -9,7 +9,9 @@ choice depends on anybody else's rows.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -18,12 +20,15 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
+from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
 from discreet.query.columns import Key
 from discreet.query.compiling import Compiler
 from discreet.query.conversion import clamped, identity
+from discreet.query.engine import Engine
 from discreet.query.plan import Plan
-from discreet.query.source import Source
+from discreet.query.query import columns_used
+from discreet.query.source import Source, arrow_schema
 
 _UNIT = "unit"
 _ROWS = "rows"
@@ -37,17 +42,51 @@ def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  
     """The quotient of two integers of up to 128 bits, cut towards 0."""
 
 
-def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Value]:
-    """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
-    with (
-        warnings.catch_warnings()
-    ):  # between Ibis and its guests; a filter may not make them errors
-        warnings.simplefilter("ignore")
-        expression = bounded_sums(plan, source.open())
-        answer = _run(expression)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan that the engine has compiled, bound and tried on an empty table of the source's
+    schema, so that over its rows nothing can fail for a public reason."""
+
+    plan: Plan
+    source: Source
+    names: tuple[str, ...]
+    engine: Engine
+    statement: str
+
+    def compute(self, trace: Trace | None) -> Mapping[str, Value]:
+        """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
+        with quiet(), self.source.rows(self.names) as rows:
+            answer = self.engine.run(self.statement, rows)
         if trace is not None:
-            trace.note("engine", str(ibis.to_sql(expression, dialect="duckdb")))
+            trace.note("engine", self.statement)
             trace.note("schema", str(answer.schema))
+        return _totals(self.plan, answer)
+
+
+def prepare(plan: Plan, source: Source, engine: Engine) -> Prepared:
+    """The plan, ready to run on this engine; reads the source's schema only."""
+    names = tuple(dict.fromkeys([*_unit_column(plan), *columns_used(plan.query)]))
+    if not names:  # a count of rows needs a column to count
+        names = tuple(plan.declaration.columns)[:1]
+    schema = arrow_schema(source, names)
+    try:
+        with quiet():
+            statement = engine.statement(bounded_sums(plan, engine.table(schema)))
+            _totals(plan, engine.run(statement, schema.empty_table()))
+    except (RecursionError, duckdb.Error, ibis.common.exceptions.IbisError) as cause:
+        raise QueryRefused(
+            f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
+            "or simpler"
+        ) from cause
+    return Prepared(plan, source, names, engine, statement)
+
+
+def _unit_column(plan: Plan) -> list[str]:
+    column = plan.declaration.unit.column
+    return [] if column is None else [column]
+
+
+def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
     position = {group: index for index, group in enumerate(plan.groups)}
     totals = {one.name: np.full(len(plan.groups), 0, dtype=object) for one in plan.sums}
     for row in answer.to_pylist():
@@ -57,15 +96,12 @@ def compute(plan: Plan, source: Source, trace: Trace | None) -> Mapping[str, Val
     return totals
 
 
-def _run(expression: ir.Table) -> pa.Table:
-    """What the engine answers. DuckDB turns Ctrl-C into an error of its own; it is turned back,
-    since that is a person's wish and no failure that the data can cause."""
-    try:
-        return expression.to_pyarrow()
-    except (RuntimeError, duckdb.InterruptException) as failure:
-        if "Query interrupted" in str(failure):
-            raise KeyboardInterrupt from None
-        raise
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Between Ibis and its guests there are warnings, which a filter may not turn into errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:

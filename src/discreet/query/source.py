@@ -1,11 +1,12 @@
-"""Where a table's rows come from, opened anew for each computation.
+"""Where a table's rows come from: a source gives Arrow data of the columns that are named.
 
-Every source gives an Ibis table on DuckDB. A schema is read without rows and counts as public.
-A CSV file is read as text, so that no row decides about a type.
+Types never depend on rows: a Parquet file's and a database table's schema counts as public, a
+CSV file and Python objects are read as texts. Columns that nobody declared are never read.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,22 +19,24 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError, InvalidArgument
+from discreet.query import frames
 from discreet.query.columns import ColumnType
 from discreet.query.conversion import CONVERTIBLE, declarable
+from discreet.query.database import DuckdbTable, plain_table
 from discreet.query.lines import header, read_lines
 
-_NAME = "source"
+Rows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 
 
 class Source(Protocol):
     """Rows, and their schema without them."""
 
-    def schema(self) -> Mapping[str, ColumnType | None]:
-        """Each column's name and closest declarable type; ``None`` for one that has none."""
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """Each column with the type that it is read as; ``None`` for one that can't be read."""
         ...
 
-    def open(self) -> ir.Table:
-        """The rows as a table of an engine."""
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The rows of these columns alone, of exactly the types stated."""
         ...
 
 
@@ -43,18 +46,21 @@ class ParquetFile:
 
     path: Path
 
-    def schema(self) -> Mapping[str, ColumnType | None]:
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The file's own schema; its statistics are data, and aren't looked at."""
         try:
-            return _types(ibis.Schema.from_pyarrow(pq.read_schema(_existing(self.path))))
+            found = pq.read_schema(_existing(self.path))
         except (OSError, pa.ArrowException, NotImplementedError) as cause:
             raise DeclarationError(
                 f"{self.path}: its Parquet schema can't be read ({cause})"
             ) from cause
+        return [(field.name, frames.plain_type(field.type)) for field in found]
 
-    def open(self) -> ir.Table:
-        """The file, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
-        return _registered(ds.dataset(self.path, format="parquet"))
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
+        types = dict(self.types())
+        wanted = pa.schema([(name, types[name]) for name in names])
+        return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,72 +70,62 @@ class CsvFile:
     path: Path
     delimiter: str = ","
 
-    def schema(self) -> Mapping[str, ColumnType | None]:
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The header's names, all as text."""
-        return dict.fromkeys(header(_existing(self.path), self.delimiter), ColumnType.TEXT)
+        names = header(_existing(self.path), self.delimiter)
+        return [(name, pa.large_string()) for name in names]
 
-    def open(self) -> ir.Table:
-        """The file's lines, each read by itself."""
-        return ArrowSource(read_lines(_existing(self.path), self.delimiter)).open()
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns of the file's lines, each line read by itself."""
+        return nullcontext(read_lines(_existing(self.path), self.delimiter).select(list(names)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrowSource:
-    """A table in memory."""
+    """A table in memory; ``others`` are the names of columns that nobody declared."""
 
     table: pa.Table
+    others: tuple[str, ...] = ()
 
-    def schema(self) -> Mapping[str, ColumnType | None]:
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's own schema."""
-        return _types(ibis.Schema.from_pyarrow(self.table.schema))
+        return [*zip(self.table.column_names, self.table.schema.types, strict=True)] + [
+            (name, None) for name in self.others
+        ]
 
-    def open(self) -> ir.Table:
-        """The table, read by the engine where it is."""
-        return _registered(self.table)
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns as they are."""
+        return nullcontext(self.table.select(list(names)))
 
     def __repr__(self) -> str:
         """Never a row."""
         return "ArrowSource(...)"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class IbisSource:
-    """A table or expression of an Ibis connection to DuckDB."""
-
-    table: ir.Table
-
-    def schema(self) -> Mapping[str, ColumnType | None]:
-        """The expression's own schema."""
-        return _types(self.table.schema())
-
-    def open(self) -> ir.Table:
-        """The expression itself."""
-        return self.table
-
-    def __repr__(self) -> str:
-        """Never a row."""
-        return "IbisSource(...)"
-
-
-def source_of(given: Any) -> Source:  # Any: pandas and Polars are known by their methods only
-    """The source of what a user hands over: a path, a frame, a table, or a source."""
-    if isinstance(given, ParquetFile | CsvFile | ArrowSource | IbisSource):
+def source_of(given: Any, names: Sequence[str]) -> Source:  # Any: frames are known by their methods
+    """The source of a path, a frame, a table, or a source; of a frame, the columns of these
+    names are taken now, and no others."""
+    if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable):
         return given
     if isinstance(given, str | Path):
         return file_source(Path(given))
-    if isinstance(given, pa.Table):
-        return ArrowSource(given)
     if isinstance(given, ir.Table):
-        return _ibis_source(given)
+        return plain_table(given)
+    if isinstance(given, pa.Table):
+        return _in_memory(frames.arrow_table(given, names), given.column_names)
     module = type(given).__module__.partition(".")[0]
     if module == "pandas" and hasattr(given, "columns"):
-        return ArrowSource(_to_arrow({name: given[name] for name in given.columns}))
-    if module == "polars" and hasattr(given, "to_arrow"):
-        return ArrowSource(given.to_arrow())
+        return _in_memory(frames.pandas_table(given, names), given.columns)
+    if module == "polars" and hasattr(given, "to_arrow") and hasattr(given, "columns"):
+        return _in_memory(frames.polars_table(given, names), given.columns)
     raise InvalidArgument(
         f"source: a {type(given).__name__} can't be read; give a path, or a pandas, Polars, "
         "Arrow or Ibis table"
     )
+
+
+def _in_memory(table: pa.Table, names: Sequence[object]) -> ArrowSource:
+    return ArrowSource(table, tuple(str(n) for n in names if str(n) not in table.column_names))
 
 
 def file_source(path: Path, delimiter: str = ",") -> Source:
@@ -148,90 +144,62 @@ def file_source(path: Path, delimiter: str = ",") -> Source:
 def schema(source: Source) -> Mapping[str, ColumnType | None]:
     """A proposed declared type for each column, from the schema only (for CSV, from what its
     first rows look like: to be shown to the owner and confirmed by him, never used by itself)."""
+    there = {name: _declarable(kind) for name, kind in source.types()}
     if not isinstance(source, CsvFile):
-        return source.schema()
+        return there
     try:
-        with warnings.catch_warnings():  # between Ibis and DuckDB
+        with warnings.catch_warnings(), duckdb.connect() as connection:  # Ibis and DuckDB may warn
             warnings.simplefilter("ignore")
-            looks = _engine().read_csv(
-                str(_existing(source.path)), table_name=_NAME, delim=source.delimiter, header=True
-            )
+            looks = connection.read_csv(str(source.path), delimiter=source.delimiter, header=True)
+            seen = ibis.Schema.from_pyarrow(looks.limit(0).to_arrow_table().schema)
     except duckdb.Error:
-        return source.schema()
-    seen = _types(looks.schema())
-    return {name: seen.get(name, ColumnType.TEXT) for name in source.schema()}
+        return there
+    return {name: declarable(seen[name]) if name in seen else kind for name, kind in there.items()}
 
 
 def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
-    """Refuse a source that lacks a declared column or the unit's, or has one of another kind."""
-    there = source.schema()
-    folded = [name.lower() for name in there]
-    if twice := [name for name in there if folded.count(name.lower()) > 1]:
-        raise DeclarationError(
-            f"the source's columns {', '.join(twice)} differ in case only, and engines would take "
-            "one for the other; rename them"
-        )
-    for name in [*columns, *([] if unit is None else [unit])]:
-        if name not in there:
-            raise DeclarationError(f"the source has no column {name!r}; it has {', '.join(there)}")
-    for name, kind in columns.items():
-        if (found := there[name]) not in CONVERTIBLE[kind]:
-            kinds = "a type without a rule" if found is None else found.value
+    """Refuse a source that lacks a declared column or the unit's, or has one of another kind. The
+    other columns are never looked at."""
+    there = source.types()
+    names = [*columns, *([] if unit is None or unit in columns else [unit])]
+    for name in names:
+        found = [other for other, _ in there if other == name]
+        if not found:
+            listed = ", ".join(other for other, _ in there)
+            raise DeclarationError(f"the source has no column {name!r}; it has {listed}")
+        if len(found) > 1:
+            raise DeclarationError(f"the source has {len(found)} columns {name!r}; rename them")
+        if twins := [other for other in names if other != name and other.lower() == name.lower()]:
             raise DeclarationError(
-                f"column {name!r} is declared as {kind.value}, the source has {kinds}"
+                f"the columns {name!r} and {twins[0]!r} differ in case only, and engines would "
+                "take one for the other; rename one"
             )
-    if unit is not None and there[unit] is None:
+    kinds = {name: _declarable(kind) for name, kind in there if name in names}
+    for name, kind in columns.items():
+        if (found_kind := kinds[name]) not in CONVERTIBLE[kind]:
+            shown = "a type without a rule" if found_kind is None else found_kind.value
+            raise DeclarationError(
+                f"column {name!r} is declared as {kind.value}, the source has {shown}"
+            )
+    if unit is not None and kinds[unit] is None:
         raise DeclarationError(
             f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
             "or texts"
         )
 
 
-def _types(found: ibis.Schema) -> Mapping[str, ColumnType | None]:
-    return {name: declarable(kind) for name, kind in found.items()}
+def arrow_schema(source: Source, names: Sequence[str]) -> pa.Schema:
+    """The Arrow types of these columns, which must be there."""
+    types = dict(source.types())
+    return pa.schema([(name, types[name]) for name in names])
 
 
-def _engine() -> Any:  # Any: Ibis ships no types
-    """A fresh DuckDB that reads what it is told to, and installs, loads and guesses nothing."""
-    connection = ibis.duckdb.connect()
-    for setting in (
-        "autoinstall_known_extensions",
-        "autoload_known_extensions",
-        "python_enable_replacements",
-    ):
-        connection.raw_sql(f"SET {setting} = false")
-    return connection
-
-
-def _registered(rows: Any) -> ir.Table:  # Any: an Arrow table or dataset
-    connection = _engine()
-    connection.con.register(_NAME, rows)
-    return connection.table(_NAME)
-
-
-def _ibis_source(given: ir.Table) -> IbisSource:
-    backends = [backend.name for backend in given._find_backends()[0]]  # noqa: SLF001  # Ibis has no public form
-    if backends != ["duckdb"]:
-        raise InvalidArgument(
-            f"source: an Ibis table of {', '.join(backends) or 'no connection'}; DuckDB is what "
-            "is supported"
-        )
-    return IbisSource(given)
-
-
-def _to_arrow(columns: Mapping[Any, Any]) -> pa.Table:  # Any: names and columns of pandas
-    """The columns as an Arrow table; an error names a column, and never what is in it."""
-    arrays = {}
-    for name, column in columns.items():
-        try:
-            arrays[str(name)] = pa.array(column, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            arrays[str(name)] = None
-        if arrays[str(name)] is None:
-            raise InvalidArgument(
-                f"source: the column {name!r} can't be read; give it one type for all its values"
-            )
-    return pa.table(arrays)
+def _declarable(kind: pa.DataType | None) -> ColumnType | None:
+    try:
+        (dtype,) = ibis.Schema.from_pyarrow(pa.schema([("x", kind)])).types
+    except (TypeError, KeyError, NotImplementedError, pa.ArrowException):
+        return None
+    return declarable(dtype)
 
 
 def _existing(path: Path) -> Path:

@@ -1,17 +1,20 @@
 """A sensitive table that answers questions: what an owner declares and an analyst asks."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.exact import Number
-from discreet.mechanisms import Door, release_through
+from discreet.mechanisms import Door, Value, rehearse, release_through
 from discreet.payment import Payer
-from discreet.query import bounding, forecast, plan, price
-from discreet.query.answer import Answer, assemble
+from discreet.query import bounding, engine, forecast, plan, price
+from discreet.query.answer import Answer, assemble, columns
 from discreet.query.columns import Caps, Column
 from discreet.query.declaration import Declaration
 from discreet.query.forecast import Explanation, Forecast
@@ -71,7 +74,7 @@ class Table:
     ) -> None:
         """Declare a table. Nothing is read but its schema, when a question is first released."""
         caps = Caps(max_groups, max_rows_per_group, max_rows)
-        _fill(self, source_of(source), Declaration(name, unit, caps, columns), ledger)
+        _fill(self, source, Declaration(name, unit, caps, columns), ledger)
 
     @staticmethod
     def declared(
@@ -79,7 +82,7 @@ class Table:
     ) -> "Table":  # Any: as above
         """The table of a declaration that is at hand as a value."""
         made: Table = object.__new__(Table)
-        _fill(made, source_of(source), declaration, ledger)
+        _fill(made, source, declaration, ledger)
         return made
 
     @property
@@ -122,8 +125,12 @@ class Table:
         return f"Table {facts.name!r} for {facts.unit}: {columns}"
 
 
-def _fill(table: Table, source: Source, declaration: Declaration, ledger: LedgerOf) -> None:
-    object.__setattr__(table, "source", source)
+def _fill(
+    table: Table, source: Any, declaration: Declaration, ledger: LedgerOf
+) -> None:  # Any: as above
+    unit = declaration.unit.column
+    names = [*declaration.columns, *([] if unit is None else [unit])]
+    object.__setattr__(table, "source", source_of(source, names))
     object.__setattr__(table, "declaration", declaration)
     object.__setattr__(table, "_ledger", ledger)
 
@@ -222,14 +229,14 @@ class Question:
         """The private answer, paid for before a row is read; a repeated ``request`` id gives the
         same answer again and costs nothing."""
         named = Price(epsilon, delta, noise=noise, weights=weights)
-        offered = _ready(self, named, confidence)
-        door = Door.secure(self.table.ledger)
-        return _deliver(door, self, offered, confidence=confidence, by=by, request=request)
+        with _ready(self, named, confidence) as ready:
+            door = Door.secure(self.table.ledger)
+            return _deliver(door, ready, confidence=confidence, by=by, request=request)
 
     def offer(self, named: Price, confidence: Number) -> price.Offer:
         """The mechanisms that this price buys for the question; reads no data."""
-        checks.probability(confidence=confidence)
-        return price.offer(plan.plan(self.query, self.table.declaration), named, confidence)
+        level = checks.probability(confidence=confidence)
+        return price.offer(plan.plan(self.query, self.table.declaration), named, level)
 
     def __repr__(self) -> str:
         """The query in SQL."""
@@ -246,29 +253,47 @@ def release_question(
     request: str | None = None,
 ) -> Answer:
     """`Question.release`, through a door that is given."""
-    offered = _ready(question, named, confidence)
-    return _deliver(door, question, offered, confidence=confidence, by=by, request=request)
+    with _ready(question, named, confidence) as ready:
+        return _deliver(door, ready, confidence=confidence, by=by, request=request)
 
 
-def _ready(question: Question, named: Price, confidence: Number) -> price.Offer:
-    """What is offered for the price, once everything that can be refused has had its chance."""
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A question that nothing public can refuse any more: priced, compiled, tried without rows."""
+
+    offer: price.Offer
+    prepared: bounding.Prepared
+
+
+@contextmanager
+def _ready(question: Question, named: Price, confidence: Number) -> Iterator[_Ready]:
+    """Let everything that can be refused be refused, before the charge."""
     offered = question.offer(named, confidence)
-    facts = question.table.declaration
+    facts, source = question.table.declaration, question.table.source
     types = {name: column.type for name, column in facts.columns.items()}
-    check_schema(question.table.source, types, facts.unit.column)
-    return offered
+    check_schema(source, types, facts.unit.column)
+    _rehearse(offered, confidence)
+    with engine.opened() as opened:
+        yield _Ready(offered, bounding.prepare(offered.plan, source, opened))
+
+
+def _rehearse(offered: price.Offer, confidence: Number) -> None:
+    """Draw and assemble an answer of a made-up group, so that what no sampler and no number can
+    hold is refused now."""
+    few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
+    nothing: Mapping[str, Value] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
+    try:
+        columns(few, rehearse(few.together, nothing), checks.probability(confidence=confidence))
+    except (ArithmeticError, ValueError, MemoryError, RecursionError) as cause:
+        raise QueryRefused(
+            f"no noise can be drawn for this price ({type(cause).__name__}): its scale leaves the "
+            "range of numbers; name a larger epsilon or delta"
+        ) from cause
 
 
 def _deliver(
-    door: Door,
-    question: Question,
-    offered: price.Offer,
-    *,
-    confidence: Number,
-    by: str,
-    request: str | None,
+    door: Door, ready: _Ready, *, confidence: Number, by: str, request: str | None
 ) -> Answer:
-    planned, source = offered.plan, question.table.source
-    bounded = planned.bounded(lambda: bounding.compute(planned, source, door.trace))
-    released = release_through(door, bounded, offered.together, by=by, request=request)
-    return assemble(offered, released, checks.probability(confidence=confidence))
+    bounded = ready.offer.plan.bounded(lambda: ready.prepared.compute(door.trace))
+    released = release_through(door, bounded, ready.offer.together, by=by, request=request)
+    return assemble(ready.offer, released, checks.probability(confidence=confidence))

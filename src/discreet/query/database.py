@@ -1,0 +1,149 @@
+"""Tables of a DuckDB database of the user's own, read through a cursor of our own.
+
+Only tables that hold rows are read. A view or an Ibis expression can compute one row from others,
+or fail for one row, and so can a column that is generated.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from discreet.errors import DeclarationError, InvalidArgument
+
+_BATCH = 1 << 17
+_AS_TEXT = ("HUGEINT", "UHUGEINT", "UUID", "ENUM", "BIGNUM")  # no Arrow type holds all of them
+_AS_THEY_ARE = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
+    *("VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+)
+_COLUMNS = """
+    SELECT column_name, data_type, is_generated FROM information_schema.columns
+    WHERE (table_catalog, table_schema, table_name) = (?, ?, ?) ORDER BY ordinal_position
+"""
+_KIND = """
+    SELECT table_type FROM information_schema.tables
+    WHERE (table_catalog, table_schema, table_name) = (?, ?, ?)
+"""
+_DATABASE = "SELECT type FROM duckdb_databases() WHERE database_name = ?"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class DuckdbTable:
+    """A table that holds rows, in a database of an open connection."""
+
+    connection: duckdb.DuckDBPyConnection
+    place: tuple[str, str, str]
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The table's own schema; a generated column, or one of a type without a rule, has none."""
+        with self._cursor() as cursor:
+            found = cursor.execute(_COLUMNS, self.place).fetchall()
+            return [
+                (name, _arrow_type(cursor, kind) if generated == "NEVER" else None)
+                for name, kind, generated in found
+            ]
+
+    @contextmanager
+    def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatchReader]:
+        """The columns, streamed."""
+        with self._cursor() as cursor:
+            kinds = {
+                name: kind for name, kind, _ in cursor.execute(_COLUMNS, self.place).fetchall()
+            }
+            columns = ", ".join(_selected(name, kinds[name]) for name in names)
+            source = ".".join(_quoted(part) for part in self.place)
+            selected = f"SELECT {columns} FROM {source}"  # noqa: S608  # names, quoted
+            yield cursor.sql(selected).to_arrow_reader(_BATCH)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of its own to the same database, so that threads can share the table."""
+        try:
+            cursor = self.connection.cursor()
+        except duckdb.Error:
+            raise DeclarationError(
+                f"{self!r}: its connection is closed; open it, or give the table anew"
+            ) from None
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    def __repr__(self) -> str:
+        """The table's name."""
+        return f"DuckdbTable({'.'.join(self.place)!r})"
+
+
+def plain_table(given: ir.Table) -> DuckdbTable:
+    """The table that an Ibis table stands for; an expression or a view is refused by name."""
+    backends = [backend.name for backend in given._find_backends()[0]]  # noqa: SLF001  # Ibis has no public form
+    if backends != ["duckdb"]:
+        raise InvalidArgument(
+            f"source: an Ibis table of {', '.join(backends) or 'no connection'}; DuckDB is what "
+            "is supported"
+        )
+    operation = given.op()
+    if type(operation) is not ops.DatabaseTable:
+        raise InvalidArgument(
+            f"source: an Ibis expression ({type(operation).__name__}), which could compute one "
+            "row from others; give the table itself, as in connection.table('name'), and put "
+            "filters and arithmetic into the question"
+        )
+    backend = given.get_backend()
+    place = (
+        operation.namespace.catalog or backend.current_catalog,
+        operation.namespace.database or backend.current_database,
+        operation.name,
+    )
+    table = DuckdbTable(backend.con, place)
+    _check_holds_rows(table)
+    return table
+
+
+def _check_holds_rows(table: DuckdbTable) -> None:
+    with table._cursor() as cursor:  # noqa: SLF001  # of this file
+        kinds = cursor.execute(_KIND, table.place).fetchall()
+        databases = cursor.execute(_DATABASE, table.place[:1]).fetchall()
+    if not kinds:
+        raise InvalidArgument(
+            f"source: there is no table {'.'.join(table.place)} that other connections see; a "
+            "temporary table, or one of a transaction that is not committed, is none"
+        )
+    if kinds != [("BASE TABLE",)]:
+        raise InvalidArgument(
+            f"source: {'.'.join(table.place)} is a view, which could compute one row from others; "
+            "give the table or the file that it reads, or store it by CREATE TABLE ... AS"
+        )
+    if databases != [("duckdb",)]:
+        raise InvalidArgument(
+            f"source: {table.place[0]} is no database of DuckDB's own; copy the table into one by "
+            "CREATE TABLE ... AS"
+        )
+
+
+def _arrow_type(cursor: Any, kind: str) -> pa.DataType | None:  # Any: DuckDB's cursor
+    """The Arrow type that a column of this type comes in, as an empty result tells it."""
+    base = kind.partition("(")[0]
+    if base in _AS_TEXT:
+        return pa.string()
+    if base not in _AS_THEY_ARE or kind.endswith("]"):
+        return None
+    return cursor.sql(f"SELECT CAST(NULL AS {kind}) LIMIT 0").to_arrow_table().schema.types[0]
+
+
+def _selected(name: str, kind: str) -> str:
+    column = _quoted(name)
+    if kind.partition("(")[0] in _AS_TEXT:
+        return f"CAST({column} AS VARCHAR) AS {column}"
+    return column
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
