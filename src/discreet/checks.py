@@ -61,11 +61,25 @@ def size(**named: object) -> int:
 
 
 def text(**named: object) -> str:
-    """One named text that is not empty."""
+    """One named text that is not empty, and that can be written as UTF-8."""
     ((name, value),) = named.items()
-    if isinstance(value, str) and value.strip():
-        return value
-    raise InvalidArgument(f"{name} = {value!r}: give a text that is not empty")
+    if not (isinstance(value, str) and value.strip()):
+        raise InvalidArgument(f"{name} = {value!r}: give a text that is not empty")
+    if not is_unicode(value):
+        raise InvalidArgument(
+            f"{name} = {_told(value)}: half of a surrogate pair stands in it, which no file and no "
+            "database can hold; leave that character out"
+        )
+    return value
+
+
+def is_unicode(value: str) -> bool:
+    """Whether a text can be written as UTF-8: Python's may hold halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(

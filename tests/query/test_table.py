@@ -281,7 +281,7 @@ def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
             return honest(own, statement, rows)
         fake = SimpleNamespace(**dict.fromkeys(("register", "unregister"), lambda *_: None))
         fake.sql = interrupted
-        return honest(Engine(SimpleNamespace(con=fake)), statement, rows)
+        return honest(Engine(fake), statement, rows)
 
     honest = Engine.run
     monkeypatch.setattr(Engine, "run", run)

@@ -35,8 +35,10 @@ class Bounded(Generic[V]):
     ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
     numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
     mapping from each part's name to integers. The guarantee of whatever is released from it rests
-    on the sensitivity being right: ``basis`` says on whose word it is. An array comes out as int64
-    unless it ``is_wide``, whichever kind of integers it is computed as: `Part` says more.
+    on the sensitivity being right: ``basis`` says on whose word it is. ``facts`` are further public
+    facts that give the value its meaning; a request that comes back with others is refused. An
+    array comes out as int64 unless it ``is_wide``, whichever kind of integers it is computed as:
+    `Part` says more.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
@@ -49,6 +51,7 @@ class Bounded(Generic[V]):
     parts: tuple[AnyPart, ...]
     is_joint: bool
     basis: str
+    facts: str
 
     def __init__(
         self,
@@ -163,6 +166,7 @@ class Bounded(Generic[V]):
         unit: Unit,
         name: str,
         basis: str = ASSERTED,
+        facts: str = "",
     ) -> "Bounded[Mapping[str, Value]]":
         """State several named parts, computed together in one pass."""
         if not isinstance(parts, tuple | list) or not all(hasattr(p, "moves") for p in parts):
@@ -173,6 +177,7 @@ class Bounded(Generic[V]):
         made = cast("Bounded[Mapping[str, Value]]", object.__new__(Bounded))
         name, parts = checks.text(name=name), tuple(parts)
         _fill(made, compute, unit=unit, name=name, parts=parts, is_joint=True, basis=basis)
+        object.__setattr__(made, "facts", facts)
         return made
 
     @property
@@ -233,8 +238,8 @@ def _fill(
         )
     change_of(unit)
     checks.text(basis=basis)
-    facts = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
-    for field, value in {"compute": compute, **facts}.items():
+    fields = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
+    for field, value in {"compute": compute, **fields, "facts": ""}.items():
         object.__setattr__(made, field, value)
 
 

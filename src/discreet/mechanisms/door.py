@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, Refused
 from discreet.noise import Bits, SecureBits
 from discreet.payment import Payer
+
+_FRAMES = 200  # more than anything between a charge and its answer needs
 
 
 class Trace(Protocol):
@@ -35,6 +37,13 @@ class Door:
             raise InvalidArgument(
                 f"payer is of type {type(self.payer).__name__}: give a Ledger, be it in memory"
             )
+        try:
+            _descend(_FRAMES)
+        except RecursionError:
+            raise Refused(
+                "called from too deep in a program: Python might run out of frames between the "
+                "charge and the answer; call it from further up, or raise sys.setrecursionlimit"
+            ) from None
 
     @staticmethod
     def secure(payer: Payer[PrivacyLoss]) -> "Door":
@@ -50,3 +59,8 @@ class Door:
         """Tell the trace, if there is one."""
         if self.trace is not None:
             self.trace.note(event, fact)
+
+
+def _descend(frames: int) -> None:
+    if frames:
+        _descend(frames - 1)

@@ -203,5 +203,5 @@ def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
 
 
 def _body(bounded: Bounded[V], mechanism: Mechanism[V, W]) -> str:
-    asked = (bounded.name, repr(bounded.unit), repr(bounded.parts), repr(mechanism))
+    asked = (bounded.name, repr(bounded.unit), repr(bounded.parts), repr(mechanism), bounded.facts)
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()

@@ -8,9 +8,7 @@ groups a unit keeps is decided by a public hash of its id and the group's values
 choice depends on anybody else's rows.
 """
 
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +17,7 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
+from ibis.common.exceptions import IbisError
 
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
@@ -55,7 +54,7 @@ class Prepared:
 
     def compute(self, trace: Trace | None) -> Mapping[str, Value]:
         """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
-        with quiet(), self.source.rows(self.names) as rows:
+        with self.source.rows(self.names) as rows:
             answer = self.engine.run(self.statement, rows)
         if trace is not None:
             trace.note("engine", self.statement)
@@ -70,10 +69,9 @@ def prepare(plan: Plan, source: Source, engine: Engine) -> Prepared:
         names = tuple(plan.declaration.columns)[:1]
     schema = arrow_schema(source, names)
     try:
-        with quiet():
-            statement = engine.statement(bounded_sums(plan, engine.table(schema)))
-            _totals(plan, engine.run(statement, schema.empty_table()))
-    except (RecursionError, duckdb.Error, ibis.common.exceptions.IbisError) as cause:
+        statement = engine.statement(bounded_sums(plan, engine.table(schema)))
+        _totals(plan, engine.run(statement, schema.empty_table()))
+    except (RecursionError, duckdb.Error, IbisError) as cause:
         raise QueryRefused(
             f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
             "or simpler"
@@ -94,14 +92,6 @@ def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
         for number, one in enumerate(plan.sums):
             totals[one.name][index] = int(row[_sum(number)] or 0)
     return totals
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Between Ibis and its guests there are warnings, which a filter may not turn into errors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:

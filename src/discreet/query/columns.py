@@ -129,6 +129,8 @@ def fits(kind: ColumnType, value: object) -> bool:
         isinstance(value, bool) and kind is not ColumnType.BOOLEAN
     ):
         return False
+    if isinstance(value, str) and not checks.is_unicode(value):
+        return False
     return isinstance(value, _PYTHON_TYPES[kind]) and (type(value) is not int or value in _INT64)
 
 

@@ -41,9 +41,15 @@ class DuckdbTable:
     connection: duckdb.DuckDBPyConnection
     place: tuple[str, str, str]
 
+    @property
+    def label(self) -> str:
+        """The table's name and its schema's, wherever the database is."""
+        return ".".join(self.place[1:])
+
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's own schema; a generated column, or one of a type without a rule, has none."""
         with self._cursor() as cursor:
+            _check_holds_rows(cursor, self.place)
             found = cursor.execute(_COLUMNS, self.place).fetchall()
             return [
                 (name, _arrow_type(cursor, kind) if generated == "NEVER" else None)
@@ -103,27 +109,26 @@ def plain_table(given: ir.Table) -> DuckdbTable:
         operation.name,
     )
     table = DuckdbTable(backend.con, place)
-    _check_holds_rows(table)
+    table.types()  # refuses what holds no rows
     return table
 
 
-def _check_holds_rows(table: DuckdbTable) -> None:
-    with table._cursor() as cursor:  # noqa: SLF001  # of this file
-        kinds = cursor.execute(_KIND, table.place).fetchall()
-        databases = cursor.execute(_DATABASE, table.place[:1]).fetchall()
+def _check_holds_rows(cursor: Any, place: tuple[str, str, str]) -> None:  # Any: DuckDB's cursor
+    kinds = cursor.execute(_KIND, place).fetchall()
+    databases = cursor.execute(_DATABASE, place[:1]).fetchall()
     if not kinds:
         raise InvalidArgument(
-            f"source: there is no table {'.'.join(table.place)} that other connections see; a "
+            f"source: there is no table {'.'.join(place)} that other connections see; a "
             "temporary table, or one of a transaction that is not committed, is none"
         )
     if kinds != [("BASE TABLE",)]:
         raise InvalidArgument(
-            f"source: {'.'.join(table.place)} is a view, which could compute one row from others; "
+            f"source: {'.'.join(place)} is a view, which could compute one row from others; "
             "give the table or the file that it reads, or store it by CREATE TABLE ... AS"
         )
     if databases != [("duckdb",)]:
         raise InvalidArgument(
-            f"source: {table.place[0]} is no database of DuckDB's own; copy the table into one by "
+            f"source: {place[0]} is no database of DuckDB's own; copy the table into one by "
             "CREATE TABLE ... AS"
         )
 

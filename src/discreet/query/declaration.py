@@ -27,6 +27,8 @@ class Declaration:
             raise InvalidArgument("columns: declare at least one")
         if not all(isinstance(column, Column) for column in self.columns.values()):
             raise InvalidArgument("columns: give a mapping from names to Column values")
+        for column in self.columns:
+            checks.text(columns=column)
         if self.unit.column is None and self.caps != Caps():
             raise InvalidArgument(
                 "a row touches one group with one row: leave the caps out, or name an id column "

@@ -14,54 +14,60 @@ import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+from ibis.backends.sql.datatypes import DuckDBType
 
 _SOURCE = "source"
+_SETTINGS = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "ieee_floating_point_ops": True,
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Engine:
     """A connection that nobody else has."""
 
-    backend: Any  # Any: Ibis ships no types
+    connection: Any  # Any: DuckDB's own
 
     def table(self, schema: pa.Schema) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
-        self.backend.con.register(_SOURCE, schema.empty_table())
-        return self.backend.table(_SOURCE)
+        self.connection.register(_SOURCE, schema.empty_table())
+        seen = self.connection.table(_SOURCE)
+        types = {
+            name: DuckDBType.from_string(str(kind))
+            for name, kind in zip(seen.columns, seen.types, strict=True)
+        }
+        return ibis.table(ibis.schema(types), name=_SOURCE)
 
     def statement(self, expression: ir.Table) -> str:
         """The expression in the engine's own language."""
-        return str(self.backend.compile(expression))
+        return str(ibis.to_sql(expression, dialect="duckdb"))
 
     def run(self, statement: str, rows: object) -> pa.Table:
         """The statement's answer over these rows, in the place of the empty table. DuckDB turns
         Ctrl-C into an error of its own; it is turned back, since that is a person's wish and no
         failure that the data can cause."""
-        self.backend.con.register(_SOURCE, rows)
+        self.connection.register(_SOURCE, rows)
         try:
-            return self.backend.con.sql(statement).to_arrow_table()
+            return self.connection.sql(statement).to_arrow_table()
         except (RuntimeError, duckdb.InterruptException) as failure:
             if "Query interrupted" in str(failure):
                 raise KeyboardInterrupt from None
             raise
         finally:
-            self.backend.con.unregister(_SOURCE)
+            self.connection.unregister(_SOURCE)
 
 
 @contextmanager
 def opened() -> Iterator[Engine]:
-    """A fresh engine, which installs, loads and guesses nothing, and opens no file of ours."""
+    """A fresh engine, which installs, loads and guesses nothing, and opens no file."""
     with tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder:
-        backend = ibis.duckdb.connect(
-            temp_directory=folder,
-            autoinstall_known_extensions=False,
-            autoload_known_extensions=False,
-            python_enable_replacements=False,
-            ieee_floating_point_ops=True,
-        )
+        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
         try:
-            backend.con.execute("SET enable_external_access = false")
-            backend.con.execute("SET lock_configuration = true")
-            yield Engine(backend)
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield Engine(connection)
         finally:
-            backend.con.close()
+            connection.close()

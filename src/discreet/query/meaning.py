@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet import checks
 from discreet.errors import QueryRefused
 from discreet.query.columns import Column, ColumnType
 from discreet.query.declaration import Declaration
@@ -39,6 +40,7 @@ from discreet.query.query import (
 _LARGEST = Fraction(10) ** 150  # of a range's ends
 _FLOATS = Fraction(10) ** 300  # of a number on its way, in floating point
 _ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
+_UNDERFLOW = Fraction(1, 2**1074)  # what is too small for floats may become this large
 _WHOLE = Fraction(2) ** 62  # of a result of whole numbers
 _INT64 = Fraction(2) ** 63
 
@@ -115,7 +117,7 @@ def _of_literal(value: Constant) -> Meaning:
                     "a number beyond 1e300 stands in the question; use a smaller one"
                 )
             kind = ColumnType.INTEGER if is_whole else ColumnType.NUMBER
-            return Meaning(kind, value, value, can_be_null=False, largest=abs(value))
+            return Meaning(kind, value, value, can_be_null=False, largest=abs(value) + _UNDERFLOW)
         case str():
             _check_text(value)
             return Meaning(ColumnType.TEXT, None, None, can_be_null=False)
@@ -190,21 +192,22 @@ def _ends(
 def _largest(operator: Operator, left: Meaning, right: Meaning) -> Fraction:
     match operator:
         case Operator.ADD | Operator.SUBTRACT:
-            return (left.largest + right.largest) * _ROUND_OFF
+            exact = left.largest + right.largest
         case Operator.MULTIPLY:
-            return left.largest * right.largest * _ROUND_OFF
-        case Operator.DIVIDE:
-            return left.largest / Fraction(float(right.largest)) * _ROUND_OFF
+            exact = left.largest * right.largest
+        case Operator.DIVIDE:  # by a literal
+            assert right.lower is not None
+            divisor = Fraction(*float(right.lower).as_integer_ratio())  # as the engine has it
+            exact = left.largest / abs(divisor)
+    return exact * _ROUND_OFF + _UNDERFLOW
 
 
 def _check_text(value: str) -> None:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
+    if not checks.is_unicode(value):
         raise QueryRefused(
             "a text in the question has half of a surrogate pair, which no engine can compare; "
             "leave that character out"
-        ) from None
+        )
 
 
 def _bounds(scalar: Scalar, fact: Meaning) -> tuple[Fraction, Fraction]:
@@ -219,6 +222,8 @@ def _bounds(scalar: Scalar, fact: Meaning) -> tuple[Fraction, Fraction]:
 
 def _check_names(query: Query) -> None:
     names = [*query.keys, *(n for a in query.aggregates for n in column_names(a.name))]
+    for name in names:
+        _check_text(name)
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise QueryRefused(

@@ -16,7 +16,7 @@ from discreet.mechanisms import Bounded, Part, Sensitivity, Value
 from discreet.query.columns import Caps, ColumnType, Key
 from discreet.query.declaration import Declaration
 from discreet.query.meaning import check, column_of, meaning
-from discreet.query.query import Aggregate, Function, Query, Scalar, scalar_text
+from discreet.query.query import Aggregate, Function, Query, Scalar, columns_used, scalar_text
 from discreet.unit import Change
 
 _MOST_GROUPS = 1_000_000
@@ -91,15 +91,19 @@ class Plan:
         return tuple(Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
 
     def bounded(
-        self, compute: Callable[[], Mapping[str, Value]] | None = None
+        self, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
     ) -> Bounded[Mapping[str, Value]]:
-        """The sums as one computation not yet run; without ``compute``, for its bounds only."""
+        """The sums as one computation not yet run; without ``compute``, for its bounds only.
+        ``source`` names where the rows are."""
+        facts, used = self.declaration, columns_used(self.query)
+        columns = {name: facts.columns[name] for name in used}
         return Bounded.together(
             compute or _nothing_to_compute,
             parts=self.parts,
             unit=self.declaration.unit,
             name=str(self.query),
             basis="bounded by discreet.query, from the declared caps and bounds",
+            facts=repr((facts.unit, facts.caps, columns, source)),
         )
 
     @property

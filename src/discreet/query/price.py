@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -10,7 +11,7 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, decimal_up, root_down
+from discreet.exact import Number, decimal_up, root_down, shown
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
 from discreet.query.plan import Plan
 
@@ -95,7 +96,13 @@ def offer(plan: Plan, price: Price, confidence: Number) -> Offer:
     if price.noise is not Noise.GAUSSIAN:
         offers.append(Offer(plan, _laplace(plan, price, shares), shares))
     if price.noise is not Noise.LAPLACE and price.delta > 0:
-        offers.append(Offer(plan, _gaussian(plan, price, shares), shares))
+        with suppress(ArithmeticError):  # of a price that is too large for any such noise
+            offers.append(Offer(plan, _gaussian(plan, price, shares), shares))
+    if not offers:
+        raise InvalidArgument(
+            f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
+            "is that small; name less, or Noise.LAPLACE"
+        )
     return min(offers, key=lambda one: _size(one, confidence))
 
 

@@ -17,6 +17,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from ibis.common.exceptions import IbisError
 
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import frames
@@ -30,6 +31,11 @@ Rows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 
 class Source(Protocol):
     """Rows, and their schema without them."""
+
+    @property
+    def label(self) -> str:
+        """A public name that tells it from others; wherever its folder is, a file has the same."""
+        ...
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """Each column with the type that it is read as; ``None`` for one that can't be read."""
@@ -45,6 +51,11 @@ class ParquetFile:
     """A Parquet file."""
 
     path: Path
+
+    @property
+    def label(self) -> str:
+        """Its name, without the folder."""
+        return self.path.name
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The file's own schema; its statistics are data, and aren't looked at."""
@@ -70,6 +81,11 @@ class CsvFile:
     path: Path
     delimiter: str = ","
 
+    @property
+    def label(self) -> str:
+        """Its name, without the folder, and the delimiter."""
+        return f"{self.path.name} {self.delimiter}"
+
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The header's names, all as text."""
         names = header(_existing(self.path), self.delimiter)
@@ -86,6 +102,11 @@ class ArrowSource:
 
     table: pa.Table
     others: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Tables in memory have no names."""
+        return ""
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's own schema."""
@@ -197,7 +218,7 @@ def arrow_schema(source: Source, names: Sequence[str]) -> pa.Schema:
 def _declarable(kind: pa.DataType | None) -> ColumnType | None:
     try:
         (dtype,) = ibis.Schema.from_pyarrow(pa.schema([("x", kind)])).types
-    except (TypeError, KeyError, NotImplementedError, pa.ArrowException):
+    except (TypeError, ValueError, KeyError, NotImplementedError, IbisError):  # it has no such type
         return None
     return declarable(dtype)
 

@@ -183,7 +183,13 @@ class Question:
 
     def __post_init__(self) -> None:
         """Refuse a query that has no rule, now and not when it is paid."""
-        plan.plan(self.query, self.table.declaration)
+        try:
+            plan.plan(self.query, self.table.declaration)
+        except RecursionError:
+            raise QueryRefused(
+                "the question is nested too deeply, or asked from too deep in a program; make it "
+                "simpler"
+            ) from None
 
     def forecast(
         self,
@@ -294,6 +300,7 @@ def _rehearse(offered: price.Offer, confidence: Number) -> None:
 def _deliver(
     door: Door, ready: _Ready, *, confidence: Number, by: str, request: str | None
 ) -> Answer:
-    bounded = ready.offer.plan.bounded(lambda: ready.prepared.compute(door.trace))
+    prepared = ready.prepared
+    bounded = ready.offer.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
     released = release_through(door, bounded, ready.offer.together, by=by, request=request)
     return assemble(ready.offer, released, checks.probability(confidence=confidence))
