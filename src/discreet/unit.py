@@ -20,7 +20,8 @@ class Unit:
 
     ``Unit("person_id")`` protects each person with all of that person's rows; ``Unit.ROW`` each
     row by itself. With ``Change.ADD_REMOVE`` (the default) neighbours differ by one unit more or
-    less; with ``Change.REPLACE`` by one unit whose rows are exchanged for any others.
+    less; with ``Change.REPLACE`` by one unit whose rows are exchanged for any others. Ids in text
+    are compared as texts: "7" and "07" are two units.
 
     >>> Unit("person_id")
     Unit('person_id')

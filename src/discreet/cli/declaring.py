@@ -49,7 +49,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Protect all rows under one id of this column.",
+            help="Protect all rows under one id of this column; texts are compared as texts.",
             rich_help_panel=_PROTECTED,
         ),
     ] = None,

@@ -9,6 +9,7 @@ from fractions import Fraction
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, is_number, shown
+from discreet.query.date_format import check_date_format
 
 Key = bool | int | str | datetime.date
 
@@ -36,6 +37,7 @@ class Column:
     else happens to it. ``keys`` are the values that GROUP BY shows, all of them and no others; a
     boolean column has both of its own. ``null`` is what NULL (and NaN, and whatever the declared
     type can't hold) becomes; ``None`` leaves it NULL, which aggregates skip and no condition meets.
+    ``format`` is how a date column in text is written, where that is not as in 2013-01-02.
 
     >>> Column.number(0, 60).upper
     Fraction(60, 1)
@@ -48,12 +50,14 @@ class Column:
     upper: Fraction | None = None
     keys: tuple[Key, ...] | None = None
     null: Key | Fraction | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse bounds, keys and NULL values that don't fit the type or one another."""
+        """Refuse bounds, keys, formats and NULL values that don't fit the type or one another."""
         _check_bounds(self)
         _check_keys(self)
         _check_null(self)
+        _check_format(self)
 
     @staticmethod
     def number(lower: Number, upper: Number, *, null: Number | None = None) -> "Column":
@@ -84,10 +88,18 @@ class Column:
 
     @staticmethod
     def date(
-        *, keys: Iterable[datetime.date] | None = None, null: datetime.date | None = None
+        *,
+        keys: Iterable[datetime.date] | None = None,
+        null: datetime.date | None = None,
+        format: str | None = None,  # noqa: A002  # as in discreet.toml
     ) -> "Column":
-        """A column of calendar days, with public keys if it is to be grouped by."""
-        return Column(ColumnType.DATE, keys=None if keys is None else _sorted(keys), null=null)
+        """A column of calendar days, with public keys if it is to be grouped by.
+
+        ``format`` is for texts that are not written as 2013-01-02: %d, %m (or %b, as in Jan) and
+        %Y (or %y, 69 to 99 for 1969 to 1999), each once, with - / . , or blanks between them.
+        """
+        days = None if keys is None else _sorted(keys)
+        return Column(ColumnType.DATE, keys=days, null=null, format=format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +215,14 @@ def _check_keys(column: Column) -> None:
         raise InvalidArgument(f"keys: {bad[0]!r} is not {column.type.value}")
     if not column.keys or len(set(column.keys)) < len(column.keys):
         raise InvalidArgument("keys: give at least one, each once")
+
+
+def _check_format(column: Column) -> None:
+    if column.format is None:
+        return
+    if column.type is not ColumnType.DATE:
+        raise InvalidArgument(f"a {column.type.value} column has no format; only dates have one")
+    check_date_format(column.format)
 
 
 def _check_null(column: Column) -> None:
