@@ -122,6 +122,50 @@ def test_names_that_are_no_words(run: Run) -> None:
     }
 
 
+def test_texts_are_proposed_by_what_the_first_rows_look_like(run: Run) -> None:
+    Path("visits.csv").write_text(
+        "left;arrived;paid;insured;zip\n31/01/2013;01/02/2013;1,234;1.0;01234\n"
+        "01/02/2013;02/02/2013;5;0.0;99999\n"
+    )
+    rest = ("--row", "--delimiter", ";", "--epsilon", "1")
+    ended = run("declare", "visits.csv", *rest)
+    assert table("visits")["columns"] == {
+        "left": {"type": "date", "format": "%d/%m/%Y"},
+        "paid": {"type": "integer"},
+        "insured": {"type": "boolean"},
+        "zip": {"type": "text"},
+    }
+    assert "as %d/%m/%Y" in ended.out
+    options = "--date-format arrived=%d/%m/%Y or --date-format arrived=%m/%d/%Y declares it"
+    assert f"left out arrived: dates whose first rows can be read in several ways; {options}" in (
+        ended.told
+    )
+    assert run("declare", "visits.csv", "--date-format", "arrived=%m/%d/%Y").code == 0
+    assert table("visits")["columns"]["arrived"] == {"type": "date", "format": "%m/%d/%Y"}
+    assert run("declare", "visits.csv", "--type", "left=text").code == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            ["--type", "day=date"],
+            "'--date-format': day needs it too: add --date-format day=%d/%m/%Y",
+        ),
+        (["--date-format", "day=%d/%m"], "'--date-format': day: format = '%d/%m': give %d, %m"),
+        (["--date-format", "day=%d/%m/%Y %H"], "'--date-format': day: format"),
+        (["--date-format", "n=%d/%m/%Y", "--type", "n=text"], "n is a text column; only dates"),
+        (["--date-format", "dya=%d/%m/%Y"], "no column 'dya' (did you mean day?)"),
+    ],
+)
+def test_a_format_that_is_none_is_refused(more: list[str], told: str, run: Run) -> None:
+    Path("visits.csv").write_text("day,n\n01/02/2013,x\n")
+    ended = run("declare", "visits.csv", "--row", "--epsilon", "1", *more)
+    assert ended.code == 2
+    assert told in ended.told
+    assert not FILE.exists()
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

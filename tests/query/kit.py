@@ -1,10 +1,12 @@
 """Random tables with everything that real ones have, random questions, and neighbours."""
 
 import datetime
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import ibis
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -171,6 +173,15 @@ QUERIES = st.builds(
 def arrow(rows: list[dict[str, Any]]) -> pa.Table:
     """The rows as a table of the schema above."""
     return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def ibis_table(table: pa.Table) -> Any:  # Any: Ibis ships no types
+    """The table in an engine, as the compiler's expressions see it."""
+    connection = ibis.duckdb.connect()
+    connection.con.register("source", table)
+    with warnings.catch_warnings():  # Ibis 12 calls what DuckDB 2 renames
+        warnings.simplefilter("ignore")
+        return connection.table("source")
 
 
 def asking(

@@ -19,8 +19,8 @@ from discreet.errors import InvalidArgument
 from discreet.query import Column
 from discreet.query.columns import ColumnType
 from discreet.query.conversion import CONVERTIBLE, converted, declarable, identity, read_as
-from discreet.query.source import ArrowSource
 from discreet.query.spelling import plain_text
+from tests.query.kit import ibis_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB
 
@@ -324,7 +324,7 @@ def _opened(array: pa.Array, times: int = 1, *, one_by_one: bool = False) -> Any
         "x": pa.chunked_array(chunks, kind),
         "row": pa.array(range(len(read) * times), pa.int64()),
     }
-    return ArrowSource(pa.table(columns)).open()
+    return ibis_table(pa.table(columns))
 
 
 def _answers(table: Any, values: dict[str, Any]) -> dict[str, list[Any]]:

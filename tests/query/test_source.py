@@ -17,8 +17,9 @@ import discreet as dp
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
 from discreet.query.lines import read_lines
+from discreet.query.proposed import propose_types
 from discreet.query.query import Aggregate, ColumnRef, Function, IsNull, Query
-from discreet.query.source import CsvFile, schema
+from discreet.query.source import CsvFile
 from tests.query.kit import without_noise
 
 COLUMNS = {"x": Column.number(0, 10), "s": Column.text(keys=["a", "b"])}
@@ -121,7 +122,7 @@ def test_a_header_error_says_nothing_of_the_rows(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_guessed_is_texts(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('u;x\n1;"2\n3;4\n')
-    assert list(schema(CsvFile(path))) == ["u;x"]
+    assert list(propose_types(CsvFile(path))) == ["u;x"]
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,14 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
+    date_format: Annotated[
+        Many,
+        typer.Option(
+            metavar="COLUMN=FORMAT",
+            help="How days in text are written, such as %d/%m/%Y, where not as 2013-01-02.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
     epsilon: Annotated[
         Decimal | None,
         typer.Option(
@@ -174,9 +182,10 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 ) -> None:
     """Declare a table: what is public of it, and the most that may be spent on it.
 
-    Of SOURCE only the schema is read, which counts as public. Bounds and keys are yours to state,
-    from what you know without the data. A table that is declared already gets what the options
-    name, and nothing else in the file changes.
+    Of SOURCE the schema is read and, to propose types for texts, what the first rows look
+    like; both count as public. Look at the types that are written. Bounds and keys are yours
+    to state, from what you know without the data. A table that is declared already gets what
+    the options name, and nothing else in the file changes.
 
     Examples:
 
@@ -209,6 +218,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         key or [],
         null or [],
         column_type or [],
+        date_format or [],
     )
     proposal = propose(file, wanted)
     save(file, proposal.text)
@@ -235,11 +245,8 @@ def _report(proposal: "Proposal") -> None:
     from discreet.query.query import quoted
 
     _describe(proposal.table)
-    for name, kind in proposal.left_out.items():
-        why, option = "numbers without bounds", f"--bound {name}=LOWER..UPPER"
-        if kind is None:
-            why, option = "a type that has no rule", f"--type {name}=TYPE"
-        say(f"left out {name}: {why}; {option} declares it", "yellow")
+    for name, why in proposal.left_out.items():
+        say(f"left out {name}: {why}", "yellow")
     facts = proposal.table.declaration
     if proposal.is_new and facts.unit.column is not None and facts.caps == Caps():
         say("if many have more, name caps: --max-groups and --max-rows-per-group")
@@ -268,6 +275,8 @@ def _column(column: "Column") -> list[str]:
     if column.lower is not None and column.upper is not None:
         values.append(f"{shown(column.lower)} .. {shown(column.upper)}")
         uses += ["SUM", "AVG"]
+    if column.format is not None:
+        values.append(f"as {column.format}")
     if column.keys is not None:
         keys = [str(key).lower() if isinstance(key, bool) else str(key) for key in column.keys]
         more = len(keys) - _MOST_SHOWN

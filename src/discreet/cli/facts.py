@@ -9,7 +9,9 @@ from decimal import Decimal
 import typer
 
 from discreet.cli.options import number
+from discreet.errors import InvalidArgument
 from discreet.query.columns import ColumnType
+from discreet.query.date_format import check_date_format
 from discreet.query.entries import Keys, did_you_mean
 from discreet.query.files import whole_range
 from discreet.query.writing import Setting
@@ -25,11 +27,12 @@ class Facts:
     keys: Mapping[str, Sequence[str]]
     nulls: Mapping[str, str]
     types: Mapping[str, str]
+    formats: Mapping[str, str]
 
     @property
     def named(self) -> set[str]:
         """The columns that an option names."""
-        return {*self.bounds, *self.keys, *self.nulls, *self.types}
+        return {*self.bounds, *self.keys, *self.nulls, *self.types, *self.formats}
 
 
 def facts(
@@ -39,6 +42,7 @@ def facts(
     keys: Sequence[str],
     nulls: Sequence[str],
     types: Sequence[str],
+    formats: Sequence[str],
 ) -> Facts:
     """What the options say, by column; each must be one of these columns."""
     return Facts(
@@ -46,13 +50,14 @@ def facts(
         _by_column("--key", columns, keys),
         _once("--null", columns, nulls),
         _once("--type", columns, types),
+        _once("--date-format", columns, formats),
     )
 
 
 def kind_of(name: str, proposed: ColumnType | None, told: Facts) -> ColumnType | None:
     """The type that an option states, or else the proposed one."""
     if name not in told.types:
-        return proposed
+        return ColumnType.DATE if name in told.formats else proposed
     text = told.types[name]
     if text not in _KINDS:
         near = did_you_mean(text, list(_KINDS))
@@ -69,6 +74,8 @@ def settings(name: str, kind: ColumnType, told: Facts) -> dict[Keys, Setting]:
         found["keys",] = _keys(name, kind, told.keys[name])
     if name in told.nulls:
         found["null",] = _value("--null", name, kind, told.nulls[name])
+    if name in told.formats:
+        found["format",] = _format(name, kind, told.formats[name])
     return found
 
 
@@ -130,6 +137,16 @@ def _keys(name: str, kind: ColumnType, texts: Sequence[str]) -> Setting:
         return texts[0]
     values = [value for text in texts for value in next(csv.reader([text], skipinitialspace=True))]
     return [_value("--key", name, kind, value) for value in values]
+
+
+def _format(name: str, kind: ColumnType, text: str) -> str:
+    if kind is not ColumnType.DATE:
+        raise mistake("--date-format", f"{name} is a {kind.value} column; only dates have a format")
+    try:
+        check_date_format(text)
+    except InvalidArgument as error:
+        raise mistake("--date-format", f"{name}: {error}") from None
+    return text
 
 
 def _value(option: str, name: str, kind: ColumnType, text: str) -> Setting:

@@ -1,6 +1,7 @@
 """From the options of ``discreet declare`` to the new text of the file, before it is written."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from discreet.query.files import (
     read_text,
     usual_delimiter,
 )
-from discreet.query.source import CsvFile, ParquetFile, check_schema, schema
+from discreet.query.proposed import Proposed, propose_types
+from discreet.query.source import CsvFile, ParquetFile, check_schema
 from discreet.query.writing import Setting, added
 from discreet.unit import Change
 
@@ -39,25 +41,31 @@ class Wanted:
     keys: list[str]
     nulls: list[str]
     types: list[str]
+    formats: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A file's new text, the table that it declares, and the columns that it leaves out."""
+    """A file's new text, the table that it declares, and why it leaves out which columns."""
 
     text: str
     table: TableFile
     is_new: bool
-    left_out: Mapping[str, ColumnType | None]
+    left_out: Mapping[str, str]
 
 
 def propose(file: Path, wanted: Wanted) -> Proposal:
     """The file with what is wanted; nothing is written, and of the source the schema is read."""
     old = text_of(file) if file.exists() else ""
     before = _before(old, file, wanted)
-    there = schema(_rows(wanted, before))
+    there = propose_types(_rows(wanted, before))
     told = facts(
-        list(there), bounds=wanted.bounds, keys=wanted.keys, nulls=wanted.nulls, types=wanted.types
+        list(there),
+        bounds=wanted.bounds,
+        keys=wanted.keys,
+        nulls=wanted.nulls,
+        types=wanted.types,
+        formats=wanted.formats,
     )
     if before is None:
         table = _new_table(wanted, file, list(there))
@@ -78,17 +86,21 @@ def beside(path: Path, file: Path) -> str:
 
 
 def _columns(
-    there: Mapping[str, ColumnType | None], told: Facts, declared: Mapping[str, Column]
-) -> tuple[dict[Keys, Setting], dict[str, ColumnType | None]]:
-    """The settings of these columns, and the columns of which too little is known."""
+    there: Mapping[str, Proposed], told: Facts, declared: Mapping[str, Column]
+) -> tuple[dict[Keys, Setting], dict[str, str]]:
+    """The settings of these columns, and why others are left out: too little is known of them."""
     found: dict[Keys, Setting] = {}
     left_out = {}
     for name, proposed in there.items():
         column = declared.get(name)
-        kind = kind_of(name, column.type if column else proposed, told)
+        kind = kind_of(name, column.type if column else proposed.type, told)
         stated = {} if kind is None else settings(name, kind, told)
-        if _is_missing(name, kind, told, column):
-            left_out[name] = kind
+        formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
+        if len(formats) == 1:
+            stated.setdefault(("format",), formats[0])
+        unsettled = () if ("format",) in stated else formats
+        if missing := _missing(name, kind, told, column, formats=unsettled):
+            left_out[name] = missing
         elif kind is not None:
             if column is None or kind is not column.type:
                 found["columns", name, "type"] = kind.value
@@ -194,13 +206,27 @@ def _reading(wanted: Wanted) -> dict[Keys, Setting]:
     return {(key,): value for key, value in reading.items() if value is not None}
 
 
-def _is_missing(name: str, kind: ColumnType | None, told: Facts, column: Column | None) -> bool:
-    """Whether too little is said of a column; a mistake where an option names it all the same."""
-    if kind is not None and kind is not ColumnType.NUMBER:
-        return False
-    if kind is not None and (name in told.bounds or (column and column.lower is not None)):
-        return False
+def _missing(
+    name: str,
+    kind: ColumnType | None,
+    told: Facts,
+    column: Column | None,
+    *,
+    formats: tuple[str, ...],
+) -> str | None:
+    """Too little that is said of a column, in words; a mistake where an option names it."""
+    if kind is None:
+        why, options = "a type that has no rule", [f"--type {name}=TYPE"]
+    elif formats:
+        why = "dates whose first rows can be read in several ways"
+        options = [f"--date-format {shlex.quote(f'{name}={form}')}" for form in formats]
+    elif kind is ColumnType.NUMBER and not (
+        name in told.bounds or (column and column.lower is not None)
+    ):
+        why, options = "numbers without bounds", [f"--bound {name}=LOWER..UPPER"]
+    else:
+        return None
+    either = " or ".join(options)
     if name in told.named:
-        missing = f"--type {name}=…" if kind is None else f"--bound {name}=LOWER..UPPER"
-        raise mistake(missing.split(maxsplit=1)[0], f"{name} needs it too: add {missing}")
-    return True
+        raise mistake(either.split(maxsplit=1)[0], f"{name} needs it too: add {either}")
+    return f"{why}; {either} declares it"

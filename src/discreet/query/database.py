@@ -134,20 +134,24 @@ def _check_holds_rows(cursor: Any, place: tuple[str, str, str]) -> None:  # Any:
 
 
 def _arrow_type(cursor: Any, kind: str) -> pa.DataType | None:  # Any: DuckDB's cursor
-    """The Arrow type that a column of this type comes in, as an empty result tells it."""
-    base = kind.partition("(")[0]
-    if base in _AS_TEXT:
-        return pa.string()
-    if base not in _AS_THEY_ARE or kind.endswith("]"):
+    """The Arrow type that a column of this type is handed over as; an empty result shows it."""
+    if kind.partition("(")[0] not in (*_AS_TEXT, *_AS_THEY_ARE) or kind.endswith("]"):
         return None
-    return cursor.sql(f"SELECT CAST(NULL AS {kind}) LIMIT 0").to_arrow_table().schema.types[0]
+    empty = f"SELECT CAST(NULL AS {_wide(kind)}) LIMIT 0"  # a type from our list
+    return cursor.sql(empty).to_arrow_table().schema.types[0]
 
 
 def _selected(name: str, kind: str) -> str:
     column = _quoted(name)
-    if kind.partition("(")[0] in _AS_TEXT:
-        return f"CAST({column} AS VARCHAR) AS {column}"
-    return column
+    return column if _wide(kind) == kind else f"CAST({column} AS {_wide(kind)}) AS {column}"
+
+
+def _wide(kind: str) -> str:
+    """The type that a column is handed over as: a decimal as the widest of its scale."""
+    base, _, rest = kind.partition("(")
+    if base in _AS_TEXT:
+        return "VARCHAR"
+    return f"DECIMAL(38,{rest.partition(',')[2]}" if base == "DECIMAL" else kind
 
 
 def _quoted(name: str) -> str:

@@ -45,7 +45,7 @@ TABLE = (
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
-    ColumnType.DATE: ("type", "keys", "null"),
+    ColumnType.DATE: ("type", "format", "keys", "null"),
     ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
     ColumnType.NUMBER: ("type", "lower", "upper", "null"),
     ColumnType.TEXT: ("type", "keys", "null"),
@@ -314,6 +314,9 @@ def _column(entry: Entry) -> Column:
     both = (False, True) if kind is ColumnType.BOOLEAN else None
     at = given.get("lower", given.get("upper", entry))
     column = _made(at, lambda: Column(kind, lower, upper, both))
+    if form := given.get("format"):
+        text = form.text("the format of the days, such as %d/%m/%Y")
+        column = _made(form, lambda: replace(column, format=text))
     if keys := given.get("keys"):
         column = _made(keys, lambda: replace(column, keys=_keys(keys, kind)))
     if null := given.get("null"):

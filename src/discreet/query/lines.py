@@ -9,7 +9,7 @@ replacement characters.
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -40,13 +40,19 @@ def read_lines(path: Path, delimiter: str) -> pa.Table:
     """The records as a table of texts."""
     names = header(path, delimiter)
     schema = pa.schema([(name, pa.large_string()) for name in names])
+    rows = records(path, delimiter)
+    chunks = iter(lambda: list(islice(rows, _CHUNK)), [])
+    return pa.Table.from_batches([_batch(chunk, schema) for chunk in chunks], schema)
+
+
+def records(path: Path, delimiter: str) -> Iterator[Record]:
+    """The values of each line that can be read, the header left out."""
+    read = _reader(delimiter, len(header(path, delimiter)))
     with path.open("rb") as file:
         file.readline()
-        read = _reader(delimiter, len(names))
-        records = (record for line in file if (record := read(line)))
-        chunks = iter(lambda: list(islice(records, _CHUNK)), [])
-        batches = [_batch(chunk, schema) for chunk in chunks]
-    return pa.Table.from_batches(batches, schema)
+        for line in file:
+            if record := read(line):
+                yield record
 
 
 def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:

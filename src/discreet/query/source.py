@@ -4,25 +4,21 @@ Types never depend on rows: a Parquet file's and a database table's schema count
 CSV file and Python objects are read as texts. Columns that nobody declared are never read.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import duckdb
-import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from ibis.common.exceptions import IbisError
 
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import frames
 from discreet.query.columns import ColumnType
-from discreet.query.conversion import CONVERTIBLE, declarable
+from discreet.query.conversion import CONVERTIBLE, declarable, read_as
 from discreet.query.database import DuckdbTable, plain_table
 from discreet.query.lines import header, read_lines
 
@@ -65,7 +61,7 @@ class ParquetFile:
             raise DeclarationError(
                 f"{self.path}: its Parquet schema can't be read ({cause})"
             ) from cause
-        return [(field.name, frames.plain_type(field.type)) for field in found]
+        return [(field.name, read_as(frames.plain_type(field.type))) for field in found]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
         """The columns, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
@@ -110,13 +106,14 @@ class ArrowSource:
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's own schema."""
-        return [*zip(self.table.column_names, self.table.schema.types, strict=True)] + [
-            (name, None) for name in self.others
-        ]
+        own = [(field.name, read_as(field.type)) for field in self.table.schema]
+        return own + [(name, None) for name in self.others]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
-        """The columns as they are."""
-        return nullcontext(self.table.select(list(names)))
+        """The columns, cast unchecked to the types that they are read as."""
+        types = dict(self.types())
+        columns = {name: self.table[name].cast(types[name], safe=False) for name in names}
+        return nullcontext(pa.table(columns))
 
     def __repr__(self) -> str:
         """Never a row."""
@@ -162,20 +159,9 @@ def file_source(path: Path, delimiter: str = ",") -> Source:
     )
 
 
-def schema(source: Source) -> Mapping[str, ColumnType | None]:
-    """A proposed declared type for each column, from the schema only (for CSV, from what its
-    first rows look like: to be shown to the owner and confirmed by him, never used by itself)."""
-    there = {name: _declarable(kind) for name, kind in source.types()}
-    if not isinstance(source, CsvFile):
-        return there
-    try:
-        with warnings.catch_warnings(), duckdb.connect() as connection:  # Ibis and DuckDB may warn
-            warnings.simplefilter("ignore")
-            looks = connection.read_csv(str(source.path), delimiter=source.delimiter, header=True)
-            seen = ibis.Schema.from_pyarrow(looks.limit(0).to_arrow_table().schema)
-    except duckdb.Error:
-        return there
-    return {name: declarable(seen[name]) if name in seen else kind for name, kind in there.items()}
+def kinds(source: Source) -> Mapping[str, ColumnType | None]:
+    """The closest declarable type of each column; ``None`` where there is no rule for its own."""
+    return {name: _declarable(kind) for name, kind in source.types()}
 
 
 def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
@@ -195,14 +181,14 @@ def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | 
                 f"the columns {name!r} and {twins[0]!r} differ in case only, and engines would "
                 "take one for the other; rename one"
             )
-    kinds = {name: _declarable(kind) for name, kind in there if name in names}
+    known = {name: _declarable(kind) for name, kind in there if name in names}
     for name, kind in columns.items():
-        if (found_kind := kinds[name]) not in CONVERTIBLE[kind]:
+        if (found_kind := known[name]) not in CONVERTIBLE[kind]:
             shown = "a type without a rule" if found_kind is None else found_kind.value
             raise DeclarationError(
                 f"column {name!r} is declared as {kind.value}, the source has {shown}"
             )
-    if unit is not None and kinds[unit] is None:
+    if unit is not None and known[unit] is None:
         raise DeclarationError(
             f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
             "or texts"
@@ -216,11 +202,7 @@ def arrow_schema(source: Source, names: Sequence[str]) -> pa.Schema:
 
 
 def _declarable(kind: pa.DataType | None) -> ColumnType | None:
-    try:
-        (dtype,) = ibis.Schema.from_pyarrow(pa.schema([("x", kind)])).types
-    except (TypeError, ValueError, KeyError, NotImplementedError, IbisError):  # it has no such type
-        return None
-    return declarable(dtype)
+    return None if kind is None else declarable(kind)
 
 
 def _existing(path: Path) -> Path:
