@@ -219,3 +219,22 @@ def test_ctrl_c_leaves_paid_what_was_paid(ask: Run, monkeypatch: pytest.MonkeyPa
     assert "what was paid stays paid" in ended.err
     assert "Traceback" not in ended.err
     assert Ledger.open(LEDGER).spent().charges == 1
+
+
+def test_a_column_is_checked_and_paid_as_one_count(run: Run) -> None:
+    lines = [f"{person};{'1,5' if person % 4 else '2'}\n" for person in range(4_000)]
+    Path("visits.csv").write_text("person;pay\n" + "".join(lines))
+    run(
+        *("declare", "visits.csv", "--unit", "person", "--delimiter", ";", "--epsilon", "2"),
+        *("--type", "pay=number", "--bound", "pay=0..9"),
+    )
+    ended = run("check", "visits", "pay", "--epsilon", "1", "--request", "one")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("about 7")
+    assert "of pay became NULL (between 7" in ended.out
+    assert "this check cost ε = 1" in ended.told
+    again = run("check", "visits", "pay", "--epsilon", "1", "--request", "one", "--json")
+    assert "paid before, and free now" in again.told
+    assert json.loads(again.out)["share_low"] <= 0.75 <= json.loads(again.out)["share_high"]
+    assert run("check", "visits", "pay", "--epsilon", "1.5").code == 4
+    assert run("check", "visits", "gone", "--epsilon", "0.1").code == 3

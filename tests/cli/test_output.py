@@ -18,7 +18,7 @@ from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process
 
 COMMAND = str(Path(sys.executable).with_name("discreet"))
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
-COMMANDS = ["declare", "tables", "explain", "ask", "price", "budget", "unlock"]
+COMMANDS = ["declare", "tables", "explain", "ask", "check", "price", "budget", "unlock"]
 
 
 def on_terminal(*arguments: str, **environment: str) -> str:

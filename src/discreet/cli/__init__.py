@@ -27,6 +27,7 @@ for command in (
     declaring.tables,
     asking.explain,
     asking.ask,
+    asking.check,
     pricing.price,
     training.train,
     budgeting.budget,

@@ -1,4 +1,4 @@
-"""``discreet ask`` and ``discreet explain``: what a question would cost, and its private answer."""
+"""``discreet ask``, ``explain`` and ``check``: a question's cost, its answer, a column's check."""
 
 import json
 import secrets
@@ -154,6 +154,59 @@ def explain(  # each is an option of the command
             show(f"  - {line}")
     show(Text("How wrong it may be", "bold"))
     show(str(explanation.forecast))
+
+
+def check(  # each is an option of the command
+    name: TableName,
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="A declared column.", show_default=False)
+    ],
+    *,
+    epsilon: Epsilon,
+    confidence: Confidence = _CONFIDENCE,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", parser=some_text, help="The id of an earlier check: its answer again."
+        ),
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    file: File = _FILE,
+) -> None:
+    """Check a column's declaration: which share of its values became NULL; paid as one count.
+
+    Values that the declared type can't hold are NULL, and every answer skips them.
+
+    Example:
+
+    discreet check wages wage --epsilon 0.1
+    """
+    from discreet import query
+
+    declared = query.open(file).file(name)
+    log_beside(declared.ledger)
+    with busy("paying, then checking"):
+        share = declared.table().share_of_null(
+            column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request
+        )
+    if as_json:
+        told = {
+            "column": share.column,
+            "type": share.type,
+            "share": share.share,
+            "share_low": share.low,
+            "share_high": share.high,
+            "confidence": float(share.confidence),
+            "privacy_loss": json.loads(share.privacy_loss.to_json()),
+        }
+        write(json.dumps(told, indent=2) + "\n")
+    else:
+        show(str(share))
+    paid = words.cost(share.privacy_loss, fraction(0))
+    was_paid = share.receipt.kept is not None
+    say("paid before, and free now" if was_paid else f"this check cost {paid}", "green")
+    say(words.left(declared.open_ledger().spent()))
 
 
 def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast: bool) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from discreet.query.files import open  # noqa: A004  # read as dp.open
     from discreet.query.forecast import Explanation, Forecast
     from discreet.query.frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
+    from discreet.query.null_share import NullShare
     from discreet.query.price import Noise, Price
     from discreet.query.query import Query
     from discreet.query.table import Question, Selection, Table, release_question
@@ -21,6 +22,7 @@ _ROOMS = {
     "files": ("open",),
     "forecast": ("Explanation", "Forecast"),
     "frame": ("col", "count", "mean", "sum"),
+    "null_share": ("NullShare",),
     "price": ("Noise", "Price"),
     "query": ("Query",),
     "table": ("Question", "Selection", "Table", "release_question"),
@@ -35,6 +37,7 @@ __all__ = [
     "Explanation",
     "Forecast",
     "Noise",
+    "NullShare",
     "Price",
     "Query",
     "Question",

@@ -17,10 +17,10 @@ import ibis
 import ibis.expr.types as ir
 
 from discreet.query.columns import ColumnType, Key
-from discreet.query.conversion import ENGINE_TYPES, clamped, converted
+from discreet.query.conversion import ENGINE_TYPES, clamped, converted, outcomes
 from discreet.query.declaration import Declaration
 from discreet.query.meaning import Meaning, column_of, meaning
-from discreet.query.plan import SumOf
+from discreet.query.plan import Converted, SumOf
 from discreet.query.query import (
     Arithmetic,
     Both,
@@ -158,6 +158,8 @@ class Compiler:
         """What a row adds to the sum: an integer within its ends, 0 where the argument is NULL."""
         if one.argument is None:
             return ibis.literal(1, "int64")
+        if isinstance(one.argument, Converted):
+            return self._converted(one.argument).cast("int64")
         value = self.scalar(one.argument)
         if one.grid is None:
             return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
@@ -174,6 +176,11 @@ class Compiler:
             - one.grid.center
         )
         return ibis.coalesce(moved, ibis.literal(0, "int64"))
+
+    def _converted(self, one: Converted) -> ir.BooleanValue:
+        column = column_of(one.column, self.declaration)
+        lost, held = outcomes(self.table[one.column], column)
+        return lost if one.lost else held
 
 
 def _constant(value: Key | Fraction, kind: ColumnType) -> ir.Value:

@@ -129,6 +129,16 @@ def converted(raw: Any, column: Column) -> ir.Value:  # Any: a column of any typ
             return _whole(raw, column)
 
 
+def outcomes(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressions
+    """Whether the declared type can't hold the source's value, and whether it does: neither for
+    NULL and NaN, which are no values."""
+    held = converted(raw, column).notnull()
+    there = raw.notnull()
+    if raw.type().is_floating():
+        there = there & ~ibis.coalesce(raw.isnan(), ibis.literal(value=False))
+    return there & ~held, held
+
+
 def _truth(raw: Any) -> Any:  # Any: Ibis expressions
     if raw.type().is_boolean():
         return raw

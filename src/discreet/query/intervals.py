@@ -21,6 +21,7 @@ Steps = npt.NDArray[np.float64]
 _SAFE = 1 + 1e-9
 _KNOTS = 257
 _HALVINGS = 64
+_SHARES = 200  # even, so that 1/2 is a knot
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,39 @@ class Ratio:
         """About the most that half the interval comes to where a group has this many rows."""
         far = float(self.grid.largest)
         return min(self.quantile(far) / rows, (self.grid.upper - self.grid.lower) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The law of two noisy counts of disjoint rows, for an interval of the first one's share.
+
+    With L and R the counts without noise and p = L / (L + R), (1 - p) L - p R is 0, so its noisy
+    form has exactly the noise (1 - p) N_L - p N_R: all p for which that lies within the noise's
+    quantile hold the true one (Fieller 1954).
+    """
+
+    noise: DiscreteLaplace
+    confidence: Fraction
+
+    def interval(self, part: int, rest: int) -> tuple[float, float]:
+        """The ends of the hull, rounded outwards to 1/200; 0 and 1 where nothing is known.
+
+        The quantile is convex in p, so that between two knots it is at most the larger of theirs.
+        """
+        knots = np.linspace(0, 1, _SHARES + 1)
+        seen = (1 - knots) * part - knots * rest
+        allowed = np.array([self._quantile(float(knot)) for knot in knots])
+        least = np.minimum(np.abs(seen[:-1]), np.abs(seen[1:]))
+        least[np.sign(seen[:-1]) != np.sign(seen[1:])] = 0
+        (holds,) = np.nonzero(least <= np.maximum(allowed[:-1], allowed[1:]) * _SAFE)
+        if len(holds) == 0:
+            return 0.0, 1.0
+        return float(knots[holds[0]]), float(knots[holds[-1] + 1])
+
+    def _quantile(self, share: float) -> float:
+        scale = float(self.noise.scale)
+        outside = float(1 - self.confidence)
+        return _laplace_quantile((1 - share) * scale, share * scale, outside) * _SAFE + 1
 
 
 def _crossings(outside: Callable[[Steps], Steps], inner: Steps, outer: Steps) -> Steps:

@@ -55,12 +55,21 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Converted:
+    """Rows by what became of the source's value of a column: ``lost`` where the declared type
+    can't hold it, else held. No query has it; `query.null_share` does."""
+
+    column: str
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SumOf:
     """One number per group for the engine to compute: the sum, over the rows whose ``argument``
     is not NULL, of the argument on its grid; of ones where ``grid`` is ``None``, a count."""
 
     name: str
-    argument: Scalar | None
+    argument: Scalar | Converted | None
     grid: Grid | None
     sensitivity: Sensitivity
 

@@ -19,6 +19,7 @@ from discreet.query.columns import Caps, Column
 from discreet.query.declaration import Declaration
 from discreet.query.forecast import Explanation, Forecast
 from discreet.query.frame import Asked, Expression, Filter, all_of, condition_of
+from discreet.query.null_share import NullCheck, NullShare, release_share
 from discreet.query.price import Noise, Price
 from discreet.query.query import Query
 from discreet.query.source import Source, check_schema, source_of
@@ -115,6 +116,23 @@ class Table:
     def agg(self, **aggregates: Asked) -> "Question":
         """The question for these aggregates of all rows."""
         return Selection(self).agg(**aggregates)
+
+    def share_of_null(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> NullShare:
+        """The share of the source's values of this column that the declared type can't hold, and
+        that so became NULL; charged as one count."""
+        door = Door.secure(self.ledger)
+        asked = NullCheck(self.source, self.declaration, column)
+        return release_share(
+            door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
+        )
 
     def __repr__(self) -> str:
         """The public facts."""

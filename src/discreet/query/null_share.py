@@ -1,0 +1,148 @@
+"""How much of a column its declaration loses: the share of values that became NULL.
+
+A text ``1,5`` in a column declared as number is NULL, and every answer skips it. The share is
+made from two counts of disjoint rows, lost and held. A row counts in one of them at most, so both
+together move no further in L1 than a single count does (under REPLACE twice as far, from one to
+the other), and one charge pays for both.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import checks
+from discreet.accounting import PrivacyLoss
+from discreet.exact import Number
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Door,
+    Release,
+    Sensitivity,
+    release_through,
+)
+from discreet.payment import Receipt
+from discreet.query import bounding
+from discreet.query.declaration import Declaration
+from discreet.query.intervals import Share
+from discreet.query.meaning import column_of
+from discreet.query.plan import Converted, Plan, SumOf, sensitivity
+from discreet.query.query import Aggregate, ColumnRef, Function, Query, quoted
+from discreet.query.source import Source, check_schema
+from discreet.unit import Change
+
+_LOST, _HELD = "lost", "held"
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """The question how much of a declared column became NULL when it was converted."""
+
+    source: Source
+    declaration: Declaration
+    column: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NullShare:
+    """The released share of a column's values that its declared type can't hold.
+
+    ``share`` is ``None`` where the noisy counts leave no value to take a share of. ``low`` and
+    ``high`` hold the share without noise, at ``confidence``. NULL and NaN in the source are no
+    values; caps hold as in every question. Everything here may be shown to anyone.
+    """
+
+    column: str
+    type: str
+    share: float | None
+    low: float
+    high: float
+    confidence: Fraction
+    release: Release[Any]  # Any: the two noisy counts
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """What it cost its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's word that it was paid first."""
+        return self.release.receipt
+
+    def __str__(self) -> str:
+        """The share in words."""
+        level = f"at {float(self.confidence):.4g} confidence, for the noise alone"
+        between = f"between {100 * self.low:.3g} % and {100 * self.high:.3g} % {level}"
+        if self.share is None:
+            return f"too few values of {self.column} to say which share became NULL: {between}"
+        if self.low > 0:
+            advice = f"they can't be read as {self.type}; look at its type and format"
+        else:
+            advice = f"it may be that all can be read as {self.type}"
+        return f"about {100 * self.share:.3g} % of {self.column} became NULL ({between}): {advice}"
+
+    __repr__ = __str__
+
+
+def release_share(
+    door: Door,
+    asked: NullCheck,
+    *,
+    epsilon: Number,
+    confidence: Number = 0.95,
+    by: str = "owner",
+    request: str | None = None,
+) -> NullShare:
+    """`Table.share_of_null`, through a door that is given."""
+    exact = checks.probability(confidence=confidence)
+    declaration, name = asked.declaration, asked.column
+    column = column_of(name, declaration)
+    bounded = _bounded(door, asked)
+    noise = DiscreteLaplace.for_epsilon(epsilon, bounded)
+    types = {column: facts.type for column, facts in declaration.columns.items()}
+    check_schema(asked.source, types, declaration.unit.column)
+    purpose = f"CHECK {quoted(name)} FROM {quoted(declaration.name)}"
+    released = release_through(door, bounded, noise, purpose=purpose, by=by, request=request)
+    lost, held = (int(number) for number in released.value)
+    low, high = Share(noise, exact).interval(lost, held)
+    share = None if lost + held < 1 else min(max(lost / (lost + held), 0.0), 1.0)
+    return NullShare(name, column.type.value, share, low, high, exact, released)
+
+
+def _bounded(door: Door, asked: NullCheck) -> Bounded[Any]:
+    """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
+    is declared of the column: what becomes NULL depends on it."""
+    declaration, source = asked.declaration, asked.source
+    query = Query(declaration.name, (Aggregate(Function.COUNT, ColumnRef(asked.column), "values"),))
+    single = sensitivity((0, 1), declaration, 1)
+    sums = tuple(
+        SumOf(name, Converted(asked.column, lost=name == _LOST), None, single)
+        for name in (_LOST, _HELD)
+    )
+    plan = Plan(declaration, query, ((),), sums, ())
+
+    def compute() -> Any:
+        totals = bounding.compute(plan, source, door.trace)
+        return np.array([int(totals[name][0]) for name in (_LOST, _HELD)], dtype=object)  # type: ignore[index]  # arrays
+
+    return Bounded(
+        compute,
+        sensitivity=_of_both(single, declaration.unit.change),
+        unit=declaration.unit,
+        name=f"{query} AS {declaration.columns[asked.column]}",
+        shape=(2,),
+        is_wide=True,
+        basis="bounded by discreet.query, from the declared caps",
+    )
+
+
+def _of_both(single: Sensitivity, change: Change) -> Sensitivity:
+    """Of a unit's rows, m count at most, each in one of the two: m in L1, and where they are
+    replaced by others, m in each."""
+    most = single.linf
+    if change is Change.ADD_REMOVE:
+        return Sensitivity(l1=most, l2_squared=most**2, linf=most)
+    return Sensitivity(l1=2 * most, l2_squared=2 * most**2, linf=most)
