@@ -6,6 +6,7 @@ together move no further in L1 than a single count does (under REPLACE twice as 
 the other), and one charge pays for both.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,15 +22,17 @@ from discreet.mechanisms import (
     Door,
     Release,
     Sensitivity,
+    Value,
+    rehearse,
     release_through,
 )
 from discreet.payment import Receipt
-from discreet.query import bounding
+from discreet.query import bounding, engine
 from discreet.query.declaration import Declaration
 from discreet.query.intervals import Share
 from discreet.query.meaning import column_of
 from discreet.query.plan import Converted, Plan, SumOf, sensitivity
-from discreet.query.query import Aggregate, ColumnRef, Function, Query, quoted
+from discreet.query.query import Aggregate, ColumnRef, Function, Query, columns_used, quoted
 from discreet.query.source import Source, check_schema
 from discreet.unit import Change
 
@@ -99,40 +102,60 @@ def release_share(
     """`Table.share_of_null`, through a door that is given."""
     exact = checks.probability(confidence=confidence)
     declaration, name = asked.declaration, asked.column
-    column = column_of(name, declaration)
-    bounded = _bounded(door, asked)
-    noise = DiscreteLaplace.for_epsilon(epsilon, bounded)
-    types = {column: facts.type for column, facts in declaration.columns.items()}
+    column, plan = column_of(name, declaration), _plan(asked)
+    noise = DiscreteLaplace.for_epsilon(epsilon, _bounded(plan))
+    types = {other: facts.type for other, facts in declaration.columns.items()}
     check_schema(asked.source, types, declaration.unit.column)
-    purpose = f"CHECK {quoted(name)} FROM {quoted(declaration.name)}"
-    released = release_through(door, bounded, noise, purpose=purpose, by=by, request=request)
-    lost, held = (int(number) for number in released.value)
-    low, high = Share(noise, exact).interval(lost, held)
-    share = None if lost + held < 1 else min(max(lost / (lost + held), 0.0), 1.0)
+    _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
+    with engine.opened() as opened:
+        prepared = bounding.prepare(plan, asked.source, opened)
+        released = release_through(
+            door,
+            _bounded(plan, lambda: prepared.compute(door.trace)),
+            noise,
+            purpose=f"CHECK {quoted(name)} FROM {quoted(declaration.name)}",
+            by=by,
+            request=request,
+        )
+    share, low, high = _share(noise, exact, released.value)
     return NullShare(name, column.type.value, share, low, high, exact, released)
 
 
-def _bounded(door: Door, asked: NullCheck) -> Bounded[Any]:
-    """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
-    is declared of the column: what becomes NULL depends on it."""
-    declaration, source = asked.declaration, asked.source
+def _share(
+    noise: DiscreteLaplace,
+    confidence: Fraction,
+    noisy: Any,  # Any: two integers
+) -> tuple[float | None, float, float]:
+    lost, held = (int(number) for number in noisy)
+    share = None if lost + held < 1 else min(max(lost / (lost + held), 0.0), 1.0)
+    return share, *Share(noise, confidence).interval(lost, held)
+
+
+def _plan(asked: NullCheck) -> Plan:
+    declaration = asked.declaration
     query = Query(declaration.name, (Aggregate(Function.COUNT, ColumnRef(asked.column), "values"),))
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
         SumOf(name, Converted(asked.column, lost=name == _LOST), None, single)
         for name in (_LOST, _HELD)
     )
-    plan = Plan(declaration, query, ((),), sums, ())
+    return Plan(declaration, query, ((),), sums, ())
 
-    def compute() -> Any:
-        totals = bounding.compute(plan, source, door.trace)
+
+def _bounded(plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None) -> Bounded[Any]:
+    """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
+    is declared of the column: what becomes NULL depends on it."""
+
+    def both() -> Any:
+        totals = {} if compute is None else compute()
         return np.array([int(totals[name][0]) for name in (_LOST, _HELD)], dtype=object)  # type: ignore[index]  # arrays
 
+    declaration, (column,) = plan.declaration, columns_used(plan.query)
     return Bounded(
-        compute,
-        sensitivity=_of_both(single, declaration.unit.change),
+        both,
+        sensitivity=_of_both(plan.sums[0].sensitivity, declaration.unit.change),
         unit=declaration.unit,
-        name=f"{query} AS {declaration.columns[asked.column]}",
+        name=f"{plan.query} AS {declaration.columns[column]}",
         shape=(2,),
         is_wide=True,
         basis="bounded by discreet.query, from the declared caps",
