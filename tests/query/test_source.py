@@ -213,3 +213,25 @@ def test_extreme_values_fail_nothing() -> None:
     assert without_noise(table.agg(**aggregates, nulls=dp.count("c"))).rows()[0]["c"] == 0
     is_null = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("d",), IsNull(ColumnRef("a")))
     assert len(without_noise(Question(table, is_null)).rows()) == len(far)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_ids_outside_the_calendar_fail_nothing_and_change_nothing_of_others(unit: str) -> None:
+    def counted(ids: list[int]) -> list[object]:
+        frame = pa.table(
+            {
+                "u": pa.array([n for n in ids for _ in "ab"]).cast(pa.timestamp(unit)),
+                "s": [*"ab"] * len(ids),
+            }
+        )
+        columns = {"s": Column.text(keys=["a", "b"])}
+        table = Table(frame, name="t", unit=dp.Unit("u"), columns=columns)
+        return [row["n"] for row in without_noise(table.group_by("s").agg(n=dp.count())).rows()]
+
+    known = [10**6 * n for n in range(30)]
+    some = counted(known)
+    for odd in (-(2**63), 2**63 - 1, 2**62, -(2**62)):
+        more = counted([odd, *known])
+        moved = [m - n for m, n in zip(more, some, strict=True)]  # type: ignore[operator]
+        assert all(0 <= m <= 1 for m in moved)
+        assert sum(moved) <= 1
