@@ -2,67 +2,89 @@
 
 BIN := .venv/bin
 READY := .venv/ready
-PIP := -m pip --disable-pip-version-check --no-input --quiet install
+TRAINED := .venv/ready-to-train
+UNFINISHED := .venv/unfinished
+PIP := -m pip --disable-pip-version-check --no-input -qq install
 
 # The first Python that runs, is new enough and can make environments; or say: make PYTHON=...
 FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON = $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	"$$p" -c "$(FITS)" >/dev/null 2>&1 && echo "$$p" && break; done)
 
-# PyTorch by its exact version, since another request can bring gigabytes; and who works with it
+# PyTorch's processor build by its exact version, since another request can bring gigabytes; and the
+# libraries that work with it
 TRAINING := torch==2.13.0 accelerate lightning peft scikit-learn transformers
+
+# Libraries that we compare with, each in an environment of its own; one test reads one of them
+PEERS := $(patsubst benchmarks/peers/%.txt,.peers/%/ready,$(wildcard benchmarks/peers/*.txt))
+TESTED := $(READY) $(TRAINED) .peers/dp-accounting/ready
 
 COMPARISONS := noise group_by accounting local mechanisms train units accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help install torch demo test test-long check format bench peers docs constraints clean
+.PHONY: help again install torch demo test test-long check format bench peers docs constraints clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
 		while IFS='|' read -r name does; do printf '  make %-13s%s\n' "$$name" "$$does"; done
 
-install: $(READY)  ## make .venv with everything in it
+install: $(READY)  ## make .venv with everything but PyTorch in it
 
-$(READY): pyproject.toml constraints.txt
+# The stamps are written last. An install that was broken off leaves its mark instead, and then
+# .venv is made anew: nobody knows what half an install left there.
+$(READY): pyproject.toml constraints.txt $(if $(wildcard $(UNFINISHED)),again)
 	@"$(PYTHON)" -c "$(FITS)" || { echo "discreet needs Python 3.11 or newer, with venv and\
 	 ensurepip (Debian: python3-venv); name one by: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@echo "Making .venv and installing into it; this may take a few minutes."
-	@"$(BIN)/python" -c "" 2>/dev/null || "$(PYTHON)" -m venv --clear .venv
+	@echo "Making .venv and installing into it, which takes about a minute."
+	@"$(BIN)/python" -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
+	@touch $(UNFINISHED)
 	@"$(BIN)/python" $(PIP) -c constraints.txt hatchling editables
 	@"$(BIN)/python" $(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
-	@touch $@
+	@touch $@ && rm $(UNFINISHED)
 
-torch: $(READY)  ## PyTorch and its companions, which private training and its tests need
+again:
+	@rm -rf .venv
+
+torch: $(TRAINED)  ## PyTorch and its companions, which private training and its tests need
+
+$(TRAINED): $(READY) Makefile
+	@echo "Installing PyTorch and its companions, which takes about a minute."
+	@touch $(UNFINISHED)
 	@"$(BIN)/python" $(PIP) -c constraints.txt $(TRAINING)
+	@touch $@ && rm $(UNFINISHED)
 
 demo: $(READY)  ## ask private questions of real wages, until the budget is spent
 	@"$(BIN)/python" examples/demo.py
 
-test: $(READY)  ## all tests and doctests
-	@"$(BIN)/python" -m pytest -n auto
+test: $(TESTED)  ## all tests and doctests, with all that they need
+	@"$(BIN)/python" -m pytest -n auto -rs
 
-test-long: $(READY)  ## the tests that run for minutes
-	@"$(BIN)/python" -m pytest -n auto -m long
+test-long: $(TESTED)  ## the tests that run for minutes
+	@"$(BIN)/python" -m pytest -n auto -rs -m long
 
-check: $(READY)  ## format, lint, strict types and layers; changes nothing
+check: $(TRAINED)  ## format, lint, strict types and layers; changes nothing
 	@"$(BIN)/python" -m ruff format --check .
 	@"$(BIN)/python" -m ruff check .
-	@"$(BIN)/python" -c "import torch" 2>/dev/null || without='--exclude (^|/)train --follow-imports silent'; \
-		"$(BIN)/python" -m mypy $$without
+	@"$(BIN)/python" -m mypy
 	@"$(BIN)/python" -m tools.layers
 
 format: $(READY)  ## rewrite the code in the one format
 	@"$(BIN)/python" -m ruff check --fix --exit-zero --quiet .
 	@"$(BIN)/python" -m ruff format .
 
-bench: $(READY)  ## time discreet beside those of its peers that are made
+bench: $(TRAINED)  ## time discreet beside those of its peers that are made
 	@for name in $(COMPARISONS); do \
 		echo "== $$name"; "$(BIN)/python" -m "benchmarks.$$name" || exit 1; done
 
-peers: $(READY)  ## one environment for each library that we compare with
-	@for list in benchmarks/peers/*.txt; do name=$$(basename "$$list" .txt); echo "== $$name"; \
-		"$(BIN)/python" -m venv --clear ".peers/$$name" && \
-		".peers/$$name/bin/python" $(PIP) -r "$$list" || exit 1; done
+peers: $(PEERS)  ## one environment for each library that we compare with
+
+# Each list names exact versions of all that its library needs, so nothing else is resolved.
+.peers/%/ready: benchmarks/peers/%.txt | $(READY)
+	@echo "Making .peers/$*."
+	@"$(BIN)/python" -m venv --clear ".peers/$*"
+	@".peers/$*/bin/python" $(PIP) --no-deps -r "$<"
+	@".peers/$*/bin/python" -m pip check --disable-pip-version-check >/dev/null
+	@touch $@
 
 docs: $(READY)  ## build the site, strictly
 	@"$(BIN)/python" -m mkdocs build --strict --quiet --site-dir site

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 
@@ -28,7 +27,6 @@ ROOT = Path(__file__).parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 READ = [*RUN, *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-GUESTS = ("lightning", "torch", "transformers")  # of `make torch`
 NOT_RUN = "# not run by the tests:"  # in an example, with the reason behind it
 
 FENCE = re.compile(r"^([ ]*)```(\w+)([^\n]*)\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -64,7 +62,6 @@ def relative(path: Path) -> str:
 def test_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skip_without_guests(page)
     monkeypatch.chdir(tmp_path)
     run_page(page)
 
@@ -140,21 +137,6 @@ def test_a_bad_page_fails(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_dead_link_is_found(tmp_path: Path) -> None:
     page = written(tmp_path, "[a](page.md#top) [b](https://a.org/x) [c](#top) [d](gone.md)")
     assert dead_links(page) == ["gone.md"]
-
-
-def test_a_page_without_its_guest_says_how_to_get_it(tmp_path: Path) -> None:
-    page = written(tmp_path, "```python\nimport torch_that_nobody_has\n```")
-    skip_without_guests(page)
-    with pytest.raises(pytest.skip.Exception, match="make torch"):
-        skip_without_guests(page, guests=("torch_that_nobody_has",))
-
-
-def skip_without_guests(page: Path, guests: tuple[str, ...] = GUESTS) -> None:
-    """What a page imports of these must be here."""
-    code = "\n".join(block.text for block in blocks(page.read_text(encoding="utf-8")))
-    wanted = [each for each in guests if re.search(rf"^(import|from) {each}\b", code, re.MULTILINE)]
-    if missing := [each for each in wanted if find_spec(each) is None]:
-        pytest.skip(f"{', '.join(missing)}: not here: make torch")
 
 
 def written(folder: Path, text: str) -> Path:

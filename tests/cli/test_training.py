@@ -1,7 +1,6 @@
 """``discreet train`` runs the shipped examples; without PyTorch it says how to get it."""
 
 from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,7 @@ import pytest
 from discreet.cli import training
 from tests.cli.kit import Run
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no PyTorch: make torch")
 
-
-@needs_torch
 @pytest.mark.parametrize("name", training.names())
 def test_every_example_runs(run: Run, name: str) -> None:
     ended = run("train", name, "--epsilon", "2", "--delta", "1e-4")

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import matplotlib as mpl
 import numpy as np
@@ -10,10 +9,6 @@ import pytest
 from matplotlib import pyplot
 
 from discreet import plots
-
-if not find_spec("torch"):
-    pytest.skip("PyTorch is not installed", allow_module_level=True)
-
 from discreet.train.examples import clusters
 
 

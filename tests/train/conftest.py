@@ -1,31 +1,12 @@
-"""What is not installed is not tested here; `test_torch` says how to get it."""
+"""Training runs of known bits, and ledgers that admit them."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
-NEED = {
-    "test_accuracy.py": ("sklearn",),
-    "test_accelerate.py": ("accelerate", "transformers"),
-    "test_lightning.py": ("lightning", "transformers"),
-    "test_peft.py": ("peft", "transformers"),
-    "test_transformers.py": ("transformers",),
-}
-
-collect_ignore: list[str] = []
-
-if find_spec("torch"):
-    import torch
-
-    torch.set_num_threads(1)
-    collect_ignore = sorted(
-        name for name, guests in NEED.items() if not all(map(find_spec, guests))
-    )
-else:
-    names = {path.name for path in Path(__file__).parent.glob("*.py")}
-    collect_ignore = sorted(names - {"conftest.py", "test_torch.py"})
+torch.set_num_threads(1)
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+"""The README's two commands do all the set-up, and CI runs those and lets nothing be missing."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.readme import README, commands, difference
+
+ROOT = Path(__file__).parents[1]
+PAGE = README.read_text(encoding="utf-8")
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TWO = ["make demo", "make test"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```sh\nmake demo   # quick\nmake test\n```", TWO),
+        ("```sh\nmake demo\n```\ntext\n```bash\nmake   test # all\n```", TWO),
+        ("~~~sh\nmake demo\n\n# a comment\nmake test\n~~~", TWO),
+        ("1. first\n\n   ```sh title='x'\n   make demo\n   make test\n   ```", TWO),
+        ("```sh\nmake \\\n  demo\n```\n\n````sh\nmake test\n````", TWO),
+        ("```text\nmake demo\n```\n```python\nmake = 1\n```\n`make test`", []),
+        ("```sh\nmake torch\n```", ["make torch"]),
+        ("```sh\nmake demo && make test\n```", ["make demo '&&' make test"]),
+        ("", []),
+    ],
+)
+def test_the_commands_of_a_page_are_found(text: str, found: list[str]) -> None:
+    assert commands(text) == found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("make demo", "make torch\nmake demo"),
+        ("make test", "make install test"),
+        ("make test", ""),
+        ("```sh\nmake demo", "```sh\npip install torch\nmake demo"),
+        ("## Four ideas", "```bash\nmake torch\n```\n\n## Four ideas"),
+    ],
+)
+def test_a_readme_with_other_commands_is_found_out(change: tuple[str, str]) -> None:
+    assert difference(PAGE, TWO) is None
+    other = PAGE.replace(*change, 1)
+    assert other != PAGE
+    assert "README.md says" in str(difference(other, TWO))
+
+
+def test_ci_runs_the_commands_of_the_readme_before_any_other() -> None:
+    lines = [line.partition("|")[0].split() for line in CI.splitlines()]
+    made = [shlex.join(line) for line in lines if line[:1] == ["make"]]
+    assert made[:2] == commands(PAGE) == TWO
+    checked = re.search(r"-m tools\.readme (.*)", CI)
+    assert checked
+    assert shlex.split(checked[1]) == TWO
+
+
+def test_every_install_has_fixed_versions() -> None:
+    """The constraints, or a list of exact versions; but for the target that makes constraints."""
+    text = re.sub(r"^constraints:.*?(?=^\S)", "", MAKEFILE, flags=re.MULTILINE | re.DOTALL) + CI
+    installs = re.findall(r"^.*(?:\$\(PIP\)|pip install|^ +install) .*$", text, re.MULTILINE)
+    assert len(installs) == 5
+    free = [line for line in installs if "-c constraints.txt" not in line]
+    assert len(free) == 1
+    assert "--no-deps" in free[0]
+    for path in (ROOT / "benchmarks" / "peers").glob("*.txt"):
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines), path
+
+
+SKIPS = """
+import pytest
+from importlib.util import find_spec
+
+def test_import():
+    pytest.importorskip("nowhere_to_be_found")
+
+@pytest.mark.skipif(find_spec("nowhere_to_be_found") is None, reason="it isn't here: make torch")
+def test_mark():
+    raise AssertionError
+
+def test_call():
+    pytest.skip("PyTorch is not installed")
+"""
+WHOLE = 'import pytest\npytest.importorskip("nowhere_to_be_found")\n'
+FINE = """
+import pytest
+
+def test_law():
+    pytest.skip("no fixed epsilon")
+
+@pytest.mark.xfail(strict=True, reason="not here")
+def test_expected():
+    raise AssertionError
+
+@pytest.mark.skip(reason="no CUDA device is here")
+def test_device():
+    raise AssertionError
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ci", "code", "line"),
+    [
+        (SKIPS, "true", 1, "2 failed, 1 error"),
+        (SKIPS, None, 0, "3 skipped"),
+        (SKIPS, "false", 0, "3 skipped"),
+        (WHOLE, "1", 2, "1 error"),
+        (WHOLE, None, 5, "1 skipped"),
+        (FINE, "true", 0, "2 skipped, 1 xfailed"),
+    ],
+)
+def test_in_ci_a_missing_module_fails(
+    tmp_path: Path, text: str, ci: str | None, code: int, line: str
+) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
+    (tmp_path / "test_skips.py").write_text(text)
+    environment = {name: value for name, value in os.environ.items() if name[:6] != "PYTEST"}
+    environment.pop("CI", None)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=environment | ({} if ci is None else {"CI": ci}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stdout
+    assert line in ran.stdout.splitlines()[-1]
+    assert ("in CI nothing may be missing" in ran.stdout) == (code in (1, 2))
