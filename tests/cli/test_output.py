@@ -1,6 +1,7 @@
 """What is shown suits where it goes: terminals, pipes, and terminals that can't do much."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -8,12 +9,19 @@ import struct
 import subprocess
 import sys
 import termios
+from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import RenderableType
 from typer.main import get_command
 
 from discreet.cli import app
+from discreet.cli.output import show, table
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process
 
 COMMAND = str(Path(sys.executable).with_name("discreet"))
@@ -21,10 +29,10 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
 COMMANDS = ["declare", "tables", "explain", "ask", "check", "price", "budget", "unlock"]
 
 
-def on_terminal(*arguments: str, **environment: str) -> str:
-    """What a terminal of 100 columns gets, stdout and stderr together."""
+def on_terminal(*arguments: str, columns: str = "100", **environment: str) -> str:
+    """What a terminal gets, stdout and stderr together."""
     leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, int(columns), 0, 0))
     inherited = {
         key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")
     }
@@ -64,6 +72,86 @@ def test_a_terminal_gets_colours_a_bar_and_its_own_width() -> None:
     assert "━━" in shown
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
     assert max(len(line.rstrip("\r")) for line in plain.split("\n") if "spent" not in line) <= 100
+
+
+NUMBERS = st.one_of(
+    st.just("–"),
+    st.integers(-(10**40), 10**40).map("{:,}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map("{:,.4g}".format),
+)
+INTERVALS = st.tuples(NUMBERS, NUMBERS).map(" .. ".join)
+TEXTS = st.lists(st.text("ab_é键👩", min_size=1, max_size=30), min_size=1).map(" ".join)
+CELLS = st.one_of(NUMBERS, INTERVALS)
+
+
+@given(st.data())
+@settings(max_examples=25)
+@pytest.mark.parametrize("columns", [1, 20, 40, 60, 80, 120])
+@pytest.mark.parametrize("is_terminal", [False, True], ids=["pipe", "terminal"])
+def test_numbers_stay_whole_at_any_width(
+    columns: int, is_terminal: bool, data: st.DataObject
+) -> None:
+    left, right = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 9))
+    kinds = [TEXTS] * left + [CELLS] * right
+    rows = data.draw(st.lists(st.tuples(*kinds), min_size=1, max_size=4))
+    head = data.draw(st.tuples(*[TEXTS] * len(kinds)))
+    out = shown_at(columns, is_terminal, table(head, rows, left=left))
+    wanted = Counter(word for row in rows for cell in row for word in cell.split())
+    assert wanted - Counter(out.split()) == Counter()
+    if is_terminal:  # no line is longer than the terminal, but for words that are
+        longest = max(cell_len(word) for text in (*head, *sum(rows, ())) for word in text.split())
+        assert max(map(cell_len, out.splitlines())) <= max(columns, longest + 3)
+        assert "…" not in out
+
+
+@pytest.mark.parametrize("columns", [1, 20, 60, 80])
+@given(st.lists(st.one_of(TEXTS, CELLS), min_size=1).map(" ".join))
+@settings(max_examples=25)
+def test_numbers_in_sentences_stay_whole_at_any_width(columns: int, line: str) -> None:
+    out = shown_at(columns, True, f"{line}\n  {line}")
+    assert out.split() == f"{line} {line}".split()
+    longest = max(map(cell_len, line.split()))
+    assert max(map(cell_len, out.splitlines())) <= max(columns, longest + 4)
+
+
+def test_a_table_that_fits_is_one() -> None:
+    """Not always blocks: texts and names are broken between words first."""
+    made = table(["key", "standard deviation"], [["a long name", "1 .. 2"], ["b", "3"]])
+    assert shown_at(40, True, made).split("\n")[1].split() == ["key", "standard", "deviation"]
+    assert [line.split() for line in shown_at(24, True, made).split("\n")] == [
+        *([], ["standard"], ["key", "deviation"], ["─" * 22]),
+        *(["a", "long", "1", "..", "2"], ["name"], ["b", "3"], [], []),
+    ]
+    lines = ["key: a", "  long", "  name", "standard", "  deviation:", "  1 .. 2", ""]
+    assert shown_at(9, True, made).split("\n")[:7] == lines
+
+
+def shown_at(columns: int, is_terminal: bool, data: RenderableType) -> str:
+    """What is shown of the data there, without colours."""
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal, as told
+    with (
+        patch.object(sys, "stdout", stream),
+        patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm"),
+    ):
+        show(data)
+    return re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("columns", [20, 80])
+@pytest.mark.parametrize("more", [(), ("--forecast",)], ids=str)
+def test_an_answer_on_a_terminal_has_all_its_digits(
+    columns: int, more: tuple[str, ...], run: Run
+) -> None:
+    names = [f"an_aggregate_with_a_long_name_{i}" for i in range(4)]
+    counted = ", ".join(f"COUNT(*) AS {name}" for name in names)
+    sql = f"SELECT in_union, {counted} FROM wages GROUP BY in_union"
+    asking = ("ask", "wages", sql, "--epsilon", "0.000001", "--request", "r", *more)
+    paid = Counter(word for word in run(*asking).out.split() if word[-1].isdigit())
+    shown = re.sub(r"\x1b\[[\d;]*m", "", on_terminal(*asking, columns=str(columns)))
+    assert paid - Counter(names) - Counter(shown.replace(":", "").split()) == Counter()
+    assert "…" not in shown
 
 
 @pytest.mark.usefixtures("asked")

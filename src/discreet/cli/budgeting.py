@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.console import RenderableType
 
 from discreet.accounting import Filter, PrivacyLoss
 from discreet.cli import words
@@ -80,7 +80,7 @@ def unlock(
     say(f"{name} may be asked again; what was paid stays paid", "green")
 
 
-def _history(ledger: "Ledger", limit: AnyLimit) -> Table:
+def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
     """What happened to the budget, entry by entry."""
     rows = [
         [

@@ -7,23 +7,31 @@ as it is.
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 _ANY_WIDTH = 100_000
 _BAR_WIDTH = 40
 
 
 def show(data: RenderableType) -> None:
-    """Print data on stdout, without the spaces that fill a table's lines."""
+    """Print data on stdout, without the spaces that fill a table's lines. A terminal gets lines
+    that are broken between words, so that no number is; nothing is ever cut off."""
     console = _console(sys.stdout)
+    if isinstance(data, str) and console.is_terminal:
+        lines = (part for line in data.split("\n") for part in _broken(line, console.width))
+        data = "\n".join(lines)
     with console.capture() as captured:
-        console.print(data, soft_wrap=isinstance(data, str))
+        console.print(data, soft_wrap=isinstance(data, str), crop=False)
     sys.stdout.write("\n".join(line.rstrip(" ") for line in captured.get().split("\n")))
     sys.stdout.flush()
 
@@ -58,15 +66,88 @@ def write(text: str) -> None:
         sys.stdout.write(text)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
-    """A table whose first columns, ``left`` of them, are set to the left."""
-    is_plain = not _console(sys.stdout).is_terminal
-    made = Table(box=None if is_plain else box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(head):
-        made.add_column(name, justify="left" if number < left else "right")
-    for row in rows:
-        made.add_row(*row)
-    return made
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "Fitted":
+    """A table whose first columns, ``left`` of them, are set to the left; none of its numbers is
+    ever cut or broken."""
+    return Fitted(tuple(head), tuple(map(tuple, rows)), left)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A table if its columns fit into the width, with texts broken between words where they must
+    be; if they do not fit, one block for each row, of lines ``name: value``."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table, or the blocks."""
+        style = box.SIMPLE_HEAD if console.is_terminal else None
+        unlimited = options.update(width=_ANY_WIDTH)
+        needs = self._needs()
+        natural = [best for _, best in needs]
+        frame = Measurement.get(console, unlimited, self._table(style, natural)).maximum
+        widths = _widths(needs, options.max_width - frame + sum(natural))
+        if widths is None:
+            for line in self._blocks(options.max_width):
+                yield Text(line, no_wrap=True, overflow="ignore")
+        else:
+            yield self._table(style, widths)
+
+    def _table(self, style: box.Box | None, widths: Sequence[int]) -> Table:
+        made = Table(box=style, pad_edge=False)
+        for i, (name, width) in enumerate(zip(self.head, widths, strict=True)):
+            justify: JustifyMethod = "left" if i < self.left else "right"
+            made.add_column(name, justify=justify, width=width, overflow="fold")
+        for row in self.rows:
+            made.add_row(*row)
+        return made
+
+    def _needs(self) -> list[tuple[int, int]]:
+        """The least and the best width of each column. Names, and texts on the left, may be broken
+        between words; numbers and intervals stay in one line."""
+        needs = []
+        for i, name in enumerate(self.head):
+            cells = [row[i] for row in self.rows]
+            whole = [word for cell in cells for word in cell.split()] if i < self.left else cells
+            least = max(map(cell_len, [" ", *name.split(), *whole]))
+            needs.append((least, max(map(cell_len, [" ", name, *cells]))))
+        return needs
+
+    def _blocks(self, width: int) -> Iterator[str]:
+        for number, row in enumerate(self.rows):
+            yield from [""] * (number > 0)
+            for name, value in zip(self.head, row, strict=True):
+                if value:
+                    yield from _broken(f"{name}: {value}" if name else value, width)
+
+
+def _widths(needs: Sequence[tuple[int, int]], width: int) -> list[int] | None:
+    """A width for each column, those that lack least first; None if there is not enough."""
+    widths = [least for least, _ in needs]
+    spare = width - sum(widths)
+    if spare < 0:
+        return None
+    for i in sorted(range(len(needs)), key=lambda i: needs[i][1] - needs[i][0]):
+        more = min(spare, needs[i][1] - needs[i][0])
+        widths[i] += more
+        spare -= more
+    return widths
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    """The line, broken between words only: a longer word is left to the terminal."""
+    indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
+    first, *words = line.lstrip(" ").split(" ")
+    made = indent[2:] + first
+    for word in words:
+        if cell_len(f"{made} {word}") > width:
+            yield made
+            made = indent + word
+        else:
+            made += f" {word}"
+    yield made
 
 
 def show_bar(spent: float, limit: float) -> None:
@@ -74,8 +155,9 @@ def show_bar(spent: float, limit: float) -> None:
     if not _console(sys.stdout).is_terminal:
         return
     style = "green" if spent < 0.75 * limit else "yellow" if spent < limit else "red"
+    width = min(_BAR_WIDTH, _console(sys.stdout).width)
     line = Table.grid()
-    line.add_row(ProgressBar(limit, spent, _BAR_WIDTH, complete_style=style, finished_style=style))
+    line.add_row(ProgressBar(limit, spent, width, complete_style=style, finished_style=style))
     show(line)
 
 
