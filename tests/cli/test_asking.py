@@ -4,13 +4,18 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.accounting import Pure
+from discreet.cli import asking
 from discreet.ledger import Ledger
-from discreet.query import Question
+from discreet.payment import Limit
+from discreet.query import Question, bounding
+from discreet.unit import Unit
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
 
 LEDGER = Path("wages.ledger")
@@ -78,6 +83,83 @@ def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
     for (request,) in ids:
         assert ask(COUNT, "--epsilon", "0.1", "--request", request).code == 0
     assert Ledger.open(LEDGER).spent().charges == 3
+
+
+FREE = "the same answer is free"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    ["budget", "locked", "reused", "unread", "unwritable", "undeclared", "failing"],
+)
+def test_nothing_is_called_free_that_is_not(
+    refused: str, ask: Run, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every error, before the charge and behind it, whatever it is."""
+    spent = "1"
+    match refused:
+        case "budget":
+            assert ask(COUNT, "--epsilon", "1.5").code == 0
+        case "locked":
+            ledger = Ledger.open_or_create(LEDGER, unit=Unit("person"), limit=Limit(2, 1e-6))
+            ledger.lock(ledger.charge(Pure(0.1), purpose="x", by="y"))
+        case "reused":
+            assert ask(COUNT, "--epsilon", "0.1", "--request", "r").code == 0
+        case "unread":
+            Path("wages.parquet").write_bytes(b"no table")
+        case "unwritable":
+            LEDGER.write_bytes(b"no ledger")
+        case "undeclared":
+            spent = "-1"
+        case "failing":
+            monkeypatch.setattr(bounding, "compute", lambda *_: 1 / 0)
+    ended = ask(BY_UNION, "--epsilon", spent, "--request", "r")
+    assert ended.code != 0
+    assert FREE not in ended.err
+    assert "request r:" not in ended.err
+
+
+@pytest.mark.parametrize("last", ["before", "charge", "compute", "keep", "after"])
+def test_a_stopped_request_tells_what_became_of_it(
+    last: str, ask: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C at each stage: what is told is what asking again then does."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def stopped_behind(real: Callable[..., object]) -> Callable[..., None]:
+        def call(*given: object, **named: object) -> None:
+            real(*given, **named)
+            raise KeyboardInterrupt
+
+        return call
+
+    asked = (COUNT, "--epsilon", "0.5", "--request", "r1")
+    with monkeypatch.context() as planted:
+        match last:
+            case "before":
+                planted.setattr(Ledger, "charge", stop)
+            case "charge":
+                planted.setattr(Ledger, "charge", stopped_behind(Ledger.charge))
+            case "compute":
+                planted.setattr(bounding, "compute", stop)
+            case "keep":
+                planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
+            case "after":
+                planted.setattr(asking, "_show_answer", stop)
+        ended = ask(*asked)
+    assert (ended.code, ended.out) == (130, "")
+    assert "stopped; what was paid stays paid" in ended.err
+    charges = Ledger.open(LEDGER).spent().charges
+    assert ("request r1" in ended.err) == (charges == 1) == (last != "before")
+    again = ask(*asked)
+    assert (FREE in ended.err) == ("paid before, and free now" in again.err)
+    assert (
+        ("ask anew and pay again" in ended.err)
+        == (again.code == 3)
+        == (last in ("charge", "compute"))
+    )
 
 
 def test_a_forecast_spends_and_reads_nothing(ask: Run) -> None:

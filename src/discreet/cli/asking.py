@@ -33,10 +33,13 @@ from discreet.exact import fraction
 
 if TYPE_CHECKING:
     from discreet.query import Answer, Forecast, Noise
+    from discreet.query.files import TableFile
 
 _FILE = Path("discreet.toml")
 _NO_DELTA = Decimal(0)
 _CONFIDENCE = Decimal("0.95")
+_FREE = "request {0}: asked again with --request {0}, the same answer is free"
+_LOST = "request {0} was paid, but stopped before its answer was stored: ask anew and pay again"
 
 
 def ask(  # noqa: PLR0913  # each is an option of the command
@@ -103,17 +106,22 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     request = request or secrets.token_hex(8)
     if not declared.ledger.exists():
         say(f"makes a new ledger, {declared.ledger}: nothing was spent so far")
-    say(f"request {request}: asked again with --request {request}, the same answer is free")
-    with busy("paying, then asking"):
-        answer = question.release(
-            epsilon=epsilon,
-            delta=delta,
-            confidence=confidence,
-            noise=kind,
-            weights=shares,
-            by=by or login(),
-            request=request,
-        )
+    by = by or login()
+    try:
+        with busy("paying, then asking"):
+            answer = question.release(
+                epsilon=epsilon,
+                delta=delta,
+                confidence=confidence,
+                noise=kind,
+                weights=shares,
+                by=by,
+                request=request,
+            )
+        say(_FREE.format(request))
+    except KeyboardInterrupt:
+        _tell_of_stopped(declared, by, request)
+        raise
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
     paid = words.cost(answer.privacy_loss, fraction(delta))
     was_paid = answer.receipt.kept is not None
@@ -207,6 +215,21 @@ def check(  # each is an option of the command
     was_paid = share.receipt.kept is not None
     say("paid before, and free now" if was_paid else f"this check cost {paid}", "green")
     say(words.left(declared.open_ledger().spent()))
+
+
+def _tell_of_stopped(declared: "TableFile", by: str, request: str) -> None:
+    """Tell what became of a request that was stopped, where it was paid: the ledger knows."""
+    from discreet.ledger import Kind
+
+    if not declared.ledger.exists():
+        return
+    history = declared.open_ledger().history()
+    paid = {
+        e.number for e in history if e.kind is Kind.CHARGE and (e.by, e.request) == (by, request)
+    }
+    if paid:
+        is_stored = any(e.kind is Kind.ANSWER and e.about in paid for e in history)
+        say((_FREE if is_stored else _LOST).format(request), "yellow")
 
 
 def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast: bool) -> None:

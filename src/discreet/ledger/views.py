@@ -19,7 +19,7 @@ class Entry:
     """One line of a ledger's history; what its kind doesn't have is None.
 
     ``purpose`` of an unlocking is its reason; ``about`` is the number of the charge that an
-    answer, a lock or steps belong to.
+    answer, a lock or steps belong to; ``request`` is the id under which a charge was asked.
     """
 
     number: int
@@ -31,14 +31,16 @@ class Entry:
     about: int | None
     is_insecure: bool
     digest: str
+    request: str | None = None
 
     @staticmethod
     def of(link: Link) -> "Entry":
         """What the link shows; not the text of a kept answer."""
         blank = Entry(link.number, link.at, link.kind, None, None, None, None, False, link.digest)
         match link.fact:
-            case Charge(loss, purpose, by, _, is_insecure):
-                return replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
+            case Charge(loss, purpose, by, request, is_insecure):
+                paid = replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
+                return replace(paid, request=None if request is None else request.id)
             case Unlock(reason, by):
                 return replace(blank, purpose=reason, by=by)
             case Answer(charge) | Lock(charge) | Steps(charge):
