@@ -312,7 +312,14 @@ STATED: dict[str, Call] = {
     ),
     "Bounded.rows": (
         Bounded.rows,
-        {"compute": ZERO, "columns": {"x": GRID}, "per_unit": 1, "unit": PERSON, "name": "n"},
+        {
+            "compute": ZERO,
+            "columns": {"x": GRID},
+            "null": {"x": 1},
+            "per_unit": 1,
+            "unit": PERSON,
+            "name": "n",
+        },
     ),
     "Bounded.keys": (
         Bounded.keys,

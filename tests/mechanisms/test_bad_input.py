@@ -28,6 +28,7 @@ FINE: dict[str, list[str]] = {
     # whether a function is the right one shows when it runs
     **{given: ["function", "type"] for given in ("compute", "measure", "sets", "read", "function")},
     "make": ["function", "type"],
+    "null": ["None", "empty mapping"],
     "is_wide": ["truth"],
 }
 FINE_FOR: dict[str, dict[str, list[str]]] = {

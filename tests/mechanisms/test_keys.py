@@ -27,7 +27,7 @@ def test_what_is_0_is_absent() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [[("a", 1)], {"a": 1.0}, {"a": True}, {None: 1}, {1.5: 1}, {("a", None): 1}, {True: 1}]
+    "wrong", [[("a", 1)], {"a": 1.0}, {"a": True}, {b"a": 1}, {1.5: 1}, {("a", 1.5): 1}, {True: 1}]
 )
 def test_anything_else_is_no_such_mapping(wrong: Wrong) -> None:
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")

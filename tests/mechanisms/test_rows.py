@@ -104,7 +104,7 @@ def test_a_list_of_no_rows_is_a_table_too(table: Wrong) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [[1, 2], np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), np.array([None]), None, 3.0],
+    [[1, 2], np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), np.array(["a"]), None, 3.0],
     ids=repr,
 )
 def test_anything_else_is_no_table(wrong: Wrong) -> None:
@@ -127,7 +127,7 @@ def test_a_value_has_no_say_in_what_becomes_of_others() -> None:
     one = rows().checked(table)
     for new in (math.nan, math.inf, -math.inf, 1e308, -0.0, 7.2):
         other = rows().checked(np.append(table, new))
-        assert sum(part.moves(one, other)) == 1
+        assert sum(part.moves(one, other)) == int(not math.isnan(new))
 
 
 EXTREMES = [5e-324, -1e-320, 1e-310, 1e308, -1e308, math.inf, -math.inf, math.nan]

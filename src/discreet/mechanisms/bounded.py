@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from discreet import checks
@@ -106,14 +107,16 @@ class Bounded(Generic[V]):
         compute: Callable[[], object],
         *,
         columns: Mapping[str, Grid],
+        null: Mapping[str, Number] | None = None,
         per_unit: int = 1,
         unit: Unit,
         name: str,
         basis: str = ASSERTED,
     ) -> "Bounded[Rows]":
         """State rows of numbers, an array of (rows, columns), of which one unit has at most
-        ``per_unit``. Each column's public grid says what its values can be; whatever else is
-        there becomes one of them.
+        ``per_unit``. Each column's public grid says what its values can be; other numbers become
+        the nearest of them. A row in which a value is missing (NaN or None) is skipped, unless
+        ``null`` names a value of that column's grid to stand for it.
 
         >>> import numpy as np
         >>> ages = Bounded.rows(
@@ -122,6 +125,8 @@ class Bounded(Generic[V]):
         ... )
         >>> ages.checked(ages.compute()).column().tolist()
         [31, 44, 120]
+        >>> ages.checked(np.array([31, np.nan, 58])).column().tolist()
+        [31, 58]
         """
         each = checks.positive_count(per_unit=per_unit)
         if not isinstance(columns, Mapping) or not columns:
@@ -131,7 +136,8 @@ class Bounded(Generic[V]):
             raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
         moved = each if change_of(unit) is Change.ADD_REMOVE else 2 * each
         sensitivity = Sensitivity(l1=moved, linf=each)
-        part = RowsPart(checks.text(name=name), named, each, sensitivity)
+        substitutes = _substitutes(null, columns)
+        part = RowsPart(checks.text(name=name), named, each, sensitivity, substitutes)
         return _single(compute, part, unit, basis)
 
     @staticmethod
@@ -208,6 +214,19 @@ class Bounded(Generic[V]):
         """What is public about it. The function isn't shown: its own text may hold its data."""
         facts = f"unit={self.unit!r}, parts={self.parts!r}, basis={self.basis!r}"
         return f"Bounded({self.name!r}, {facts})"
+
+
+def _substitutes(
+    null: Mapping[str, Number] | None, columns: Mapping[str, Grid]
+) -> tuple[tuple[str, Fraction], ...]:
+    """The values that stand for missing ones, by column; raises unless they lie on its grid."""
+    if not isinstance(null, Mapping | None) or not set(null or {}) <= set(columns):
+        raise InvalidArgument(f"null = {null!r}: give a value for some of {list(columns)}, or None")
+    exact = []
+    for column, value in (null or {}).items():
+        grid = columns[column]
+        exact.append((column, grid.exact(grid.place(value, "null"))))
+    return tuple(exact)
 
 
 def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives

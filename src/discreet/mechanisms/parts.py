@@ -127,6 +127,13 @@ class RowsPart:
 
     One unit has at most ``per_unit`` of them. The sensitivity is that of their histogram: of how
     often each possible row occurs.
+
+    A row with a missing value counts as if it were not there, unless ``null`` names a value for
+    its column. This is a rule for each row by itself, so the rows that are left are neighbours
+    like any others: one unit has at most ``per_unit`` of them. Under replace-one, a unit may have
+    fewer of them in one table than in the other, as before. From one unit's rows to the other's it
+    takes at most ``per_unit`` steps, each of which replaces, adds or removes one row; every
+    mechanism on rows bounds a step that adds or removes by its bound for one that replaces.
     """
 
     gives: ClassVar[str] = "rows"
@@ -135,10 +142,11 @@ class RowsPart:
     columns: tuple[tuple[str, Grid], ...]
     per_unit: int
     sensitivity: Sensitivity
+    null: tuple[tuple[str, Fraction], ...] = ()
 
     def checked(self, result: object) -> Rows:
-        """The rows, each value on its column's grid, whatever it was."""
-        return Rows.of(result, self.columns, self.name)
+        """The rows, each value on its column's grid, without those that have a missing value."""
+        return Rows.of(result, self.columns, self.name, dict(self.null))
 
     def moves(self, one: Rows, other: Rows) -> list[int]:
         """The differences of the two histograms where there is one."""
@@ -162,16 +170,24 @@ class KeysPart:
         object.__setattr__(self, "per_unit", checks.positive_count(per_unit=self.per_unit))
 
     def checked(self, result: object) -> dict[Key, int]:
-        """The keys and their counts, without those that are 0."""
+        """The keys and their counts, without those that are 0 and without missing keys."""
         if not isinstance(result, Mapping):
             raise TypeError(f"part {self.name!r}: expected a mapping from keys to counts")
         whole = Part(self.name, (), self.sensitivity)
-        counts = {_key(self.name, key): whole.checked(count) for key, count in result.items()}
+        there = {key: count for key, count in result.items() if not is_missing(key)}
+        counts = {_key(self.name, key): whole.checked(count) for key, count in there.items()}
         return {key: int(count) for key, count in counts.items() if count}
 
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
         """The differences under all keys where there is one."""
         return _keyed_differences(one, other)
+
+
+def is_missing(key: object) -> bool:
+    """Whether it is None or NaN, or a tuple with one of these in it."""
+    if type(key) is tuple:
+        return any(map(is_missing, key))
+    return key is None or (isinstance(key, float | np.floating) and math.isnan(key))
 
 
 def within_int64(numbers: IntegerArray) -> IntegerArray:

@@ -1,8 +1,17 @@
-"""Rows of numbers on public grids: what mechanisms take that look at single values."""
+"""Rows of numbers on public grids: what mechanisms take that look at single values.
 
-from collections.abc import Sequence
+A value is missing if it is NaN or None, or, in an array of objects, anything that is no number. A
+row with a missing value is skipped, unless a value was named that stands for it: the rule that
+tables have for NULL.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +74,16 @@ class Grid:
         """The nearest float to it."""
         return float(self.exact(place))
 
+    def place(self, value: Number, name: str = "value") -> int:
+        """The place of a value of the grid; raises for any other, with the name in the error."""
+        place = (checks.finite(**{name: value}) - self.lower) / self.step
+        if place.denominator != 1 or not 0 <= place < self.size:
+            raise InvalidArgument(f"{name} = {value}: give one of the values of {self!r}")
+        return int(place)
+
     def places(self, values: npt.NDArray[np.float64]) -> Places:
         """The place nearest to each value, to float64's precision; values beyond an end count as
-        the end, and those that are no number as the lower one.
+        the end, and NaN as the lower one (`Rows.of` skips or replaces it first).
 
         A function of each value by itself that is defined for all of them, so that no value can
         make it fail and none has a say in what becomes of others.
@@ -93,21 +109,33 @@ class Rows:
     places: Places
 
     @staticmethod
-    def of(table: object, columns: Sequence[tuple[str, Grid]], name: str) -> "Rows":
+    def of(
+        table: object,
+        columns: Sequence[tuple[str, Grid]],
+        name: str,
+        null: Mapping[str, Number] | None = None,
+    ) -> "Rows":
         """The rows of an array of numbers; of one column, or if there is no row, it may have one
-        dimension. A plain ``TypeError`` if it is no such array."""
-        if type(table) is not np.ndarray or table.dtype.kind not in "iufb":
+        dimension. A plain ``TypeError`` if it is no such array.
+
+        Where a value is missing, the column's value of ``null`` stands for it; without one, the
+        row is skipped. No row has a say in what becomes of others.
+        """
+        if type(table) is not np.ndarray or table.dtype.kind not in "iufbO":
             raise TypeError(f"part {name!r}: expected an array of numbers")
         if table.ndim == 1 and (len(columns) == 1 or not table.size):
             table = table.reshape(-1, len(columns))
         if table.ndim != 2 or table.shape[1] != len(columns):
             raise TypeError(f"part {name!r}: expected rows of {len(columns)} numbers")
         found = np.empty(table.shape, np.int64)
-        with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
-            numbers = table.astype(np.float64, copy=False)
-        for i, (_, grid) in enumerate(columns):
+        numbers = _floats(table)
+        is_missing = np.isnan(numbers)
+        for i, (column, grid) in enumerate(columns):
             found[:, i] = grid.places(numbers[:, i])
-        return Rows(tuple(columns), found)
+            if null and column in null:
+                found[is_missing[:, i], i] = grid.place(null[column])
+                is_missing[:, i] = False
+        return Rows(tuple(columns), found[~is_missing.any(axis=1)])
 
     def column(self, number: int = 0) -> Places:
         """The places of one column, row by row."""
@@ -116,3 +144,22 @@ class Rows:
     def __repr__(self) -> str:
         """What is public: the columns, and not how many rows there are."""
         return f"Rows({dict(self.columns)!r})"
+
+
+def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: numbers or objects
+    """The nearest floats, NaN for what is missing; of what lies beyond all floats, an infinity."""
+    if table.dtype.kind == "O":
+        found = np.array([_float(value) for value in table.ravel().tolist()], dtype=np.float64)
+        return found.reshape(table.shape)
+    with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
+        return table.astype(np.float64, copy=False)
+
+
+def _float(value: object) -> float:
+    if isinstance(value, int | float | Fraction | Decimal | np.number | np.bool_):
+        with suppress(TypeError, ValueError):  # a complex number, or a signalling NaN
+            try:
+                return float(value)
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf
+    return math.nan

@@ -16,7 +16,7 @@ from discreet.mechanisms.accuracy import most_noise
 from discreet.mechanisms.bounded import ASSERTED, Bounded, change_of, stated
 from discreet.mechanisms.gaussian import gaussian_term, stddev_for
 from discreet.mechanisms.ids import plain
-from discreet.mechanisms.parts import Key, KeysPart, Part
+from discreet.mechanisms.parts import Key, KeysPart, Part, is_missing
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.mechanisms.thresholds.keys import FOR_KEYS, leak, loss_chance, smallest
@@ -203,7 +203,7 @@ def _weights(sets: Mapping[Key, Iterable[Key]], per_unit: int) -> dict[Key, int]
     """The sums of all units' weights."""
     sums: dict[Key, int] = {}
     for unit, keys in sets.items():
-        kept = list(dict.fromkeys(keys))
+        kept = [key for key in dict.fromkeys(keys) if not is_missing(key)]
         if len(kept) > per_unit:
             kept = sorted(kept, key=lambda key: _hash(unit, key))[:per_unit]
         for key in kept:
