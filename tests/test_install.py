@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,102 @@ def test_in_ci_a_missing_module_fails(
     assert ran.returncode == code, ran.stdout
     assert line in ran.stdout.splitlines()[-1]
     assert ("in CI nothing may be missing" in ran.stdout) == (code in (1, 2))
+
+
+PYTHON = """#!/bin/sh
+echo "$@" >> "$LOG"
+if [ -n "$BREAKS" ]; then case "$*" in *"$BREAKS"*) kill -9 $PPID; exit 1 ;; esac; fi
+if [ "$2" = venv ]; then
+    for last in "$@"; do :; done
+    mkdir -p "$last/bin" && cp "$0" "$last/bin/python"
+fi
+"""
+
+
+class Clone:
+    """A clone whose Python only notes what it is asked for, or kills who asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log = folder, folder / "log"
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            (folder / name).write_text((ROOT / name).read_text())
+        peers = folder / "benchmarks" / "peers"
+        peers.mkdir(parents=True)
+        for path in (ROOT / "benchmarks" / "peers").glob("*.txt"):
+            (peers / path.name).write_text(path.read_text())
+        (folder / "fake").write_text(PYTHON)
+        (folder / "fake").chmod(0o700)
+
+    def make(self, target: str, breaks: str = "") -> list[str]:
+        """What Python was asked for, as far as it shows what is made, installed and run."""
+        self.log.write_text("")
+        ran = subprocess.run(
+            ["make", target, f"PYTHON={self.folder / 'fake'}"],
+            cwd=self.folder,
+            env={**os.environ, "LOG": str(self.log), "BREAKS": breaks, "MAKEFLAGS": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode != 0) == bool(breaks), ran.stderr
+        lines = self.log.read_text().splitlines()
+        found = [word for line in lines for word in WORDS if word in line]
+        assert all(
+            "-c constraints.txt" in line or "--no-deps" in line
+            for line in lines
+            if "pip" in line and " install " in line
+        )
+        return found
+
+    def change(self, name: str) -> None:
+        """Let a file be newer than all that was made."""
+        now = time.time()
+        for path in self.folder.rglob("*"):
+            os.utime(path, (now - 100, now - 100))
+        os.utime(self.folder / name, (now - 50, now - 50))
+
+
+WORDS = ["venv --clear .venv", ".[dev]", "torch==", "peers/dp-accounting.txt", "examples/demo.py"]
+WORDS += ["-m pytest"]
+BASE, TRAINING, PEER = WORDS[:2], WORDS[2:3], WORDS[3:4]
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path)
+
+
+def test_make_demo_installs_no_pytorch_and_make_test_all(clone: Clone) -> None:
+    assert clone.make("demo") == [*BASE, "examples/demo.py"]
+    assert clone.make("demo") == ["examples/demo.py"]
+    assert clone.make("test") == [*TRAINING, *PEER, "-m pytest"]
+    assert clone.make("test") == ["-m pytest"]
+    assert clone.make("demo") == ["examples/demo.py"]
+
+
+def test_make_test_alone_does_all_the_set_up(clone: Clone) -> None:
+    assert clone.make("test") == [*BASE, *TRAINING, *PEER, "-m pytest"]
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_what_changed_is_installed_again(clone: Clone, name: str) -> None:
+    clone.make("test")
+    clone.change(name)
+    assert clone.make("demo") == [".[dev]", "examples/demo.py"]
+    assert clone.make("test") == [*TRAINING, "-m pytest"]
+    assert clone.make("test") == ["-m pytest"]
+
+
+@pytest.mark.parametrize("breaks", ["venv", "editables", ".[dev]", "torch=="])
+def test_an_install_that_was_broken_off_is_begun_anew(clone: Clone, breaks: str) -> None:
+    """It was killed in the middle: no stamp says that it was done."""
+    clone.make("test", breaks=breaks)
+    assert clone.make("demo") == [*BASE, "examples/demo.py"]
+    assert clone.make("test") == [*TRAINING, *PEER, "-m pytest"]
+
+
+def test_a_peer_whose_install_was_broken_off_is_made_anew(clone: Clone) -> None:
+    clone.make("test", breaks="peers/dp-accounting.txt")
+    assert clone.make("test") == [*PEER, "-m pytest"]
+    clone.change("benchmarks/peers/dp-accounting.txt")
+    assert clone.make("test") == [*PEER, "-m pytest"]
