@@ -27,7 +27,7 @@ from discreet.accounting.terms import Pure
 from discreet.accounting.theorems import log_conversion
 from discreet.accounting.tracks import Epsilons, Order, Rhos, SquaresOfMu, Track
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import ball, decimal_up, lower_fraction, precision, upper_fraction
+from discreet.exact import ball, decimal_up, fraction, lower_fraction, precision, upper_fraction
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 
 UNIT = Fraction(1, 10**18)
@@ -140,7 +140,8 @@ class Filter:
             epsilon = loss.epsilon(self.limit.delta)
         except NoBound:
             return None
-        return _units_up(Fraction(epsilon), UNIT) if epsilon < _EXHAUSTED * UNIT else None
+        exact = fraction(epsilon) if math.isfinite(epsilon) else None
+        return _units_up(exact, UNIT) if exact is not None and exact < _EXHAUSTED * UNIT else None
 
     @property
     def leak_bound(self) -> int:

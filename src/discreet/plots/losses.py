@@ -9,7 +9,7 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss, Term
 from discreet.accounting.html import up
 from discreet.errors import InvalidArgument
-from discreet.exact import Number
+from discreet.exact import Number, fraction
 from discreet.plots import style
 
 if TYPE_CHECKING:
@@ -150,4 +150,4 @@ def _told(loss: PrivacyLoss) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{math.ceil(share * 1000) / 10:g} %"
+    return f"{math.ceil(fraction(share) * 1000) / 10:g} %"

@@ -5,9 +5,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from threading import Timer
 from typing import TYPE_CHECKING
 
+from discreet.exact import fraction
 from discreet.train.run import TrainingRun
 
 if TYPE_CHECKING:
@@ -76,5 +78,9 @@ def _told(training: TrainingRun) -> str:
     """Loss and epsilon; the latter is exact, and rounded up."""
     seen = training.not_private
     loss = "-" if seen is None or math.isnan(seen.loss) else f"{seen.loss:.4g}"
-    spent = math.ceil(training.report().epsilon * 1e3) / 1e3
+    spent = float(_thousandths_up(training.report().epsilon))
     return f"loss {loss} (not private)  ε {spent:.3f} of {training.plan.epsilon:.3f}"
+
+
+def _thousandths_up(number: float) -> Fraction:
+    return Fraction(math.ceil(fraction(number) * 1000), 1000)

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.accounting import ReportNoisyMax
 from discreet.errors import InvalidArgument, Refused
-from discreet.exact import Number, shown
+from discreet.exact import Number, fraction, shown
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.parts import Key, Part
 from discreet.mechanisms.sensitivity import Sensitivity
@@ -98,7 +98,7 @@ def written(
     if not isinstance(candidates, range) and len(candidates) > _MOST_SHOWN:
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         text = f"<{len(candidates)} candidates, SHA-256 {digest}...>"
-    parts = [text, *(f"{name}={shown(Fraction(value))}" for name, value in numbers.items())]
+    parts = [text, *(f"{name}={shown(fraction(value))}" for name, value in numbers.items())]
     told = [] if moves is Moves.ANYHOW else [f"moves={moves}"]
     return f"{kind}({', '.join(parts + told)})"
 

@@ -1,0 +1,209 @@
+"""A float that someone writes means its shortest decimal, everywhere: 0.1 is one tenth.
+
+A conversion that takes a float's binary value instead is off by 1e-17 or so, to either side, and a
+cost that is recorded so may lie below the cost that was computed.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import checks
+from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
+from discreet.accounting.filter import UNIT
+from discreet.errors import DiscreetError, NoBound
+from discreet.payment import Limit, MuLimit, RenyiLimit, RhoLimit
+from tests.accounting.examples import KINDS
+
+SOURCE = Path(discreet.__file__).parent
+ROUNDINGS = {"ceil", "floor", "int", "round", "trunc"}
+COUNTS = {"count", "positive_count", "round", "int"}  # what these return is whole
+
+# Conversions of values that are no floats, or of floats of which nobody wrote the decimal.
+WHOLE = {
+    "Fraction(n)",
+    "Fraction(self.most)",
+    "Fraction(shift)",
+    "Fraction(count)",
+    "Fraction(whole)",
+    "Fraction(size)",
+    "Fraction(step)",
+    "Fraction(score)",
+    "Fraction(mantissa)",
+    "Fraction(_FURTHEST)",
+    "Fraction((d + 1) ** 2)",
+    "Fraction(2 * width * top + width * (width - 1))",
+    "Fraction(grid.upper)",
+    "Fraction(grid.lower)",
+    "Decimal(-1)",
+}
+TEXTS = {
+    "ledger/entries.py": {"Fraction"},
+    "accounting/expression.py": {"Fraction", "Decimal"},
+    "accounting/loss.py": {"Fraction"},
+    "cli/options.py": {"Decimal"},
+    "query/sql.py": {"Fraction", "Decimal"},
+}
+FRACTIONS = {"self.sigma.as_integer_ratio()", "sigma.as_integer_ratio()"} | {
+    "self.scale.as_integer_ratio()"
+}
+BINARY = {  # the float itself is what was computed, or is in the data; each is rounded by its bits
+    "accounting/distribution.py": "Fraction(nearest)",
+    "accounting/trade_off.py": "Fraction(above)",
+    "mechanisms/fixed_point.py": "Fraction(value)",
+    "mechanisms/selection/gaps.py": "Fraction(chance)",
+    "query/answer.py": "Fraction(float(end))",
+}
+CHOICES = {  # any number near it would do
+    "Fraction(way)",
+    "Fraction(10 ** (step / 20))",
+    "Fraction(math.exp(log_order))",
+    "Fraction(1 / (1 + math.exp(drop / 2)))",
+    "Fraction(times ** (-1 / 3))",
+    "int(number ** 0.5)",
+    "math.floor(max(x, 0.5))",
+    "np.floor(near + 0.5)",
+    "np.floor(np.log2(np.maximum(wish / self.step, 1.0)))",
+    "int(np.argmin(np.append(value, -1.0) > 0))",
+}
+LISTED = WHOLE | FRACTIONS | CHOICES
+
+
+def conversions(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls that may take a float by its bits."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _may_take_bits(node, _name(node.func)):
+            yield node
+
+
+def _may_take_bits(call: ast.Call, name: str) -> bool:
+    if name in ("Fraction", "Decimal"):
+        return len(call.args) == 1 and not _is_exact(call.args[0])
+    parts = (part for given_ in call.args for part in ast.walk(given_))
+    rounds_float = name in ROUNDINGS and any(_is_float(part) for part in parts)
+    return rounds_float or name in ("as_integer_ratio", "from_float", "limit_denominator")
+
+
+def _name(called: ast.expr) -> str:
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
+def _is_exact(given_: ast.expr) -> bool:
+    """Texts, whole numbers and their powers, and calls that return whole numbers."""
+    if isinstance(given_, ast.BinOp) and isinstance(given_.op, ast.Pow):
+        return _is_exact(given_.left) and _is_exact(given_.right)
+    if isinstance(given_, ast.Call):
+        return _name(given_.func) in COUNTS
+    return isinstance(given_, ast.Constant) and isinstance(given_.value, int | str)
+
+
+def is_listed(file: str, call: ast.Call) -> bool:
+    text = ast.unparse(call)
+    return (
+        file == "exact.py"
+        or text in LISTED
+        or _name(call.func) in TEXTS.get(file, ())
+        or BINARY.get(file) == text
+    )
+
+
+def test_no_source_converts_floats_by_their_bits() -> None:
+    """What is not listed goes through `exact.fraction`."""
+    found = {
+        f"{file}:{call.lineno} {ast.unparse(call)}"
+        for path in SOURCE.rglob("*.py")
+        if (file := path.relative_to(SOURCE).as_posix())
+        for call in conversions(ast.parse(path.read_text(encoding="utf-8")))
+        if not is_listed(file, call)
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Fraction(epsilon)",
+        "Decimal(x)",
+        "x.as_integer_ratio()",
+        "math.ceil(x * 1e3)",
+        "int(1e6 * x)",
+    ],
+)
+def test_the_walk_finds_them(code: str) -> None:
+    (call,) = conversions(ast.parse(code))
+    assert not is_listed("accounting/filter.py", call)
+
+
+sizes = st.floats(1e-9, 1e9, allow_subnormal=False)
+small = st.floats(1e-9, 1 - 1e-9)
+FIELDS = [
+    (kind, name)
+    for kind in KINDS
+    for name, parameter in inspect.signature(kind).parameters.items()
+    if "float" in str(parameter.annotation)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=lambda part: getattr(part, "__name__", part))
+@given(small | sizes)
+@settings(max_examples=25)
+def test_fields_of_terms_are_decimals(kind: type[Term], name: str, number: float) -> None:
+    values: dict[str, object] = {}
+    for each, parameter in inspect.signature(kind).parameters.items():
+        if parameter.default is inspect.Parameter.empty:
+            values[each] = 1 * Pure(1) if "Loss" in str(parameter.annotation) else 1
+    values[name] = number
+    try:
+        term = kind(**values)
+    except DiscreetError:
+        return
+    assert getattr(term, name) == Fraction(repr(number))
+
+
+def test_some_field_of_most_kinds_takes_numbers() -> None:
+    assert len(FIELDS) > 15
+
+
+@given(small | sizes)
+def test_limits_and_checks_are_decimals(number: float) -> None:
+    exact = Fraction(repr(number))
+    assert Limit(number).epsilon == RhoLimit(number).rho == MuLimit(number).mu == exact
+    assert RenyiLimit({2: number}).bounds[0][1] == exact
+    assert checks.positive(x=number) == checks.not_negative(x=number) == exact
+    assert checks.finite(x=-number) == -exact
+    if number < 1:
+        assert Limit(1, number).delta == checks.delta(x=number) == exact
+        assert checks.probability(x=number) == exact
+
+
+@given(st.floats(1e-3, 50), st.sampled_from([1e-9, 1e-6, 1e-3]))
+@settings(max_examples=25)
+def test_a_cost_alone_is_never_below_what_was_computed(multiplier: float, delta: float) -> None:
+    filter_ = Filter.for_limit(Limit(1, delta))
+    for loss in (1 * Gaussian(multiplier), 3 * Pure(multiplier), 1 * Zcdp(multiplier)):
+        recorded = filter_.alone(loss)
+        assert recorded is not None
+        assert recorded * UNIT >= Fraction(repr(loss.epsilon(delta)))
+
+
+@given(st.floats(0.01, 1), st.floats(0.5, 5))
+@settings(max_examples=10)
+def test_what_is_calibrated_costs_at_most_the_decimal(delta: float, epsilon: float) -> None:
+    try:
+        found = calibrate(lambda value: PrivacyLoss.of(Pure(value)), epsilon=epsilon, delta=delta)
+    except NoBound:
+        return
+    assert Fraction(repr(found.epsilon)) <= Fraction(repr(epsilon))
