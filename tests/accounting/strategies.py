@@ -15,8 +15,10 @@ from flint import arb
 
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting.domination import largest_square, square_of_pure
-from discreet.accounting.filter import Squares
-from discreet.exact import float_up, fraction, precision, root_down
+from discreet.accounting.pairs import Atoms, Pair, Side, normal
+from discreet.accounting.pieces import Weighted
+from discreet.accounting.shares import Squares
+from discreet.exact import ball, float_up, fraction, precision, root_down
 from discreet.payment import Limit
 from tests.accounting import reference
 
@@ -94,6 +96,8 @@ def largest(
 def answers_of(term: Term) -> Outcomes:
     """A mechanism that satisfies the term: its worst one, or for normal noise that one told in
     eight steps."""
+    if isinstance(term, Beside):
+        return term.outcomes()
     with precision(reference.BITS):
         law = reference.law_of_term(term)
         if law.mu_squared:
@@ -180,3 +184,44 @@ def filled(order: int, epsilon: float, *bits: float) -> float:
 
 def multiplier_of(mu_squared: Fraction) -> Fraction:
     return 1 / root_down(mu_squared)
+
+
+# Charges that are counted as a normal value beside a leak
+
+_NEARLY_SURE = 8
+
+
+@dataclass(frozen=True)
+class Beside(Term):
+    """The worst charge that is counted so: with some probability it all but tells the table, at
+    odds of e^8 to 1, and otherwise it is a normal value. The odds are so large that its Renyi
+    divergences are of no use; that they are finite makes it a term like others."""
+
+    leaking: Fraction
+    square: Fraction
+
+    def renyi(self, order: Fraction) -> arb:
+        """At most that of both, each for sure."""
+        return ball(_NEARLY_SURE + order * self.square / 2)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """The pair of it, for both orders of the neighbours."""
+        told, not_told = self._told()
+        atoms = Atoms.of((_NEARLY_SURE, told, not_told), (-_NEARLY_SURE, not_told, told))
+        (bell,) = normal(self.square).pieces
+        return (Pair(atoms, (Weighted(bell, 1 - float(self.leaking)),)),)
+
+    def outcomes(self) -> Outcomes:
+        """Its answers, the normal value in steps."""
+        rest = 1 - float(self.leaking)
+        cells = normal_cells(math.sqrt(self.square))
+        told, not_told = self._told()
+        return (*((rest * p, rest * q) for p, q in cells), (told, not_told), (not_told, told))
+
+    def _told(self) -> tuple[float, float]:
+        odds = math.exp(-_NEARLY_SURE)
+        return float(self.leaking) / (1 + odds), float(self.leaking) * odds / (1 + odds)
+
+    def __repr__(self) -> str:
+        """As in a list of tests."""
+        return f"Beside({float(self.leaking):.3g}, {float(self.square):.3g})"

@@ -21,7 +21,8 @@ from discreet.accounting import (
     knowledge,
 )
 from discreet.accounting.domination import square_of_pure
-from discreet.accounting.filter import _EXHAUSTED, LEAK_UNIT, UNIT, Squares
+from discreet.accounting.prices import EXHAUSTED, LEAK_UNIT, UNIT
+from discreet.accounting.shares import Squares
 from discreet.errors import InvalidArgument, NoBound
 from discreet.exact import lower_fraction, precision, upper_fraction
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
@@ -83,7 +84,7 @@ class TestBorders:
                 leaked = reference.delta(1 * Gaussian(multiplier), limit.epsilon)
                 margin = 1 - Fraction(1, 10**40)
                 assert (lower_fraction(leaked) * margin <= squares.share) == is_within
-        assert squares.floor == pytest.approx(full * Fraction(2, 100), rel=0.01)
+        assert squares.floor == pytest.approx(full * Fraction(1, 100), rel=0.01)
 
     def test_a_ball_around_a_whole_number_rounds_down(self) -> None:
         """The share 1/4 at order 2 leaves exactly epsilon; the ball doesn't know that."""
@@ -165,17 +166,17 @@ class TestSums:
     def test_what_has_no_pure_bound_exhausts_the_pure_sum_for_good(self, loss: PrivacyLoss) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, loss)
-        assert spent.sums[0] == _EXHAUSTED
+        assert spent.sums[0] == EXHAUSTED
         assert filter_.admits(spent)
-        assert filter_.add(spent, PrivacyLoss.of(Pure(0.1))).sums[0] == _EXHAUSTED
-        assert filter_.add(spent, PrivacyLoss()).sums[0] == _EXHAUSTED
+        assert filter_.add(spent, PrivacyLoss.of(Pure(0.1))).sums[0] == EXHAUSTED
+        assert filter_.add(spent, PrivacyLoss()).sums[0] == EXHAUSTED
         assert not fits(Limit(1), loss)
         assert not fits(Limit(1e6), loss)
 
     def test_an_enormous_charge_exhausts_every_sum(self) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 10**40 * Pure(10**10))
-        assert set(spent.sums) == {_EXHAUSTED}
+        assert set(spent.sums) == {EXHAUSTED}
         assert filter_.reached(spent) is None
         assert filter_.add(spent, 7 * Gaussian(1)) == spent
 
@@ -185,7 +186,7 @@ class TestSums:
         self, epsilon: float, delta: float
     ) -> None:
         filter_ = made(Limit(epsilon, delta))
-        nothing_left = Spent(0, (_EXHAUSTED,) * len(filter_.tracks))
+        nothing_left = Spent(0, (EXHAUSTED,) * len(filter_.tracks))
         assert not filter_.admits(nothing_left)
         assert filter_.reached(nothing_left) is None
         assert fits(Limit(epsilon, 0), Gaussian(1)) is False
@@ -224,7 +225,7 @@ class TestSums:
     @pytest.mark.parametrize("loss", [1 * Zcdp(1e-12), 2 * Pure(1) + Zcdp(0)], ids=repr)
     def test_what_is_neither_exhausts_the_squares(self, loss: PrivacyLoss) -> None:
         filter_ = made(USUAL)
-        assert filter_.add(filter_.start, loss).sums[1] == _EXHAUSTED
+        assert filter_.add(filter_.start, loss).sums[1] == EXHAUSTED
 
     def test_an_epsilon_whose_delta_is_no_leak_is_not_taken_for_pure(self) -> None:
         """What a term says of epsilon and delta is of use only if its leaks cover that delta."""
@@ -242,7 +243,7 @@ class TestSums:
                 return arb(0)
 
         spent = made(USUAL).add(made(USUAL).start, PrivacyLoss.of(Careless()))
-        assert spent.sums[:2] == (_EXHAUSTED, _EXHAUSTED)
+        assert spent.sums[:2] == (EXHAUSTED, EXHAUSTED)
 
     def test_leaks_alone_can_end_it(self) -> None:
         assert fits(USUAL, 100 * Approximate(0, 1e-9))

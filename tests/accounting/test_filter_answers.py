@@ -23,7 +23,8 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.accounting.analytic import gaussian_multiplier
-from discreet.accounting.filter import _EXHAUSTED, Squares
+from discreet.accounting.prices import EXHAUSTED
+from discreet.accounting.shares import Squares
 from discreet.errors import InvalidArgument
 from discreet.exact import lower_fraction, precision
 from discreet.payment import AnyLimit, Limit
@@ -141,7 +142,7 @@ class TestEpsilon:
     ) -> None:
         filter_ = made(limit)
         near = [
-            min(max(0, bound + off), _EXHAUSTED)
+            min(max(0, bound + off), EXHAUSTED)
             for bound, off in zip(filter_.bounds, offsets, strict=False)
         ]
         spent = Spent(max(0, filter_.leak_bound + leak), tuple(near))
@@ -218,20 +219,25 @@ class TestAlone:
         assert less.reached(spent) == pytest.approx(price)
 
     def test_only_pure_charges_follow(self) -> None:
-        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.25, 1e-6))
+        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.03, 1e-6))
         spent = filter_.add(filter_.start, self.STEPS)
-        assert filter_.pure_left(spent) == pytest.approx(0.25, abs=1e-6)
-        for loss in (1 * Gaussian(1e6), 1 * Zcdp(1e-12), 1 * Approximate(0, 1e-30), 1 * Pure(0.26)):
+        assert filter_.pure_left(spent) == pytest.approx(0.03, abs=1e-6)
+        for loss in (
+            1 * Gaussian(1e6),
+            1 * Zcdp(1e-12),
+            1 * Approximate(0, 1e-30),
+            1 * Pure(0.031),
+        ):
             after = filter_.add(spent, loss)
             assert not filter_.admits(after)
             assert not filter_.admits(filter_.add(after, PrivacyLoss()))
         for _ in range(2):
-            spent = filter_.add(spent, 1 * Pure(0.12))
+            spent = filter_.add(spent, 1 * Pure(0.014))
             assert filter_.admits(spent)
-        assert not filter_.admits(filter_.add(spent, 1 * Pure(0.02)))
+        assert not filter_.admits(filter_.add(spent, 1 * Pure(0.003)))
 
     def test_only_the_first_may_be(self) -> None:
-        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.25, 1e-6))
+        filter_ = made(Limit(self.STEPS.epsilon(1e-6) + 0.03, 1e-6))
         assert filter_.admits(filter_.add(filter_.start, self.STEPS))
         for before in (1 * Pure(1e-12), 1 * Gaussian(1e6), 1 * Approximate(0, 1e-20)):
             spent = filter_.add(filter_.start, before)

@@ -20,7 +20,7 @@ from discreet.accounting import (
     knowledge,
 )
 from discreet.accounting.domination import largest_square, square_of_pure
-from discreet.accounting.filter import Squares
+from discreet.accounting.shares import Squares
 from discreet.accounting.tracks import SquaresOfMu
 from discreet.exact import fraction
 from discreet.payment import Limit, RenyiLimit

@@ -13,7 +13,7 @@ from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.exact import fraction
 from discreet.ledger import Ledger
 from discreet.ledger.chain import next_state, verify
-from discreet.ledger.entries import Answer, Charge, Fact, Lock, Opening, Steps, Unlock
+from discreet.ledger.entries import ROOT, Answer, Charge, Fact, Lock, Opening, Steps, Unlock, write
 from discreet.payment import Limit, Request
 from discreet.unit import Unit
 from tests.ledger.kit import PERSON, made, pay
@@ -122,13 +122,13 @@ def test_a_chain_begins_with_an_opening(ledger: Ledger) -> None:
 class TestAlone:
     """A first charge beyond every sum, in a chain."""
 
-    PAID = 100 * PoissonSampled(Gaussian(1.2), 0.01)
+    PAID = 400 * PoissonSampled(Gaussian(1.2), 0.01)
 
     @pytest.fixture
     def ledger(self, tmp_path: Path) -> Ledger:
         ledger = made(tmp_path / "x.ledger", epsilon=1, delta=1e-6)
         pay(ledger, self.PAID)
-        pay(ledger, Pure(0.125))
+        pay(ledger, Pure(0.015625))
         return ledger
 
     def test_it_verifies_and_opens_again(self, ledger: Ledger) -> None:
@@ -137,9 +137,9 @@ class TestAlone:
         again = Ledger.open(ledger.path)
         again.verify()
         price = fraction(self.PAID.epsilon(1e-6))
-        assert again.spent().reached == pytest.approx(price + Fraction(1, 8))
+        assert again.spent().reached == pytest.approx(price + Fraction(1, 64))
         with pytest.raises(BudgetExceeded, match="would reach ε"):
-            pay(again, Pure(0.35))
+            pay(again, Pure(0.02))
         with pytest.raises(BudgetExceeded, match="took all of delta by itself"):
             pay(again, Gaussian(1000))
 
@@ -158,3 +158,66 @@ class TestAlone:
         links = [opening, replace(charge, state=replace(charge.state, spent=spent))]
         with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
             verify(links)
+
+
+class TestBesideLeaks:
+    """A run that is counted as a normal value beside a leak, in a chain."""
+
+    PAID = 200 * PoissonSampled(Gaussian(1.2), 0.01)
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Ledger:
+        ledger = made(tmp_path / "x.ledger", epsilon=1, delta=1e-6)
+        pay(ledger, Gaussian(40))
+        pay(ledger, self.PAID)
+        pay(ledger, Pure(0.01))
+        return ledger
+
+    def test_it_verifies_and_opens_again(self, ledger: Ledger) -> None:
+        assert ledger.path is not None
+        again = Ledger.open(ledger.path)
+        again.verify()
+        assert again.filter.squares == Filter.for_limit(LIMIT).squares
+        with again._store.reading() as rows:
+            assert list(rows.links())[-1].state.spent.leak > 0
+
+    @pytest.mark.parametrize(
+        ("leak", "square", "is_believed"),
+        [
+            (1, 1, True),
+            (1, 1.01, True),
+            (1, 1 - 1e-9, True),
+            (1, 0.999, False),
+            (0.9, 1, False),
+            (0.9, 1.1, True),
+            (1.1, 1, True),
+            (0, 1, False),
+        ],
+    )
+    def test_a_price_that_dominates_nothing_is_damage(
+        self, ledger: Ledger, leak: float, square: float, is_believed: bool
+    ) -> None:
+        """Any leak will do, with a square that is large enough beside it."""
+        with ledger._store.reading() as rows:
+            opening, first, run, *_ = rows.links()
+        before, after = first.state.spent, run.state.spent
+        more = math.ceil((after.sums[1] - before.sums[1]) * Fraction(square))
+        sums = (after.sums[0], before.sums[1] + more, *after.sums[2:])
+        spent = replace(after, leak=math.ceil(after.leak * Fraction(leak)), sums=sums)
+        links = [opening, first, replace(run, state=replace(run.state, spent=spent))]
+        with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
+            verify(links)
+
+    def test_ledgers_of_earlier_versions_count_as_they_did(self, tmp_path: Path) -> None:
+        usual = Filter.for_limit(LIMIT)
+        assert usual.squares is not None
+        older = replace(usual, squares=replace(usual.squares, beside_leaks=False))
+        ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT, filter=older)
+        pay(ledger, Gaussian(40))
+        with pytest.raises(BudgetExceeded):
+            pay(ledger, self.PAID)
+        with ledger._store.reading() as rows:
+            opening = next(rows.links())
+        row = write(0, opening.at, opening.fact, opening.state, previous=ROOT)
+        assert "beside_leaks" not in row.body
+        assert Ledger.open(tmp_path / "y").filter == older

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting.filter import LEAK_UNIT, UNIT
+from discreet.accounting.prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged
 from discreet.ledger.entries import (
     FORMAT,

@@ -8,43 +8,47 @@ sums, no leaks, and *all* sums stay within their bounds. Why that is sound for c
 all earlier answers in view is in docs/proofs/filter.md; taking the best of several theorems with
 the whole delta each is not.
 
+A charge that is neither pure nor Gaussian, such as a training run, is counted among the squares by
+a normal value that, beside a leak, dominates its whole profile; its price has that way of counting
+and the one without a leak, and of the ways that fit the better one is taken.
+
 A first charge that no sum admits, whose leaks are within their share, is decided by what it costs
 by itself, all of delta being its own: a training run that was planned for this very limit fits into
 it. Only pure charges can follow, within what it leaves of epsilon.
 
-Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down.
+Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down. To compute a price
+may take long, to add it to the sums never does: `Filter.priced`, then `Filter.charged`.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.accounting import knowledge
 from discreet.accounting.domination import epsilon_of_square, largest_square
 from discreet.accounting.loss import PrivacyLoss
+from discreet.accounting.prices import (
+    EXHAUSTED,
+    LEAK_UNIT,
+    SQUARES,
+    UNIT,
+    Price,
+    Way,
+    plain_way,
+    units_up,
+    way_beside_leak,
+)
+from discreet.accounting.shares import FOR_LEAKS, FOR_TRAINING, USUAL, Shares, Squares, room
 from discreet.accounting.terms import Pure
-from discreet.accounting.theorems import log_conversion
 from discreet.accounting.tracks import Epsilons, Order, Rhos, SquaresOfMu, Track
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import ball, decimal_up, fraction, lower_fraction, precision, upper_fraction
+from discreet.exact import ball, fraction, precision, upper_fraction
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 
-UNIT = Fraction(1, 10**18)
-LEAK_UNIT = Fraction(1, 10**60)
 _BITS = 256
-_EXHAUSTED = 10**40
-_LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
-_LEAK_PART = Fraction(10, 100)
-_SQUARES_PART = Fraction(40, 100)
-_FLOOR_PART = Fraction(2, 100)  # of the largest square
-_SPREAD = (  # how far an order lies from the best one, and its part of delta: the higher ones
-    (Fraction(1), Fraction(36, 100)),  # are for what is left after large pure charges
-    (Fraction(2), Fraction(6, 100)),
-    (Fraction(4), Fraction(3, 100)),
-    (Fraction(10), Fraction(3, 100)),
-    (Fraction(30), Fraction(2, 100)),
-)
+_PRICES = 1024  # that are remembered
+_MOST_COUNTED = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +56,13 @@ class Spent:
     """The running sums of a filter, in whole units: the leaks, and one sum for each of its tracks.
 
     ``alone`` is there once a first charge was beyond them all: what it costs by itself with all
-    of delta, and the pure epsilons since. A sum that reaches ``_EXHAUSTED`` stays there: beyond
+    of delta, and the pure epsilons since. A sum that reaches ``EXHAUSTED`` stays there: beyond
     every bound, it decides nothing more.
     """
 
     leak: int
     sums: tuple[int, ...]
     alone: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Squares:
-    """How a filter counts squares of mu: at this share of delta. Of what the squares could add
-    up to, ``floor`` stays unspent, which makes small pure charges cheaper."""
-
-    share: Fraction
-    floor: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +82,20 @@ class Filter:
     def for_limit(limit: AnyLimit) -> "Filter":
         """The default filter: most of delta goes to squares and to the order at which many small
         charges would fill this limit, the rest to other orders and to leaks."""
-        if not isinstance(limit, Limit) or limit.delta == 0:
-            return Filter(limit)
-        best = _best_order(limit)
-        shares = tuple((1 + (best - 1) * factor, limit.delta * part) for factor, part in _SPREAD)
-        return Filter(limit, limit.delta * _LEAK_PART, shares, _squares(limit))
+        return _shared(limit, USUAL)
+
+    @staticmethod
+    def for_training(limit: AnyLimit) -> "Filter":
+        """A filter for a ledger that is mostly for training runs and normal noise: nearly all of
+        delta goes to squares, which count them best. Everything else can still be charged, and
+        less of it fits than by default."""
+        return _shared(limit, FOR_TRAINING)
+
+    @staticmethod
+    def for_leaks(limit: AnyLimit) -> "Filter":
+        """A filter for a ledger that is mostly for charges that fail with a small probability, such
+        as private keys: half of delta is for them."""
+        return _shared(limit, FOR_LEAKS)
 
     def __post_init__(self) -> None:
         """Refuse shares that would add up to more than the limit's delta."""
@@ -116,14 +120,44 @@ class Filter:
         """Nothing spent."""
         return Spent(0, (0,) * len(self.tracks))
 
+    @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and few of them are kept
+    def priced(self, loss: PrivacyLoss) -> Price:
+        """What this charge adds to the sums; `NoBound` if that can't be known. It may take long
+        the first time, so a ledger asks before it locks anything."""
+        plain = plain_way(self.tracks, loss)
+        ways = [plain]
+        if (beside := self._beside(loss, plain)) is not None:
+            ways.insert(0 if self._is_better(beside, plain) else 1, beside)
+        fits = any(self._is_within(_plus(self.start, way)) for way in ways)
+        is_alone = not fits and plain.leak <= self.leak_bound
+        return Price(tuple(ways), self.alone(loss) if is_alone else None)
+
+    def charged(self, spent: Spent, price: Price) -> Spent:
+        """The sums after a charge of this price, whether admitted or not. It is counted in the
+        first way that the sums admit, and without the leak if they admit none."""
+        if spent.alone is not None:
+            pure = EXHAUSTED if price.plain.leak else price.plain.sums[0]
+            after = _plus(spent, price.plain)
+            return replace(after, alone=min(spent.alone + pure, EXHAUSTED))
+        ways = (way for way in price.ways if self._takes(_plus(spent, way), way, price))
+        after = _plus(spent, next(ways, price.plain))
+        if spent == self.start and not self._is_within(after):
+            return replace(after, alone=price.alone)
+        return after
+
     def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
         """The sums after this charge, whether admitted or not; `NoBound` if they can't be known."""
-        after = self._summed(spent, loss)
-        if spent.alone is not None:
-            return replace(after, alone=min(spent.alone + self._pure(loss), _EXHAUSTED))
-        if spent == self.start and after.leak <= self.leak_bound and not self._is_within(after):
-            return replace(after, alone=self.alone(loss))
-        return after
+        return self.charged(spent, self.priced(loss))
+
+    def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
+        """The sums after this charge, at least, if it is counted in the way that these recorded
+        sums show: with the leak that was recorded, whatever way would be chosen today."""
+        price = self.priced(loss)
+        leak = (recorded.leak - spent.leak - price.plain.leak) * LEAK_UNIT
+        beside = self._beside(loss, price.plain, leak) if leak > 0 else None
+        if beside is not None and recorded.alone is None:
+            return _plus(spent, beside)
+        return self.charged(spent, Price((price.plain,), price.alone))
 
     def admits(self, spent: Spent) -> bool:
         """Whether these sums are within the limit."""
@@ -141,7 +175,7 @@ class Filter:
         except NoBound:
             return None
         exact = fraction(epsilon) if math.isfinite(epsilon) else None
-        return _units_up(exact, UNIT) if exact is not None and exact < _EXHAUSTED * UNIT else None
+        return units_up(exact, UNIT) if exact is not None and exact < EXHAUSTED * UNIT else None
 
     @property
     def leak_bound(self) -> int:
@@ -166,7 +200,7 @@ class Filter:
         found = [
             _within(self._reached(total, track), self.limit.most, is_within=total <= _bound(track))
             for total, track in zip(spent.sums, self.tracks, strict=True)
-            if total < _EXHAUSTED
+            if total < EXHAUSTED
         ]
         if isinstance(self.limit, Limit):
             return min((one for one in found if one is not None), default=None)
@@ -178,32 +212,74 @@ class Filter:
 
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
-            if spent.alone is not None:
-                return self.admits(self.add(spent, loss))
-            return self._is_within(self._summed(spent, loss))
+            price = Price((plain_way(self.tracks, loss),))  # a first charge alone is not meant
+            return self.admits(self.charged(spent, price))
 
-        low, high = 0, 1  # high is refused in the end: each sum is within its bound or beyond it
-        while is_admitted(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if is_admitted(middle) else (low, middle)
-        return Fraction(low, 10**9)
+        return Fraction(_most(is_admitted), 10**9)
 
-    def _summed(self, spent: Spent, loss: PrivacyLoss) -> Spent:
-        leak = _units_up(knowledge.leak(loss), LEAK_UNIT)
-        pairs = zip(spent.sums, self.tracks, strict=True)
-        sums = (min(total + _cost(track, loss), _EXHAUSTED) for total, track in pairs)
-        return Spent(spent.leak + leak, tuple(sums))
+    def count_left(self, spent: Spent, loss: PrivacyLoss) -> int:
+        """How many more charges of this privacy loss would be admitted, one after the other; at
+        most 10^12 are counted."""
+        price, count = self.priced(loss), 0
+        if spent == self.start and price.alone is not None:
+            spent = self.charged(spent, price)
+            if not self.admits(spent):
+                return 0
+            count = 1
+        if spent.alone is not None:
+            return count + _most(lambda n: self.admits(self.charged(spent, _times(price, n))))
+        for way in price.ways:  # once the sums don't admit a way, they never do again
+            more = self._copies(spent, way, price)
+            spent, count = _plus(spent, _way_times(way, more)), count + more
+        return min(count, _MOST_COUNTED)
+
+    def _copies(self, spent: Spent, way: Way, price: Price) -> int:
+        def is_admitted(count: int) -> bool:
+            return self._takes(_plus(spent, _way_times(way, count)), way, price)
+
+        return _most(is_admitted)
+
+    def _takes(self, after: Spent, way: Way, price: Price) -> bool:
+        """Whether a charge that leads to these sums is counted in this way: beside a leak only if
+        the squares are within their bound, as for other sums a leak is of no use."""
+        is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
+        return is_of_use and self._is_within(after)
+
+    def part(self, price: Price) -> Fraction | None:
+        """The part of an empty filter that this charge takes, in its better way; ``None`` where
+        that can't be said."""
+        parts = (self._part(way) for way in price.ways)
+        return min((part for part in parts if part is not None), default=None)
+
+    def _part(self, way: Way) -> Fraction | None:
+        """The larger part of leaks, and of the sum that it fills least; of limits without a delta,
+        of the one that it fills most."""
+        pairs = zip(way.sums, self.bounds, strict=True)
+        parts = [
+            Fraction(total, bound) for total, bound in pairs if bound > 0 and total < EXHAUSTED
+        ]
+        if not parts or (way.leak and not self.leak_bound):
+            return None
+        leak = Fraction(way.leak, self.leak_bound) if way.leak else Fraction(0)
+        return max(leak, min(parts) if isinstance(self.limit, Limit) else max(parts))
+
+    def _beside(self, loss: PrivacyLoss, plain: Way, leak: Fraction | None = None) -> Way | None:
+        """The way to count it beside a leak, if this filter has any."""
+        if self.squares is None or not self.squares.beside_leaks or not self.leak:
+            return None
+        track = self.tracks[SQUARES]
+        assert isinstance(track, SquaresOfMu)
+        return way_beside_leak(track, loss, plain, share=self.leak, leak=leak)
+
+    def _is_better(self, one: Way, other: Way) -> bool:
+        """Whether at least as many copies of the first way fit."""
+        first, second = self._part(one), self._part(other)
+        return first is not None and (second is None or first <= second)
 
     def _is_within(self, spent: Spent) -> bool:
         are_within = (s <= bound for s, bound in zip(spent.sums, self.bounds, strict=True))
         is_enough = any if isinstance(self.limit, Limit) else all
         return spent.leak <= self.leak_bound and is_enough(are_within)
-
-    def _pure(self, loss: PrivacyLoss) -> int:
-        """What the charge adds to a pure sum where no leak is allowed."""
-        return _EXHAUSTED if knowledge.leak(loss) else _cost(self.tracks[0], loss)
 
     def _reached(self, total: int, track: Track) -> Fraction | None:
         """What one sum says of how far the charges have come."""
@@ -238,23 +314,45 @@ def _tracks(chosen: Filter) -> tuple[Track, ...]:
         share, floor = chosen.squares.share, chosen.squares.floor
         tracks.append(SquaresOfMu(largest_square(limit.epsilon, share) - floor, floor))
     with precision(_BITS):
-        tracks += (Order(a, limit.epsilon + _room(a, share)) for a, share in chosen.shares)
+        tracks += (Order(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
     return tuple(tracks)
 
 
-def _cost(track: Track, loss: PrivacyLoss) -> int:
-    """Of terms that it can't count, a sum of epsilons or of squares is exhausted; without a
-    Renyi divergence or a rho, a charge is refused."""
-    try:
-        return _units_up(track.cost(loss), UNIT)
-    except NoBound:
-        if isinstance(track, Epsilons | SquaresOfMu):
-            return _EXHAUSTED
-        raise
+def _plus(spent: Spent, way: Way) -> Spent:
+    pairs = zip(spent.sums, way.sums, strict=True)
+    sums = tuple(min(total + more, EXHAUSTED) for total, more in pairs)
+    return Spent(spent.leak + way.leak, sums)
+
+
+def _way_times(way: Way, count: int) -> Way:
+    return Way(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
+
+
+def _times(price: Price, count: int) -> Price:
+    return Price((_way_times(price.plain, count),))
+
+
+def _most(is_admitted: Callable[[int], bool]) -> int:
+    """The largest number that is admitted, or one beyond all use."""
+    low, high = 0, 1
+    while high <= _MOST_COUNTED * 10**9 and is_admitted(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_admitted(middle) else (low, middle)
+    return low
+
+
+def _shared(limit: AnyLimit, shares: Shares) -> Filter:
+    """The filter that shares delta so; limits without one have nothing to share."""
+    if not isinstance(limit, Limit) or limit.delta == 0:
+        return Filter(limit)
+    leak, orders = shares.of_leaks(limit), shares.of_orders(limit)
+    return Filter(limit, leak, orders, shares.of_squares(limit))
 
 
 def _bound(track: Track) -> int:
-    return min(math.floor(track.most / UNIT), _EXHAUSTED - 1)
+    return min(math.floor(track.most / UNIT), EXHAUSTED - 1)
 
 
 def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Fraction | None:
@@ -262,30 +360,3 @@ def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Frac
     if number is None:
         return None
     return min(number, full) if is_within else max(number, full + UNIT)
-
-
-def _units_up(amount: Fraction, unit: Fraction) -> int:
-    return math.ceil(amount / unit)
-
-
-def _room(order: Fraction, share: Fraction) -> Fraction:
-    """ln(share / c) / (order - 1), rounded down: what a Renyi sum may lie above epsilon."""
-    return lower_fraction((ball(share).log() - log_conversion(order)) / ball(order - 1))
-
-
-def _best_order(limit: Limit) -> Fraction:
-    """The order at which rho-zCDP charges of the largest total rho fit: it has the largest
-    bound / order."""
-    half = limit.delta / 2
-    with precision(_BITS):
-        steps = (decimal_up(Fraction(10 ** (step / 20)), digits=3) for step in range(-80, 181))
-        orders = (1 + step for step in steps)
-        return max(orders, key=lambda order: (limit.epsilon + _room(order, half)) / order)
-
-
-def _squares(limit: Limit) -> Squares | None:
-    if limit.epsilon > _LARGEST_EPSILON:
-        return None
-    share = limit.delta * _SQUARES_PART
-    floor = decimal_up(largest_square(limit.epsilon, share) * _FLOOR_PART, digits=3)
-    return Squares(share, floor)

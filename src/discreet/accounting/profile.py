@@ -22,7 +22,8 @@ from discreet.exact import Number, float_up, fraction
 
 _LEAST = 1e-12
 _NEAR = 1e-6
-_LEVELS = (0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11, _LEAST)
+_LEVELS = (0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
+_FURTHER = 1e3  # from one level to the next below these
 _POINTS = 97
 _FEW_POINTS = 33  # where each is a search over Renyi orders
 _TOLERANCE = 3e-4
@@ -37,7 +38,8 @@ class Profile:
     """For each epsilon a proven delta, rounded up: the loss is (epsilon, delta)-DP for all of
     them.
 
-    ``epsilons`` rise from 0 to where delta is about 1e-12, or no longer falls; ``deltas`` fall.
+    ``epsilons`` rise from 0 to where delta is about 1e-12 (or what was asked for), or no longer
+    falls; ``deltas`` fall.
 
     >>> from discreet.accounting import Gaussian
     >>> profile = (1 * Gaussian(2)).profile()
@@ -100,9 +102,10 @@ class Profile:
         return html.table("Privacy profile", ("epsilon", "delta"), rows)
 
 
-def profile(loss: PrivacyLoss) -> Profile:
-    """The loss's profile, by the theorems that give the smallest deltas."""
-    end = _end(loss)
+def profile(loss: PrivacyLoss, least: float = _LEAST) -> Profile:
+    """The loss's profile, by the theorems that give the smallest deltas, to where delta is about
+    ``least``."""
+    end = _end(loss, least)
     with suppress(NoBound):
         knowledge.gaussian(loss)
         return _pointwise(loss, _spread(end, _POINTS))
@@ -111,7 +114,7 @@ def profile(loss: PrivacyLoss) -> Profile:
     except NoBound:
         return _pointwise(loss, _spread(end, _FEW_POINTS))
     epsilons = _spread(end, _POINTS)
-    deltas = np.max([_by_distribution(order, epsilons) for order in orders], axis=0)
+    deltas = np.max([_by_distribution(order, epsilons, least) for order in orders], axis=0)
     with suppress(NoBound):
         whole, spent = knowledge.approximate(loss)
         deltas[[fraction(one) >= whole for one in epsilons.tolist()]] = float_up(spent)
@@ -128,14 +131,14 @@ def _falling(epsilons: Sequence[float], deltas: Sequence[float]) -> Profile:
     return Profile(tuple(epsilons), tuple(np.minimum.accumulate(deltas).tolist()))
 
 
-def _end(loss: PrivacyLoss) -> float:
+def _end(loss: PrivacyLoss, least: float) -> float:
     """An epsilon at which delta is tiny, or hardly above where it stays."""
     with suppress(NoBound):  # where a sum of fixed epsilons comes near its whole, it ends there
         whole = float_up(knowledge.approximate(loss)[0])
         if whole <= 1.05 * best_epsilon(loss, fraction(_NEAR)) < math.inf:
             return whole
-    found = best_epsilon(loss, fraction(_LEAST))
-    low, high = math.log(_LEAST), 0.0
+    found = best_epsilon(loss, fraction(least))
+    low, high = math.log(least), 0.0
     while math.isinf(found) or (high - low > 0.1 and high < 0.0):
         middle = (low + high) / 2
         tried = best_epsilon(loss, fraction(math.exp(middle)))
@@ -149,14 +152,22 @@ def _spread(end: float, points: int) -> Floats:
     return np.linspace(0.0, end, points) if end else np.zeros(1)
 
 
-def _by_distribution(order: Counted, epsilons: Floats) -> Floats:
+def _levels(least: float) -> list[float]:
+    """Deltas to aim at, from large to small, the last of them being the least."""
+    levels = [level for level in _LEVELS if level > least]
+    while levels and levels[-1] > least * _FURTHER:
+        levels.append(levels[-1] / _FURTHER)
+    return [*levels, least]
+
+
+def _by_distribution(order: Counted, epsilons: Floats, least: float) -> Floats:
     """For one order of the neighbours: each delta by the looks that aim just below and above it."""
     if not order:
         return np.zeros(len(epsilons))
-    look = Look.at(order, _TAIL)
+    look = Look.at(order, min(_TAIL, least * _TAIL / _LEAST))
     if look.is_too_far:
         return np.ones(len(epsilons))
-    far = [aim_at_delta(look, level) for level in _LEVELS]
+    far = [aim_at_delta(look, level) for level in _levels(least)]
     near = aim_at_epsilon(look, far[-1].epsilon / 16)  # closer to 0 a look takes long, for little
     aims = [near]
     for aim in far:

@@ -81,6 +81,18 @@ class SquaresOfMu:
         """The sum of the terms' squares."""
         return sum((count * self._square(term) for term, count in loss.terms), Fraction(0))
 
+    def counted(self, loss: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """The terms that have a square of their own, and those that have none."""
+        parts: tuple[list[tuple[Term, int]], ...] = ([], [])
+        for term, count in loss.terms:
+            try:
+                self._square(term)
+            except NoBound:
+                parts[1].append((term, count))
+            else:
+                parts[0].append((term, count))
+        return PrivacyLoss(tuple(parts[0])), PrivacyLoss(tuple(parts[1]))
+
     def _square(self, term: Term) -> Fraction:
         if isinstance(term, knowledge.KnowsGaussian):
             return term.gaussian()

@@ -48,9 +48,10 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> State:
 def verify(links: Iterable[Link]) -> None:
     """Raise `LedgerDamaged` unless each link follows from those before it by the rules.
 
-    The sums are computed anew from the stored terms. A recorded sum may be above that, since a
-    later version may know a better bound for a term; below it, the chain is refused. What a charge
-    costs alone is computed in floating point, and may be below it by what machines differ.
+    The sums are computed anew from the stored terms, each charge counted in the way in which it was
+    recorded. A recorded sum may be above that, since a later version may know a better bound for a
+    term; below it, the chain is refused. What a charge costs alone, or as a normal value beside a
+    leak, is computed in floating point, and may be below it by what machines differ.
     """
     head: Link | None = None
     opening: Opening | None = None
@@ -100,6 +101,8 @@ def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
     expected = next_state(head, opening, link.fact)
     if isinstance(link.fact, Charge):
+        spent = opening.filter.recounted(head.state.spent, link.state.spent, link.fact.loss)
+        expected = replace(expected, spent=spent)
         if head.state.spent == opening.filter.start:
             expected = replace(expected, spent=_as_alone(link, opening.filter, expected.spent))
         if _covers(link.state.spent, expected.spent):

@@ -2,7 +2,7 @@
 
 from discreet import checks
 from discreet.accounting import Filter, PrivacyLoss, Term
-from discreet.accounting.filter import Squares
+from discreet.accounting.shares import Squares
 from discreet.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -44,7 +44,9 @@ def _exact(chosen: Filter) -> Filter:
     """The filter with its numbers as they will be read again."""
     shares = ((checks.positive(order=a), checks.positive(share=part)) for a, part in chosen.shares)
     squares = chosen.squares and Squares(
-        checks.positive(share=chosen.squares.share), checks.not_negative(floor=chosen.squares.floor)
+        checks.positive(share=chosen.squares.share),
+        checks.not_negative(floor=chosen.squares.floor),
+        chosen.squares.beside_leaks is True,
     )
     leak = checks.not_negative(leak=chosen.leak)
     return Filter(chosen.limit, leak, tuple(shares), squares)

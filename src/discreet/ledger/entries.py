@@ -5,7 +5,8 @@ itself and the digest before it, so that nothing can be altered, removed or move
 breaking every later link. The text of a link is canonical JSON: one value has one text.
 
 A ledger stays in the format it was made in, and keeps the filter that it was made with. Format 1
-has (epsilon, delta) limits only, and no squares.
+has (epsilon, delta) limits only, and no squares. In format 2 an opening says ``beside_leaks`` only
+if that is so, as it is not for ledgers of earlier versions.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting import Filter, PrivacyLoss, Spent
-from discreet.accounting.filter import Squares
+from discreet.accounting.shares import Squares
 from discreet.errors import LedgerDamaged
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet.unit import Change, Unit
@@ -313,16 +314,18 @@ def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
     raise ValueError(f"{values!r} is no limit")
 
 
-def _squares_to_json(squares: Squares | None) -> dict[str, str] | None:
+def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
     if squares is None:
         return None
-    return {"share": str(squares.share), "floor": str(squares.floor)}
+    told = {"share": str(squares.share), "floor": str(squares.floor)}
+    return {**told, **({"beside_leaks": True} if squares.beside_leaks else {})}
 
 
 def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
     if values is None:
         return None
-    return Squares(Fraction(values["share"]), Fraction(values["floor"]))
+    beside_leaks = _truth(values.get("beside_leaks", False))
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]), beside_leaks)
 
 
 def _state_to_json(state: State) -> dict[str, object]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from discreet.accounting import Filter, PrivacyLoss, Spent, knowledge
-from discreet.accounting.filter import LEAK_UNIT
+from discreet.accounting.prices import LEAK_UNIT
 from discreet.errors import NoBound
 from discreet.exact import decimal_down, decimal_up, fraction, shown
 from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Steps, Unlock

@@ -1,0 +1,166 @@
+"""Normal laws that dominate a loss beside a leak: at every threshold, both orders of neighbours."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.accounting import (
+    Approximate,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    PoissonSampled,
+    PrivacyLoss,
+    Pure,
+    Term,
+    distribution,
+    knowledge,
+)
+from discreet.accounting.analytic import gaussian_deltas
+from discreet.accounting.domination import Chords, beside_leak, chords, largest_square
+from discreet.accounting.pairs import Side
+from discreet.accounting.profile import Profile, profile
+from discreet.errors import NoBound
+from discreet.exact import fraction, precision
+from tests.accounting import reference
+
+TENTH = Fraction(1, 10)
+RUNS = [
+    (1000 * PoissonSampled(Gaussian(1), 0.01), Fraction(1, 10**6)),
+    (1000 * PoissonSampled(Gaussian(2), 0.01), Fraction(1, 10**7)),
+    (1000 * PoissonSampled(Gaussian(1.1), 0.004), Fraction(1, 10**7)),
+    (100 * PoissonSampled(Gaussian(4), 0.02), Fraction(1, 10**7)),
+    (50 * PoissonSampled(Gaussian(0.8), 0.02) + 3 * Gaussian(9), Fraction(1, 10**5)),
+]
+FINITE = [  # whose exact law is a short list
+    (1 * Pure(0.5), Fraction(1, 100)),
+    (8 * Pure(0.3), Fraction(1, 1000)),
+    (3 * DiscreteLaplace(4, 2), Fraction(1, 1000)),
+    (5 * PoissonSampled(Pure(1), 0.3), Fraction(1, 1000)),
+    (6 * PoissonSampled(Pure(2), 0.1) + 2 * Pure(0.2), Fraction(1, 100)),
+    (4 * PoissonSampled(DiscreteLaplace(1, 1), 0.2), Fraction(1, 10**4)),
+    (2 * Approximate(0.2, 1e-3), Fraction(1, 100)),
+    (2 * DiscreteGaussian(3, 1), Fraction(1, 10**4)),
+]
+PARTS = [Fraction(1, 100), Fraction(3, 10), Fraction(1)]
+
+
+def dominating(square: Fraction, leak: Fraction, epsilon: Fraction) -> arb:
+    """The profile of "leak with this probability, else a normal value"."""
+    exact = reference.exact(epsilon)
+    normal = reference.gaussian_delta(square, exact) if square else arb(0).max(1 - exact.exp())
+    return reference.exact(leak) + (1 - reference.exact(leak)) * normal
+
+
+@pytest.mark.parametrize("part", PARTS, ids=str)
+@pytest.mark.parametrize(("loss", "leak"), FINITE, ids=str)
+def test_no_exact_law_is_told_apart_more_easily(
+    loss: PrivacyLoss, leak: Fraction, part: Fraction
+) -> None:
+    """For either order of the neighbours, at thresholds on both sides of 1."""
+    beside = part * leak if part * leak > 2 * knowledge.leak(loss) else leak
+    square = chords(loss, leak).square(beside)
+    far = 2 * float(profile(loss).epsilons[-1]) + 1
+    with precision(reference.BITS):
+        for law in reference.laws(loss):
+            for step in range(-60, 61):
+                epsilon = Fraction(step, 60) * fraction(far) + Fraction(1, 10**4)
+                exact = reference.hockey_stick(law, reference.exact(epsilon))
+                assert exact < dominating(square, beside, epsilon) + arb(10) ** -30
+
+
+@pytest.mark.parametrize("part", PARTS, ids=str)
+@pytest.mark.parametrize(("loss", "leak"), RUNS, ids=str)
+def test_no_run_is_told_apart_more_easily(
+    loss: PrivacyLoss, leak: Fraction, part: Fraction
+) -> None:
+    """Certified lower bounds of each order, between all points and beyond; and the square is
+    hardly larger than it must be."""
+    square = chords(loss, leak).square(part * leak)
+    far = profile(loss, float(leak) / 1000).epsilons[-1]
+    nearest = math.inf
+    for order in knowledge.pairs(loss, Side.LOWER):
+        for step in range(24):
+            epsilon = far * (step / 20) ** 1.5
+            lower = distribution.delta(order, epsilon, 1e-3, Side.LOWER)
+            with precision(reference.BITS):
+                upper = float(dominating(square, part * leak, fraction(epsilon)))
+                less = float(dominating(square * Fraction(97, 100), part * leak, fraction(epsilon)))
+            assert lower <= upper
+            nearest = min(nearest, less - lower)
+    assert nearest < 0  # a square 3 % smaller is refuted
+
+
+@given(
+    st.lists(st.floats(0, 3), min_size=2, max_size=12, unique=True),
+    st.sampled_from([0.1, 0.5, 1.5]),
+    st.floats(0.002, 0.998),
+)
+@settings(max_examples=60, deadline=None)
+def test_chords_lie_above_the_profile_between_all_points(
+    points: list[float], multiplier: float, share: float
+) -> None:
+    """Of few points, wherever they are, and at any epsilon between them."""
+    square = fraction(multiplier) ** 2
+    epsilons = (0.0, *sorted(point + 1e-3 for point in points))
+    deltas = tuple(float(gaussian_deltas(square, fraction(e))[1]) * (1 + 1e-12) for e in epsilons)
+    found = Chords.of(Profile(epsilons, deltas))
+    leak = found.deltas[-1] * (1 + TENTH)
+    dominates = found.square(leak)
+    epsilon = fraction(share) * found.epsilons[-1]
+    with precision(reference.BITS):
+        exact = reference.gaussian_delta(square, reference.exact(epsilon))
+        assert exact < dominating(dominates, leak, epsilon) + arb(10) ** -30
+
+
+@pytest.mark.parametrize("multiplier", [0.5, 2, 20])
+def test_a_normal_value_costs_itself(multiplier: float) -> None:
+    leak = Fraction(1, 10**9)
+    square = chords(1 * Gaussian(multiplier), leak).square(leak / 100)
+    assert square == pytest.approx(1 / multiplier**2, rel=2e-3)
+
+
+def test_a_larger_leak_needs_a_smaller_square() -> None:
+    loss, leak = RUNS[1]
+    squares = [chords(loss, leak).square(leak * Fraction(n, 20)) for n in range(1, 21)]
+    assert squares == sorted(squares, reverse=True)
+
+
+@pytest.mark.parametrize(("loss", "leak"), RUNS, ids=str)
+def test_the_leak_is_the_one_of_which_most_copies_fit(loss: PrivacyLoss, leak: Fraction) -> None:
+    most = largest_square(Fraction(1), 4 * leak)
+    chosen, square = beside_leak(loss, leak, most)
+    part = max(chosen / leak, square / most)
+    for other in (chosen / 2, chosen * Fraction(9, 10), chosen * Fraction(11, 10), 2 * chosen):
+        if other <= leak:
+            assert max(other / leak, chords(loss, leak).square(other) / most) >= part
+    assert chosen <= leak
+
+
+@pytest.mark.parametrize(
+    ("loss", "leak"),
+    [
+        (PrivacyLoss.of(Approximate(0.1, 1e-3)), Fraction(1, 10**4)),  # more leaks than may
+        (PrivacyLoss.of(DiscreteGaussian(1e-3, 1)), Fraction(1, 10**6)),  # too large
+        (PrivacyLoss.of(Gaussian(1)), Fraction(1, 10**300)),  # too small a delta
+    ],
+    ids=str,
+)
+def test_what_no_normal_value_dominates_is_refused(loss: PrivacyLoss, leak: Fraction) -> None:
+    with pytest.raises(NoBound):
+        chords(loss, leak).square(leak)
+
+
+def test_unknown_terms_are_refused() -> None:
+    class Unknown(Term):
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            return "accounting.Unknown()"
+
+    with pytest.raises(NoBound):
+        chords(PrivacyLoss.of(Unknown()), TENTH)

@@ -1,0 +1,237 @@
+"""Prices: known before the draw, counted in the way that fits, never spent beyond the leaks' share.
+
+What a ledger admits of training runs is in `benchmarks.admitted`, and its figures are held here.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.admitted import RUNS, Run, admitted, parts
+from discreet.accounting import (
+    Approximate,
+    DiscreteGaussian,
+    Filter,
+    Gaussian,
+    PoissonSampled,
+    PrivacyLoss,
+    Pure,
+    Spent,
+    Zcdp,
+)
+from discreet.accounting.prices import EXHAUSTED
+from discreet.errors import NoBound
+from discreet.payment import AnyLimit, Limit
+from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, made
+
+RUN = 200 * PoissonSampled(Gaussian(1.2), 0.01)  # its Renyi divergences are beyond every bound
+CHARGES = [
+    RUN,
+    50 * PoissonSampled(Gaussian(1.2), 0.01),
+    1000 * PoissonSampled(Gaussian(4), 0.01),
+    RUN + 2 * Gaussian(30),
+    RUN + Zcdp(1e-4),
+    1 * DiscreteGaussian(20, 1),
+    1 * Gaussian(20),
+    1 * Pure(0.05),
+    1 * Zcdp(0.0005),
+    1 * Approximate(0.01, 1e-8),
+    1 * PoissonSampled(Approximate(0.01, 1e-8), 0.5),
+]
+FILTERS = [
+    Filter.for_limit(USUAL),
+    Filter.for_training(USUAL),
+    Filter.for_leaks(USUAL),
+    Filter.for_limit(Limit(3, 1e-5)),
+    *map(Filter.for_limit, OTHER_LIMITS[:2]),
+]
+
+
+def without_leaks(filter_: Filter) -> Filter:
+    """The filter as a ledger of an earlier version has it."""
+    assert filter_.squares is not None
+    return replace(filter_, squares=replace(filter_.squares, beside_leaks=False))
+
+
+@pytest.mark.parametrize("run", RUNS, ids=repr)
+def test_training_runs_fit(run: Run) -> None:
+    usual, training = (admitted(chosen, run.loss) for chosen in run.filters)
+    assert run.usual <= usual <= run.fixed
+    assert run.training <= training <= run.fixed
+
+
+@pytest.mark.parametrize("run", RUNS, ids=repr)
+def test_a_small_charge_before_them_costs_one_run_at_most(run: Run) -> None:
+    for filter_ in run.filters:
+        spent = filter_.add(filter_.start, PrivacyLoss.of(Pure(0.01)))
+        assert filter_.count_left(spent, run.loss) >= admitted(filter_, run.loss) - 1
+
+
+def test_a_run_fits_after_a_small_pure_charge() -> None:
+    loss = 1000 * PoissonSampled(Gaussian(2), 0.01)
+    for filter_ in FILTERS[:2]:
+        spent = filter_.add(filter_.start, PrivacyLoss.of(Pure(0.01)))
+        after = filter_.add(spent, loss)
+        assert filter_.admits(after)
+        assert filter_.pure_left(after) > 0.05
+        assert filter_.admits(filter_.add(after, 1 * Gaussian(20)))
+
+
+@pytest.mark.parametrize(
+    ("limit", "name", "part"),
+    [
+        (Limit(1, 1e-6), "Gaussian", 0.89),
+        (Limit(1, 1e-3), "Gaussian", 0.81),
+        (Limit(1, 1e-30), "Gaussian", 0.96),
+        (Limit(1, 1e-6), "zCDP", 0.78),
+        (Limit(1, 1e-3), "zCDP", 0.64),
+        (Limit(1, 1e-30), "zCDP", 0.94),
+    ],
+)
+def test_small_charges_fit_as_the_page_says(limit: Limit, name: str, part: float) -> None:
+    found = {each: usual for each, usual, _ in parts(limit)}
+    assert found[name] >= part
+
+
+def test_leaks_may_take_half_where_the_owner_says_so() -> None:
+    loss, limit = PrivacyLoss.of(Approximate(0.02, 1e-9)), Limit(8, 1e-6)
+    assert admitted(Filter.for_leaks(limit), loss) == 500
+    assert admitted(Filter.for_limit(limit), loss) == 100
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=repr)
+def test_shares_add_up_to_delta(limit: Limit) -> None:
+    for filter_ in (Filter.for_training(limit), Filter.for_leaks(limit)):
+        squares = filter_.squares.share if filter_.squares else 0
+        total = filter_.leak + squares + sum(share for _, share in filter_.shares)
+        assert total == limit.delta
+
+
+@pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
+def test_limits_without_a_delta_have_one_way_only(limit: AnyLimit) -> None:
+    assert Filter.for_training(limit) == Filter.for_limit(limit) == Filter.for_leaks(limit)
+    assert len(made(limit).priced(1 * Gaussian(20)).ways) == 1
+
+
+def test_a_run_counts_beside_a_leak_and_keeps_the_squares() -> None:
+    filter_ = made(USUAL)
+    spent = filter_.add(filter_.start, RUN)
+    assert 0 < spent.leak < filter_.leak_bound
+    assert 0 < spent.sums[1] < filter_.bounds[1]
+    older = without_leaks(filter_)
+    before = older.add(older.start, RUN)
+    assert (before.leak, before.sums[1]) == (0, EXHAUSTED)
+    assert spent.sums[2:] == before.sums[2:]  # what other sums count is the same
+
+
+def test_the_parts_of_a_charge_that_have_squares_keep_them() -> None:
+    filter_ = made(USUAL)
+    run, both = (filter_.priced(loss).ways[0] for loss in (RUN, RUN + 4 * Gaussian(40)))
+    assert both.leak == run.leak
+    assert both.sums[1] - run.sums[1] == Fraction(4, 1600) * 10**18
+
+
+def test_leaks_of_the_terms_are_counted_too() -> None:
+    """Of what leaks by itself nothing is hidden beside a normal value's leak."""
+    filter_ = made(USUAL)
+    both = filter_.priced(RUN + Approximate(0.01, 1e-8)).ways[0]
+    assert both.leak == filter_.priced(RUN).ways[0].leak + 10**52
+    sampled = filter_.priced(3 * PoissonSampled(RUN + Approximate(0.01, 1e-8), 0.5))
+    assert len(sampled.ways) == 1
+
+
+def test_without_room_for_a_leak_a_charge_counts_as_before() -> None:
+    filter_ = made(USUAL)
+    loss = 50 * PoissonSampled(Gaussian(2), 0.01)
+    full = filter_.add(filter_.start, PrivacyLoss.of(Approximate(0, filter_.leak)))
+    after = filter_.add(full, loss)
+    assert filter_.admits(after)
+    assert (after.leak, after.sums[1]) == (full.leak, EXHAUSTED)
+
+
+def test_no_leak_is_spent_on_squares_that_are_gone() -> None:
+    filter_ = made(USUAL)
+    loss = 50 * PoissonSampled(Gaussian(2), 0.01)
+    spent = filter_.add(filter_.start, 1 * Zcdp(1e-6))
+    after = filter_.add(spent, loss)
+    assert filter_.admits(after)
+    assert after.leak == 0
+
+
+@pytest.mark.parametrize("filter_", FILTERS, ids=lambda one: repr(one.limit))
+@settings(max_examples=40, deadline=None)
+@given(charges=st.lists(st.sampled_from(CHARGES[:4] + CHARGES[6:9]), max_size=6))
+def test_what_still_fits_is_what_is_admitted(filter_: Filter, charges: list[PrivacyLoss]) -> None:
+    """The forecast, the price and the ledger's own steps agree, whatever was charged before."""
+    spent = filter_.start
+    for loss in charges:
+        try:
+            more = filter_.count_left(spent, loss)
+            after = filter_.charged(spent, filter_.priced(loss))
+        except NoBound:
+            with pytest.raises(NoBound):
+                filter_.add(spent, loss)
+            continue
+        assert after == filter_.add(spent, loss)
+        assert filter_.admits(after) == (more > 0)
+        if more:
+            assert filter_.count_left(after, loss) == more - 1 or more == 10**12
+            spent = after
+
+
+@pytest.mark.parametrize("loss", CHARGES, ids=repr)
+def test_counting_ahead_is_charging_one_by_one(loss: PrivacyLoss) -> None:
+    filter_ = made(USUAL)
+    for before in (PrivacyLoss(), 1 * Pure(0.01), 2 * Gaussian(10), 30 * Approximate(0, 3e-9)):
+        spent = start = filter_.add(filter_.start, before) if before.terms else filter_.start
+        count = 0
+        while filter_.admits(spent := filter_.add(spent, loss)):
+            count += 1
+        assert filter_.count_left(start, loss) == count
+
+
+@given(st.lists(st.sampled_from(CHARGES), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_leaks_and_sums_never_fall_and_admitted_ones_stay_within(
+    charges: list[PrivacyLoss],
+) -> None:
+    filter_ = made(USUAL)
+    spent = filter_.start
+    for loss in charges:
+        after = filter_.add(spent, loss)
+        assert after.leak >= spent.leak
+        assert all(x <= y for x, y in zip(spent.sums, after.sums, strict=True))
+        if filter_.admits(after):
+            assert after.alone is not None or after.leak <= filter_.leak_bound
+            assert filter_.recounted(spent, after, loss) == _slack(filter_, spent, after, loss)
+            spent = after
+
+
+def _slack(filter_: Filter, spent: Spent, after: Spent, loss: PrivacyLoss) -> Spent:
+    """The recorded sums, but for what machines differ by in a square beside a leak."""
+    found = filter_.recounted(spent, after, loss)
+    assert all(x <= y for x, y in zip(found.sums, after.sums, strict=True))
+    if after.sums[1] < EXHAUSTED:
+        assert after.sums[1] - found.sums[1] <= (after.sums[1] - spent.sums[1]) // 10**6 + 1
+        return replace(after, sums=(after.sums[0], found.sums[1], *after.sums[2:]))
+    return after
+
+
+def test_a_price_does_not_depend_on_what_was_spent() -> None:
+    filter_ = made(USUAL)
+    first = filter_.priced(RUN)
+    filter_.add(filter_.add(filter_.start, RUN), RUN)
+    assert Filter.for_limit(USUAL).priced(RUN) == first
+
+
+def test_a_price_says_which_part_of_the_budget_it_takes() -> None:
+    filter_ = made(USUAL)
+    part = filter_.part(filter_.priced(RUN))
+    assert part is not None
+    assert admitted(filter_, RUN) == int(1 / part) == 1
+    assert filter_.part(filter_.priced(1 * Pure(0.25))) == pytest.approx(0.25)
+    assert filter_.part(filter_.priced(PrivacyLoss())) == 0
+    assert made(Limit(1)).part(made(Limit(1)).priced(1 * Gaussian(1))) is None
