@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet import checks
 from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
-from discreet.accounting.filter import UNIT
+from discreet.accounting.prices import UNIT
 from discreet.errors import DiscreetError, NoBound
 from discreet.payment import Limit, MuLimit, RenyiLimit, RhoLimit
 from tests.accounting.examples import KINDS

@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from discreet.accounting import Gaussian, PrivacyLoss, Pure, parse
+from discreet.errors import BudgetExceeded
+from discreet.ledger import Ledger
+from discreet.payment import Limit
+from discreet.unit import Unit
 from tests.cli.kit import Run
 
 STEPS = ("price", "steps * Gaussian(8)", "--find", "steps", "--epsilon", "3", "--delta", "1e-5")
@@ -81,6 +85,26 @@ def test_the_most_steps_are_found(run: Run) -> None:
         "delta": 1e-5,
         "is_least": False,
     }
+
+
+def test_a_ledger_that_is_asked_one_by_one_admits_what_is_said(run: Run) -> None:
+    """The forecast is what a ledger does, and is not what fits if fixed beforehand."""
+    ended = run(*STEPS)
+    ledger = Ledger.in_memory(unit=Unit.ROW, limit=Limit(3, 1e-5))
+    admitted = 0
+    while True:
+        assert ledger.count_left(Gaussian(8)) == max(0, ledger.count_left(1 * Gaussian(8)))
+        try:
+            ledger.charge(Gaussian(8), purpose="a step", by="ana")
+        except BudgetExceeded:
+            break
+        admitted += 1
+    assert 28 <= admitted < 33
+    assert f"admits {admitted}\n" in ended.err
+    assert (
+        "one by one"
+        not in run("price", "n * Pure(1) + Pure(0.1)", "--find", "n", "--epsilon", "3").err
+    )
 
 
 def test_a_parameter_may_have_to_be_whole(run: Run) -> None:

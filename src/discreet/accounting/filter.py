@@ -43,12 +43,13 @@ from discreet.accounting.shares import FOR_LEAKS, FOR_TRAINING, USUAL, Shares, S
 from discreet.accounting.terms import Pure
 from discreet.accounting.tracks import Epsilons, Order, Rhos, SquaresOfMu, Track
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import ball, fraction, precision, upper_fraction
+from discreet.exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 
 _BITS = 256
 _PRICES = 1024  # that are remembered
 _MOST_COUNTED = 10**12
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,26 @@ class Filter:
             return min((one for one in found if one is not None), default=None)
         kept = [one for one in found if one is not None]
         return max(kept) if len(kept) == len(spent.sums) else None
+
+    def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
+        """How far these sums would come with this charge, which is refused. If it can be counted
+        beside a leak, then by that, and ``None`` if its leak alone is too much."""
+        price = self.priced(loss)
+        after = self.charged(spent, price)
+        beside = [way for way in price.ways if way != price.plain]
+        if after.alone is not None or not beside:
+            return self.reached(after)
+        after = _plus(spent, beside[0])
+        reached = self.reached(replace(after, leak=min(after.leak, self.leak_bound)))
+        return None if reached is not None and reached <= self.limit.most else reached
+
+    def multiplier_left(self, spent: Spent) -> Fraction | None:
+        """A multiplier at which one more Gaussian mechanism would be admitted, as small as the
+        squares allow; ``None`` if they admit none."""
+        if self.squares is None or spent.alone is not None:
+            return None
+        left = (self.bounds[SQUARES] - spent.sums[SQUARES]) * UNIT
+        return decimal_up(1 / root_down(left), digits=_DIGITS) if left > 0 else None
 
     def pure_left(self, spent: Spent) -> Fraction:
         """The largest single pure epsilon, to one part in 10^9, that the sums would still admit."""

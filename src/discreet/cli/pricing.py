@@ -10,6 +10,7 @@ import typer
 from discreet.accounting import (
     Calibration,
     Expression,
+    Filter,
     PrivacyLoss,
     calibrate,
     calibrate_count,
@@ -19,6 +20,7 @@ from discreet.cli.options import AsJson, above_zero, from_zero
 from discreet.cli.output import say, show, write
 from discreet.errors import NoBound
 from discreet.exact import decimal_up, fraction, shown
+from discreet.payment import Limit
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -82,7 +84,7 @@ def price(
         )
     else:
         found = _found(read, find, epsilon, delta)
-        _show_found(found, find, epsilon, as_json=as_json)
+        _show_found(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
 
 
 def _check_names(read: Expression, find: str | None) -> None:
@@ -109,6 +111,14 @@ def _found(
     return calibrate(
         lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
     )
+
+
+def _one_of(read: Expression, name: str) -> PrivacyLoss | None:
+    """The privacy loss that is counted, if the expression is a count of equal ones."""
+    if name not in read.counts:
+        return None
+    one = read.loss({name: 1})
+    return one if read.loss({name: 3}) == 3 * one else None
 
 
 def _show_price(
@@ -145,8 +155,14 @@ def _show_price(
 
 
 def _show_found(
-    found: "Calibration[Fraction] | Calibration[int]", name: str, epsilon: Decimal, *, as_json: bool
+    found: "Calibration[Fraction] | Calibration[int]",
+    name: str,
+    epsilon: Decimal,
+    *,
+    one: PrivacyLoss | None,
+    as_json: bool,
 ) -> None:
+    """The value that was found; and of a count of equal charges, how many a ledger admits."""
     value = shown(fraction(found.value))
     if as_json:
         told = {
@@ -163,6 +179,11 @@ def _show_found(
     cost = words.spent(fraction(found.epsilon), found.delta)
     which = "least" if found.is_least else "most"
     say(f"the {which} that fits: it costs {cost}, of at most ε = {epsilon:g}")
+    if one is not None:
+        limit = Limit(epsilon, found.delta)
+        chosen = Filter.for_limit(limit)
+        count = chosen.count_left(chosen.start, one)
+        say(f"charged one by one, with earlier answers in view, a ledger of {limit} admits {count}")
 
 
 def _rounded_up(delta: float) -> str:

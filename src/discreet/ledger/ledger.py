@@ -95,7 +95,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """A new ledger in a new file that only its owner can read; an existing file is refused.
 
         The limit is a `Limit`, or one in rho, mu or Renyi divergences (`discreet.payment`). The
-        filter (by default `Filter.for_limit`) decides for as long as the ledger lives.
+        filter (by default `Filter.for_limit`) decides for as long as the ledger lives; one that is
+        mostly for training takes `Filter.for_training(limit)`.
         """
         place = as_path(path)
         if not Store.make_file(place, opening_for(unit, limit, filter)):
@@ -142,9 +143,14 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return Ledger.open(place)
 
     @staticmethod
-    def in_memory(*, unit: Unit, limit: AnyLimit) -> "Ledger":
+    def in_memory(
+        *,
+        unit: Unit,
+        limit: AnyLimit,
+        filter: Filter | None = None,  # noqa: A002  # its name in this field
+    ) -> "Ledger":
         """A ledger for scripts and tests: the same in every way, until the process ends."""
-        return Ledger(Store.in_memory(opening_for(unit, limit, None)))
+        return Ledger(Store.in_memory(opening_for(unit, limit, filter)))
 
     @property
     def unit(self) -> Unit:
@@ -279,6 +285,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         left = chosen.pure_left(head.state.spent)
         total = PrivacyLoss(tuple(pair for loss in paid_for for pair in loss.terms), terms.unit)
         return Balance(chosen.limit, reached, left, head.state.charges, total)
+
+    def count_left(self, loss: PrivacyLoss | Term) -> int:
+        """How many more charges of this privacy loss would be admitted, one after the other."""
+        whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
+        with self._reading() as (rows, head):
+            opening, spent = rows.opening(head), head.state.spent
+        return opening.filter.count_left(spent, whole.for_unit(opening.unit))
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified."""

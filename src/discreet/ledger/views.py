@@ -5,7 +5,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from discreet.accounting import Filter, PrivacyLoss, Spent, knowledge
-from discreet.accounting.prices import LEAK_UNIT
+from discreet.accounting.prices import LEAK_UNIT, UNIT
 from discreet.errors import NoBound
 from discreet.exact import decimal_down, decimal_up, fraction, shown
 from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Steps, Unlock
@@ -99,8 +99,12 @@ def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
 
 def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
     """Why a charge that would lead from ``before`` to ``after`` is refused, and what to do."""
-    limit, reached = chosen.limit, chosen.reached(after)
+    limit, reached = chosen.limit, chosen.would_reach(before, loss)
     left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
+    if isinstance(limit, Limit) and not _is_pure(loss):
+        if (multiplier := chosen.multiplier_left(before)) is not None:
+            left += f", or for Gaussian noise at a multiplier of {up(multiplier)} or more"
+        left = f"{_by_itself(chosen, loss)}{left}"
     advice = "lower the budget of this query or ask the owner"
     if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
         return (
@@ -122,10 +126,26 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
         return (
             f"the first charge took all of delta by itself, and only pure charges fit now; {left}"
         )
+    if reached is None and len(chosen.priced(loss).ways) > 1:
+        return (
+            f"it is counted beside a leak, and too little is left of the limit's delta that is set "
+            f"aside for leaks; {left}; {advice}"
+        )
     if reached is None:
         return f"would be far beyond the limit {_most(limit)}; {left}; {advice}"
     would = f"would reach {limit.symbol} = {_above(reached, limit.most)}"
     return f"{would}, the limit is {_most(limit)}; {left}; {advice}"
+
+
+def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
+    """What the charge costs with nothing beside it, if that is known."""
+    cost, part = chosen.alone(loss), chosen.part(chosen.priced(loss))
+    if cost is None:
+        return ""
+    said = f"by itself this charge costs ε = {up(cost * UNIT)}"
+    if part is not None:
+        said += f", which is {up(100 * part)} % of what fits into an empty ledger of this kind"
+    return f"{said}; "
 
 
 def up(number: Fraction) -> str:
