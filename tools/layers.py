@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
+    ("ownership",),
     ("exact",),
     ("checks",),
     ("unit",),

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, NoReturn, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument, Refused, SessionEnded, WrongUnit
+from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
 from discreet.mechanisms.bounded import Bounded, change_of, stated
 from discreet.mechanisms.door import Door
 from discreet.mechanisms.mechanism import Interactive
 from discreet.mechanisms.release import computed, guarded
+from discreet.ownership import Owned
 from discreet.payment import Payer, Receipt
 from discreet.unit import Unit
 
@@ -18,11 +19,14 @@ V = TypeVar("V")
 W = TypeVar("W")
 
 
-class Session(Generic[V, W]):
-    """A paid interactive mechanism at work. It lives in this process alone: what it keeps secret
-    is written nowhere, so that a session that was left can't be taken up again."""
+class Session(Owned, Generic[V, W]):
+    """A paid interactive mechanism at work. It lives in this process alone, and a fork can't use
+    it: what it keeps secret is written nowhere, so that a session that was left can't be taken up
+    again."""
 
     __slots__ = ("_door", "_mechanism", "_turns", "receipt", "unit")
+
+    described: ClassVar[str] = "a session"
 
     def __init__(
         self, door: Door, mechanism: Interactive[V, W], unit: Unit, receipt: Receipt
@@ -40,9 +44,11 @@ class Session(Generic[V, W]):
 
         Raises `SessionEnded` once the mechanism has given all that was paid for, `WrongUnit` if
         the computation protects another unit, `InvalidArgument` if it is more sensitive than the
-        session allows: nothing is read then, and the session goes on. One question at a time: to
-        others, as from other threads, the session seems to have ended until the answer is there.
+        session allows, `Refused` in another process than the one that opened the session: nothing
+        is read then, and the session goes on. One question at a time: to others, as from other
+        threads, the session seems to have ended until the answer is there.
         """
+        self.check_owner()
         if stated(bounded).unit != self.unit:
             raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
         self._mechanism.check(bounded)
@@ -64,10 +70,6 @@ class Session(Generic[V, W]):
     def close(self) -> None:
         """End the session; its secrets are dropped."""
         self._turns = []
-
-    def __reduce__(self) -> NoReturn:
-        """No copy: it would answer what is paid for once more, with the same secrets."""
-        raise Refused("a session can't be copied: what it keeps secret was paid for once")
 
     def __repr__(self) -> str:
         """What is public about it."""

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from discreet.ownership import Owned, process
+
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 1 << 10  # words that are made at once for single draws
@@ -76,11 +78,14 @@ class SecureBits:
         return SecureBits, ()
 
 
-class _Stream:
-    """One cipher stream. Taking a word is one step of the interpreter, and every block is a new
-    one, so that a signal's handler that draws in between never sees the same word."""
+class _Stream(Owned):
+    """One cipher stream, which is never copied. Taking a word is one step of the interpreter, and
+    every block is a new one, so that a signal's handler that draws in between never sees the same
+    word."""
 
     __slots__ = ("__weakref__", "_block", "_encryptor", "_left", "made", "process", "thread")
+
+    described: ClassVar[str] = "a stream of random bits"
 
     def __init__(self) -> None:
         self._block: Words = np.empty(0, np.uint64)
@@ -123,16 +128,17 @@ class _Stream:
 
 class _Process:
     """Which process this is, and its streams. Its id alone doesn't tell: ids come back, and in a
-    new namespace a child may have its parent's. Each fork therefore counts one more. No fork
-    happens while a stream is made, since the cipher's library has locks of its own."""
+    new namespace a child may have its parent's. So each fork counts one more, and `ownership`
+    notices children that Python doesn't make. No fork happens while a stream is made, since the
+    cipher's library has locks of its own."""
 
     forks = 0
     making = threading.RLock()
     streams: ClassVar["weakref.WeakSet[_Stream]"] = weakref.WeakSet()
 
     @classmethod
-    def identity(cls) -> tuple[int, int]:
-        return os.getpid(), cls.forks
+    def identity(cls) -> tuple[object, int]:
+        return process(), cls.forks
 
     @classmethod
     def exits(cls) -> None:

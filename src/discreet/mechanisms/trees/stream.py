@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss
@@ -15,6 +16,7 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.mechanisms.trees.noise import Noise, checked_noise, law_of, price, sum_half_width
 from discreet.noise import Bits, NoiseLaw
+from discreet.ownership import Owned
 from discreet.unit import Change, Unit
 
 
@@ -120,10 +122,12 @@ class StreamCounter:
         ]
 
 
-class _Totals:
+class _Totals(Owned):
     """The sums that are going on, without noise and with it: the run of 2^i steps at place i."""
 
     __slots__ = ("_bits", "_exact", "_law", "_noisy", "_steps", "_taken")
+
+    described: ClassVar[str] = "the counter of a stream"
 
     def __init__(self, law: NoiseLaw, steps: int, bits: Bits) -> None:
         self._law, self._steps, self._bits, self._taken = law, steps, bits, 0
@@ -132,6 +136,7 @@ class _Totals:
 
     def add(self, value: int) -> tuple[int, bool]:
         """End the runs that this step ends, in one sum over them all, and add up."""
+        self.check_owner()
         self._taken += 1
         ends = (self._taken & -self._taken).bit_length() - 1
         run = value + sum(self._exact[:ends])

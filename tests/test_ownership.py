@@ -1,0 +1,273 @@
+"""Rights that were paid for once: of one process, never copied; and no class with state escapes."""
+
+import copy
+import dataclasses
+import enum
+import importlib
+import inspect
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import discreet
+from discreet import Ledger, Limit, Unit, ownership
+from discreet.accounting import PrivacyLoss
+from discreet.errors import Refused
+from discreet.mechanisms import DiscreteLaplace
+from discreet.mechanisms.door import Door
+from discreet.mechanisms.session import Session
+from discreet.mechanisms.trees import StreamCounter
+from discreet.noise import SecureBits
+from discreet.ownership import Owned
+
+UNIT = Unit("person")
+COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
+
+NO_RIGHT = {  # classes with state that hold no right, by what they are
+    "accounting.best_run._Conversion": "numbers of one calculation",
+    "accounting.events._Reader": "the place in a text",
+    "accounting.loss.Term": "the base of frozen values",
+    "audit.bits.RecordingBits": "words that are no secret",
+    "audit.bits.ScriptedBits": "words that are no secret",
+    "audit.bits.SeededBits": "words that are no secret",
+    "audit.bits.ZeroNoiseBits": "words that are no secret",
+    "audit.replay.Run": "a payer of audits, which pays nothing",
+    "cli.ending._OwnersFile": "the handler of a log",
+    "ledger.ledger.Ledger": "the right is in its file; a copy opens the file anew",
+    "ledger.store.Rows": "a view inside one transaction",
+    "ledger.store.Store": "connects anew in each process; one in memory refuses another process",
+    "local.client.bits.SystemBits": "has no state: each call asks the operating system",
+    "local.mechanism.Frequencies": "a base of frozen values",
+    "local.mechanism.Reporting": "a base of frozen values",
+    "mechanisms.additive.IndependentNoise": "a base of frozen values",
+    "mechanisms.real.NoiseOnGrid": "a base of frozen values",
+    "mechanisms.thresholds.noisy_counts.NoisyCounts": "a base of frozen values",
+    "noise.bits.SecureBits": "a copy or a child has a fresh stream: tests/noise/test_bits.py",
+    "noise.bits._Process": "counts forks, one for each process",
+    "noise.bits._Streams": "streams of each thread, made anew in each process",
+    "noise.inversion.Inverted": "a table of public probabilities",
+    "noise.steps.Stepped": "a table of public probabilities",
+    "noise.stretched.Magnitudes": "a table of public probabilities",
+    "noise.stretched.Signed": "a table of public probabilities",
+    "ownership.Owned": "the base of those that hold one",
+    "query.files.Tables": "reads tables; each release pays",
+    "train.buffers.Buffers": "a model's buffers within one step",
+    "train.capture.Capture": "what one backward pass leaves",
+    "train.checking._Looking": "looks at made-up examples",
+    "train.contributions.Physical": "what fits into memory",
+    "train.contributions.Seen": "counts within one step",
+    "train.counting.Uncounted": "a payer that refuses to count",
+    "train.hosted.Hosted": "belongs to the run that it drives",
+    "train.lightning.PrivateStrategy": "belongs to the run that it drives",
+    "train.lightning._Drawn": "belongs to the run that it drives",
+    "train.noise._Kept": "public tables",
+    "train.noise._Room": "memory of one step",
+    "train.progress._Teller": "a bar on a screen",
+    "train.rules.pieces.Squares": "numbers of one pass",
+    "train.rules.recurrent._Gru": "one layer's pass",
+    "train.rules.recurrent._Lstm": "one layer's pass",
+    "train.rules.recurrent._Plain": "one layer's pass",
+    "train.sampling._Fresh": "the choice of batches; each run makes its own",
+    "train.sampling._InEpochs": "the choice of batches; each run makes its own",
+    "train.trained._Paid": "a payer whose release has paid",
+    "train.transformers.PrivateTrainer": "belongs to the run that it drives",
+    "train.transformers._Drawn": "belongs to the run that it drives",
+    "train.unrandom.Unrandom": "settings within one step",
+}
+UNDECIDED = {"train.run.TrainingRun"}  # becomes `Owned` with the changes to training
+
+
+def classes() -> Iterator[tuple[str, type]]:
+    """Every class of the package, by its name."""
+    for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+        if module.name.endswith("__main__"):
+            continue
+        found = importlib.import_module(module.name)
+        for name, each in vars(found).items():
+            if inspect.isclass(each) and each.__module__ == module.name:
+                yield f"{module.name.removeprefix('discreet.')}.{name}", each
+
+
+def has_state(each: type) -> bool:
+    """Whether its objects may change, or hold what changes."""
+    if issubclass(each, enum.Enum | BaseException) or getattr(each, "_is_protocol", False):
+        return False
+    return not (dataclasses.is_dataclass(each) and each.__dataclass_params__.frozen)  # type: ignore[attr-defined]  # every dataclass has them
+
+
+def test_every_class_with_state_is_owned_or_holds_no_right() -> None:
+    found = dict(classes())
+    stateful = {name for name, each in found.items() if has_state(each)}
+    owned = {name for name, each in found.items() if issubclass(each, Owned) and each is not Owned}
+    assert stateful - owned - UNDECIDED == set(NO_RIGHT)
+    assert not owned & set(NO_RIGHT)
+    assert set(RIGHTS) == owned - UNDECIDED
+
+
+def opened() -> Session[int, tuple[int, bool]]:
+    ledger = Ledger.in_memory(unit=UNIT, limit=Limit(10))
+    loss: PrivacyLoss = COUNTER.privacy_loss(UNIT)
+    receipt = ledger.charge(loss, purpose="a test", by="ana")
+    return Session(Door.secure(ledger), COUNTER, UNIT, receipt)  # type: ignore[arg-type]  # it gives integers
+
+
+def totals() -> Owned:
+    add = COUNTER.begin(SecureBits())
+    return add.__self__  # type: ignore[attr-defined,no-any-return]  # a bound method
+
+
+def stream() -> Owned:
+    bits = SecureBits()
+    bits.word()
+    return bits._streams.current()
+
+
+RIGHTS: dict[str, Callable[[], Owned]] = {
+    "mechanisms.door.Door": lambda: Door.secure(Ledger.in_memory(unit=UNIT, limit=Limit(1))),
+    "mechanisms.session.Session": opened,
+    "mechanisms.trees.stream._Totals": totals,
+    "noise.bits._Stream": stream,
+}
+COPIES: dict[str, Callable[[object], object]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "deepcopy within": lambda right: copy.deepcopy({"within": [right]}),
+    "pickle": pickle.dumps,
+    "an old pickle": lambda right: pickle.dumps(right, protocol=0),
+    "replace": dataclasses.replace,  # type: ignore[dict-item]  # of values only
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("name", RIGHTS)
+def test_no_right_is_copied(name: str, way: str) -> None:
+    right = RIGHTS[name]()
+    with pytest.raises((Refused, TypeError)) as caught:
+        COPIES[way](right)
+    if way != "replace":
+        assert "can't be copied" in str(caught.value)
+    right.check_owner()
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Whether it holds in a forked child."""
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_no_right_is_used_after_a_fork(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the child has its parent's number."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    right = RIGHTS[name]()
+
+    def refused() -> bool:
+        try:
+            right.check_owner()
+        except Refused as error:
+            return "belongs to the process" in str(error)
+        return False
+
+    assert in_child(refused)
+    right.check_owner()
+
+
+USES = {
+    "a session": "lambda: opened.ask(bounded)",
+    "a door's payer": "lambda: door.payer",
+    "a door's bits": "lambda: door.bits",
+    "a counter": "lambda: add(1)",
+}
+SETTING = """
+import ctypes, os, signal
+from discreet import Bounded, Ledger, Limit, Unit, ownership, session
+from discreet.errors import Refused
+from discreet.mechanisms import DiscreteLaplace
+from discreet.mechanisms.door import Door
+from discreet.mechanisms.trees import StreamCounter
+from discreet.noise import SecureBits
+
+os.getpid = lambda: 1  # as in a namespace of its own
+unit = Unit("person")
+counter = StreamCounter(DiscreteLaplace(2), steps=4)
+ledger = Ledger.in_memory(unit=unit, limit=Limit(10))
+bounded = Bounded(lambda: 1, sensitivity=1, unit=unit, name="one")
+door, bits = Door.secure(ledger), SecureBits()
+words = [bits.word()]
+add = counter.begin(bits)
+made = session(counter, ledger, unit=unit, name="a test")
+opened = made.__enter__()
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+ways = {
+    "fork": os.fork,
+    "a clone that Python doesn't see": lambda: ctypes.PyDLL(None).syscall(
+        SYS_CLONE, signal.SIGCHLD, 0, 0, 0, 0
+    ),
+}
+def child(way, use):
+    reader, writer = os.pipe()
+    number = ways[way]()
+    if not number:
+        try:
+            said = str(use())
+        except Refused:
+            said = "refused"
+        except BaseException as error:
+            said = repr(error)
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(number, 0)
+    return os.read(reader, 4096).decode()
+"""
+WIPES = "linux" in sys.platform and os.uname().machine in ("x86_64", "aarch64")
+
+
+def printed(code: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SETTING + code],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(not WIPES, reason="pages are wiped in children by Linux alone")
+@pytest.mark.parametrize("use", USES)
+def test_children_of_every_kind_are_refused(use: str) -> None:
+    """Each has the number of its parent; one is made behind Python's back."""
+    code = f"use = {USES[use]}\nfor way in ways: print(child(way, use))\nuse()\nprint('parent')"
+    assert printed(code) == ["refused", "refused", "parent"]
+
+
+@pytest.mark.skipif(not WIPES, reason="pages are wiped in children by Linux alone")
+def test_children_of_every_kind_draw_other_words() -> None:
+    code = """
+draw = lambda: ",".join(str(bits.word()) for _ in range(40))
+found = [word for way in ways for word in child(way, draw).split(",")]
+found += [word for way in ways for word in child(way, draw).split(",")]
+found += draw().split(",")
+print(len(found), len(set(found)))
+"""
+    assert printed(code) == ["200", "200"]
+
+
+def test_a_process_is_the_same_as_itself() -> None:
+    before = ownership.process()
+    assert ownership.process() == before
+    assert in_child(lambda: ownership.process() != before)
+    assert in_child(lambda: ownership.process() == ownership.process())
+    assert ownership.process() == before
