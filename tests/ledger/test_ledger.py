@@ -416,7 +416,7 @@ def test_every_commit_is_synced(path: Path) -> None:
     ledger = made(path)
     with ledger._store.writing() as rows:
         pragma = [f"PRAGMA {name}" for name in ("journal_mode", "synchronous")]
-        assert [rows.connection.exec_driver_sql(p).scalar() for p in pragma] == ["wal", 2]
+        assert [rows.connection.exec_driver_sql(p).scalar() for p in pragma] == ["persist", 2]
 
 
 def test_no_error_shows_what_was_to_be_stored(path: Path) -> None:

@@ -1,29 +1,34 @@
 """The ledger as one SQLite file: made whole, written durably, and guarded against changes.
 
-Every connection syncs each commit to the disk (WAL with ``synchronous=FULL``). The file's own
-triggers refuse changes, so that no other program alters it by mistake.
+Every commit is synced to the disk, by a rollback journal with ``synchronous=FULL``. Between
+transactions all that was recorded is in the one file, so that a file that is moved or copied then
+is whole. The journal stays beside it, emptied, while a process has the ledger open: to make and
+remove it for each commit would cost more than the commit. The file's own triggers refuse changes,
+so that no other program alters it by mistake.
 """
 
 import os
 import secrets
 import sqlite3
-import stat
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.pool import StaticPool
 
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger.entries import FORMAT, FORMATS
+from discreet.ledger.turns import turn
+from discreet.ownership import process
 
 BUSY_SECONDS = 60.0
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
+_JOURNAL_HEADER = 28  # bytes; all are 0 once a transaction ended
 _KNOWN = " and ".join(str(known) for known in FORMATS)
 
 _SCHEMA = {
@@ -50,9 +55,9 @@ _MEANINGS = {  # by the start of SQLite's name of an error
     "SQLITE_LOCKED": (LedgerError, "others kept it busy for too long: try again"),
     "SQLITE_FULL": (LedgerError, "the disk is full: make room and try again"),
     "SQLITE_IOERR": (LedgerError, "its disk failed, or has no room left"),
-    "SQLITE_READONLY": (LedgerError, "it can't be written: may you?"),
-    "SQLITE_CANTOPEN": (LedgerError, "it can't be opened: is it there, and may you?"),
-    "SQLITE_PERM": (LedgerError, "it can't be opened: may you?"),
+    "SQLITE_READONLY": (LedgerError, "it can't be written: permission denied"),
+    "SQLITE_CANTOPEN": (LedgerError, "it can't be opened: it is missing, or permission is denied"),
+    "SQLITE_PERM": (LedgerError, "it can't be opened: permission denied"),
     "SQLITE_NOTADB": (LedgerDamaged, "it is damaged"),
     "SQLITE_CORRUPT": (LedgerDamaged, "it is damaged"),
 }
@@ -78,15 +83,14 @@ def told_plainly(name: str) -> Iterator[None]:
 
 def memory_engine() -> Engine:
     """A database of its own in memory, on one connection that lives as long as the engine."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    engine = _engine(lambda: connection, StaticPool)
-    weakref.finalize(engine, connection.close)
-    return engine
+    return _engine(
+        lambda: sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    )
 
 
 def file_engine(path: Path) -> Engine:
-    """The database in an existing file; each transaction has a connection of its own."""
-    return _engine(lambda: _connect(path), NullPool)
+    """The database in an existing file, on one connection that is made when it is first needed."""
+    return _engine(lambda: _connect(path))
 
 
 def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
@@ -98,10 +102,16 @@ def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
-            fill(file_engine(draft))
-            os.link(draft, path)
+            with turn(draft, BUSY_SECONDS):  # nobody opens it before it has one name
+                engine = file_engine(draft)
+                try:
+                    fill(engine)
+                finally:
+                    engine.dispose()
+                os.link(draft, path)
+                draft.unlink()
         finally:
-            for suffix in ("", "-wal", "-shm", "-journal"):
+            for suffix in ("", "-journal"):
                 draft.with_name(draft.name + suffix).unlink(missing_ok=True)
         sync_folder(path.parent)
     except FileExistsError:
@@ -109,6 +119,20 @@ def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
     except OSError as mistake:
         raise LedgerError(f"no ledger can be made at {path}: {mistake.strerror}") from mistake
     return True
+
+
+def put_away(engine: Engine, path: Path, owner: object) -> None:
+    """Disconnect, and remove the journal, unless others are at work or one was killed at it."""
+    if owner != process():
+        return  # a child's copy of its parent's
+    engine.dispose()
+    place = path.resolve()
+    journal = place.with_name(f"{place.name}-journal")
+    with suppress(OSError, LedgerError):
+        if journal.exists():
+            with turn(place, 0):
+                if not any(journal.read_bytes()[:_JOURNAL_HEADER]):
+                    journal.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -141,17 +165,9 @@ def check_pages(connection: Connection) -> None:
         raise LedgerDamaged("its file is damaged")
 
 
-def check_file(path: Path) -> None:
-    """Raise unless a ledger's file is there, without touching what is not one."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise LedgerError(f"{path} is no file: give the path of a ledger's file")
-        with path.open("rb") as file:
-            header = file.read(100)
-    except FileNotFoundError as mistake:
-        raise LedgerError(f"there is no ledger at {path}: make one by Ledger.create") from mistake
-    except OSError as mistake:
-        raise LedgerError(f"no ledger can be read at {path}: {mistake.strerror}") from mistake
+def check_file(descriptor: int, path: Path) -> None:
+    """Raise unless this open file is a ledger, without touching what is not one."""
+    header = os.pread(descriptor, 100, 0)
     if header[: len(_HEADER)] != _HEADER or header[_MARK_AT : _MARK_AT + 4] != _MARK.to_bytes(4):
         raise LedgerError(f"{path} is not a ledger of discreet")
     if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) not in FORMATS:
@@ -168,10 +184,23 @@ def as_path(path: str | os.PathLike[str]) -> Path:
     raise InvalidArgument(f"path = {path!r}: give the path of a ledger's file")
 
 
-def _engine(connect: Callable[[], sqlite3.Connection], pool: type[NullPool | StaticPool]) -> Engine:
-    return create_engine(
-        "sqlite+pysqlite://", creator=connect, poolclass=pool, hide_parameters=True
+def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
+    made: list[sqlite3.Connection] = []
+
+    def connected() -> sqlite3.Connection:
+        made.append(connect())
+        return made[-1]
+
+    engine = create_engine(
+        "sqlite+pysqlite://", creator=connected, poolclass=StaticPool, hide_parameters=True
     )
+    weakref.finalize(engine, _close, made)
+    return engine
+
+
+def _close(made: list[sqlite3.Connection]) -> None:
+    for connection in made:
+        connection.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -184,7 +213,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     )
     connection.text_factory = _text
     try:
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA journal_mode = PERSIST").fetchall()
         connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         connection.close()

@@ -1,18 +1,19 @@
 """Where links are kept: transactions over a database, and the rows in them.
 
-One transaction at a time in a process, each on its own connection; processes queue at the
-database. Nothing is open between transactions, and a fork waits for the one in progress, so no
-child inherits an open database.
+A transaction holds the ledger's file alone: threads queue at the store, and processes at the file
+itself. The connection stays open in between, for as long as its file is the one at its path. A
+fork waits until no transaction is in progress, and its child connects anew.
 """
 
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     Column,
@@ -27,10 +28,13 @@ from sqlalchemy import (
     insert,
     select,
 )
+from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain, entries, sqlite
 from discreet.ledger.entries import ROOT, Fact, Link, Opening, Row, State
+from discreet.ledger.turns import Identity, check_locks, identity, turn
+from discreet.ownership import process
 
 log = logging.getLogger("discreet.ledger")
 log.addHandler(logging.NullHandler())
@@ -44,13 +48,6 @@ _entries = Table(
     Column("key", Text),
     Column("body", Text),
     Column("digest", Text),
-)
-
-_one_at_a_time = threading.RLock()
-os.register_at_fork(
-    before=_one_at_a_time.acquire,
-    after_in_parent=_one_at_a_time.release,
-    after_in_child=_one_at_a_time.release,
 )
 
 
@@ -133,8 +130,10 @@ class Store:
     def __init__(self, engine: Engine, path: Path | None) -> None:
         """Work on this engine; `open_file` and `in_memory` make it."""
         self.path = path
-        self._engine = engine
-        self._process = os.getpid()
+        self.turns = threading.RLock()
+        self._identity: Identity | None = None  # once connected, the file's
+        self._begin(engine)
+        _Stores.add(self)
 
     @staticmethod
     def in_memory(opening: Opening) -> "Store":
@@ -151,8 +150,6 @@ class Store:
     @staticmethod
     def open_file(path: Path) -> "Store":
         """The store in an existing file, once it is known for a ledger of this format."""
-        with _one_at_a_time:  # closing a file drops the locks that SQLite has on it
-            sqlite.check_file(path)
         store = Store(sqlite.file_engine(path), path)
         with store.reading() as rows:
             sqlite.check_schema(rows.connection)
@@ -171,23 +168,97 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Rows]:
-        """The only writer; what is appended is durable once the block ends, or not there at all."""
+        """The only writer; what is appended is durable once the block ends, or not there at all.
+
+        If the file is gone from its path by then, what was appended went with it: an error.
+        """
         with self._transaction("BEGIN IMMEDIATE") as rows:
             yield rows
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Rows]:
-        if self.path is None and os.getpid() != self._process:
+        with self.turns, self._turn(), sqlite.told_plainly(self.name):
+            try:
+                with self._engine.connect() as connection:
+                    connection.exec_driver_sql(begin)
+                    yield Rows(connection)
+                    connection.commit()
+            except DBAPIError:
+                if self.path is not None:
+                    self._engine.dispose()  # after a failure of the disk, believe nothing cached
+                raise
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The ledger's own process, and its file alone, before and after."""
+        if self._process != process():
+            self._leave_parent()
+        if self.path is None:
+            yield
+            return
+        with turn(self.path, sqlite.BUSY_SECONDS) as descriptor:
+            found = identity(descriptor, self.path)
+            if self._identity is None:
+                check_locks(self.path)
+                sqlite.check_file(descriptor, self.path)
+                self._identity = found
+            elif self._identity != found:
+                raise LedgerError(
+                    f"{self.name} was replaced by another file since it was opened: see what is "
+                    "there now, then open that one"
+                )
+            yield
+            identity(descriptor, self.path)
+
+    def _leave_parent(self) -> None:
+        """Connect anew in a child: its parent's connection is left alone, and never closed."""
+        if self.path is None:
             raise LedgerError("a ledger in memory stays in its process: use a file to share one")
-        errors = sqlite.told_plainly(self.name)
-        with _one_at_a_time, errors, self._engine.connect() as connection:
-            connection.exec_driver_sql(begin)
-            yield Rows(connection)
-            connection.commit()
+        _Stores.left.append(self._engine)
+        self._begin(sqlite.file_engine(self.path))
+
+    def _begin(self, engine: Engine) -> None:
+        self._engine, self._process = engine, process()
+        if self.path is not None:
+            weakref.finalize(self, sqlite.put_away, engine, self.path, self._process)
+
+
+class _Stores:
+    """All stores of this process. A fork waits for their transactions, so that no child inherits
+    one half done."""
+
+    making = threading.Lock()
+    every: ClassVar["weakref.WeakSet[Store]"] = weakref.WeakSet()
+    stopped: ClassVar[list[Store]] = []
+    left: ClassVar[list[Engine]] = []
+
+    @classmethod
+    def add(cls, store: Store) -> None:
+        with cls.making:
+            cls.every.add(store)
+
+    @classmethod
+    def stop(cls) -> None:
+        cls.making.acquire()
+        cls.stopped[:] = cls.every
+        for store in cls.stopped:
+            store.turns.acquire()
+
+    @classmethod
+    def go_on(cls) -> None:
+        for store in cls.stopped:
+            store.turns.release()
+        cls.stopped.clear()
+        cls.making.release()
+
+
+os.register_at_fork(
+    before=_Stores.stop, after_in_parent=_Stores.go_on, after_in_child=_Stores.go_on
+)
 
 
 def _start(engine: Engine, opening: Opening) -> None:
-    with _one_at_a_time, sqlite.told_plainly("the new ledger"), engine.connect() as connection:
+    with sqlite.told_plainly("the new ledger"), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         sqlite.create_schema(connection)
         Rows(connection).start(opening)

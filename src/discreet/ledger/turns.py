@@ -1,0 +1,126 @@
+"""Turns at a ledger's file: an exclusive lock on the file itself, whatever name it is opened by.
+
+It is a ``flock``. It belongs to one open descriptor, so that nothing else in the process can give
+it up by closing the file, as a copy does; and to the file, so that two names of it share one lock.
+"""
+
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import LedgerError
+
+_SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two looks whether a file is free
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # what a new ledger is built as
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which file it is, whatever it is called."""
+
+    device: int
+    inode: int
+
+
+@contextmanager
+def turn(path: Path, seconds: float) -> Iterator[int]:
+    """Hold the file alone inside the block, and give its descriptor; others wait for their turn.
+
+    Raises `LedgerError` if nobody else gives it up for so many seconds, if it has more than one
+    name, or if its file system has no such locks.
+    """
+    descriptor = _opened(path)
+    try:
+        _wait(descriptor, path, seconds)
+        yield descriptor
+    finally:
+        os.close(descriptor)  # which ends the turn
+
+
+def identity(descriptor: int, path: Path) -> Identity:
+    """Which file this descriptor has open, once it is known to be the one at this path, and to
+    have no other name."""
+    held = os.fstat(descriptor)
+    if held.st_nlink > 1:
+        _remove_drafts(path, held)
+        held = os.fstat(descriptor)
+    if held.st_nlink > 1:
+        raise LedgerError(
+            f"the ledger {path} has {held.st_nlink} names (hard links), and each would seem a "
+            "ledger of its own: remove all but one"
+        )
+    try:
+        named = path.stat()
+    except OSError:
+        named = None
+    if named is None or not os.path.samestat(held, named):
+        raise LedgerError(
+            f"the ledger {path} can't be opened: it was renamed, replaced or deleted meanwhile; "
+            "see what is there now, then open that one"
+        )
+    return Identity(held.st_dev, held.st_ino)
+
+
+def check_locks(path: Path) -> None:
+    """Raise `LedgerError` unless this file, which is held, is held against everybody else."""
+    other = _opened(path)
+    try:
+        if _is_taken(other, path):
+            raise _no_locks(path, "a second lock was given")
+    finally:
+        os.close(other)
+
+
+def _opened(path: Path) -> int:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise LedgerError(f"{path} is no file: give the path of a ledger's file")
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError as mistake:
+        raise LedgerError(
+            f"there is no ledger at {path}, or it can't be opened: make one by Ledger.create"
+        ) from mistake
+    except OSError as mistake:
+        raise LedgerError(f"the ledger {path} can't be opened: {mistake.strerror}") from mistake
+
+
+def _wait(descriptor: int, path: Path, seconds: float) -> None:
+    end, pause = time.monotonic() + seconds, _SHORTEST
+    while not _is_taken(descriptor, path):
+        if time.monotonic() > end:
+            raise LedgerError(f"the ledger {path}: others kept it busy for too long: try again")
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST)
+
+
+def _is_taken(descriptor: int, path: Path) -> bool:
+    """Whether this descriptor has the lock now."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as mistake:
+        raise _no_locks(path, mistake.strerror) from mistake
+    return True
+
+
+def _no_locks(path: Path, cause: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path}: its file system can't lock files by flock ({cause}), so that two "
+        "processes could spend one budget twice: keep the ledger's folder on a local disk"
+    )
+
+
+def _remove_drafts(path: Path, held: os.stat_result) -> None:
+    """Remove the name under which the file was built, left by a process that was killed just
+    then. None is at work: it would hold the file."""
+    folder = path.resolve().parent
+    for draft in folder.iterdir():
+        if _DRAFT.fullmatch(draft.name) and os.path.samestat(draft.lstat(), held):
+            draft.unlink()
