@@ -8,6 +8,7 @@
     │   ├── WrongUnit        privacy losses or bounds of different units met
     │   ├── QueryRefused     a part of a query has no rule
     │   ├── RequestReused    a request id came back with another question
+    │   ├── QuestionFailed   this question failed after it was paid, and isn't allowed again
     │   └── SessionEnded     an interactive mechanism has given all that was paid for
     ├── BudgetExceeded       the charge would take the ledger over its limit
     ├── LedgerError          the ledger can't be used as it is
@@ -50,6 +51,10 @@ class QueryRefused(Refused):
 
 class RequestReused(Refused):
     """This request id was used before, for another question or without a stored answer."""
+
+
+class QuestionFailed(Refused):
+    """This question failed after it was paid; its owner must allow it before it is asked again."""
 
 
 class SessionEnded(Refused):

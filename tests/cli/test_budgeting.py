@@ -108,8 +108,19 @@ def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -
     assert "locked: charge 1 failed after it was paid" in shown.out
     assert "discreet unlock wages --reason" in shown.err
     assert json.loads(failed("budget", "wages", "--json").out)["is_locked"]
-    assert failed("unlock", "wages", "--reason", "looked at it", "--by", "owner").code == 0
+    unlocked = failed("unlock", "wages", "--reason", "looked at it", "--by", "owner")
+    assert unlocked.code == 0
+    assert re.search(r"failed: charge 1, 20\d\d-.* UTC, by ", unlocked.err)
+    assert COUNT in unlocked.told
+    assert "--allow-repeat" in unlocked.err
     assert "unlocked: looked at it" in failed("budget", "wages").out
+    ended = failed("ask", "wages", COUNT, "--epsilon", "0.5")
+    assert ended.code == 3
+    assert "failed after it was paid (charge 1)" in ended.told
+    assert failed("ask", "wages", f"{COUNT} WHERE year = 1980", "--epsilon", "0.1").code == 0
+    again = failed("unlock", "wages", "--reason", "a full disk", "--allow-repeat")
+    assert again.code == 0
+    assert "may be asked again" in again.err
     assert failed("ask", "wages", COUNT, "--epsilon", "0.5").code == 0
 
 
@@ -137,3 +148,24 @@ def test_a_damaged_ledger_is_told(run: Run) -> None:
         assert ended.code == 5
         assert "wages.ledger" in ended.err
         assert "Traceback" not in ended.err
+
+
+def test_a_backup_holds_the_ledger_and_takes_no_charge(run: Run) -> None:
+    run(*DECLARE)
+    assert run("backup", "wages", "copy").code == 5
+    run("ask", "wages", COUNT, "--epsilon", "0.5")
+    ended = run("backup", "wages", "copy")
+    assert ended.code == 0
+    assert "copy holds the ledger of wages" in ended.told
+    copy = Ledger.open("copy")
+    assert copy.history()[:-1] == Ledger.open("wages.ledger").history()
+    assert run("backup", "wages", "copy").code == 2
+    Path("copy").replace("wages.ledger")
+    ended = run("ask", "wages", COUNT, "--epsilon", "0.5")
+    assert ended.code == 3
+    assert "this ledger is a backup" in ended.told
+    shown = run("budget", "wages")
+    assert "up to here a backup of another ledger" in shown.out
+    assert "It is locked, since it is a backup" in shown.err
+    assert run("unlock", "wages", "--reason", "the disk was lost").code == 0
+    assert run("ask", "wages", COUNT, "--epsilon", "0.5").code == 0

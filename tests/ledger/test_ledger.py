@@ -343,7 +343,7 @@ def test_while_locked_nothing_is_charged(ledger: Ledger) -> None:
     assert "LOCKED" in repr(ledger)
     with pytest.raises(LedgerLocked, match=r"ledger\.unlock.*discreet unlock"):
         pay(ledger, Pure(0))
-    ledger.unlock("looked at it", "owner")
+    ledger.unlock("looked at it", "owner", allow_repeat=True)
     assert not ledger.is_locked
     assert "LOCKED" not in repr(ledger)
     pay(ledger, TENTH)

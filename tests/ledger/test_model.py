@@ -19,6 +19,7 @@ from discreet.errors import (
     InvalidArgument,
     LedgerError,
     LedgerLocked,
+    QuestionFailed,
     RequestReused,
 )
 from discreet.ledger import Kind, Ledger, store
@@ -36,18 +37,23 @@ class Model:
         self.paid: dict[int, PrivacyLoss] = {}
         self.requests: dict[tuple[str, str], tuple[int, str]] = {}
         self.answers: dict[int, str] = {}
+        self.purposes: dict[int, str] = {}
+        self.failed: set[int] = set()
 
-    def charge(self, loss: PrivacyLoss, by: str, request: Request | None) -> Outcome:
+    def charge(self, loss: PrivacyLoss, purpose: str, by: str, request: Request | None) -> Outcome:
         if request is not None and (by, request.id) in self.requests:
             first, body = self.requests[by, request.id]
             is_answered = body == request.body and first in self.answers
             return (first, self.answers[first]) if is_answered else RequestReused
         if self.is_locked:
             return LedgerLocked
+        if purpose in {self.purposes[number] for number in self.failed}:
+            return QuestionFailed
         if not self.admits([*self.paid.values(), loss]):
             return BudgetExceeded
         number = self.append()
         self.paid[number] = loss
+        self.purposes[number] = purpose
         if request is not None:
             self.requests[by, request.id] = number, request.body
         return number, None
@@ -105,18 +111,21 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(
         loss=LOSSES,
+        purpose=st.sampled_from("pq"),
         by=st.sampled_from(["ana", "bo"]),
         request=REQUESTS,
         year=st.integers(1970, 2100),
     )
-    def charge(self, loss: PrivacyLoss, by: str, request: Request | None, year: int) -> None:
-        expected = self.model.charge(loss, by, request)
+    def charge(
+        self, loss: PrivacyLoss, purpose: str, by: str, request: Request | None, year: int
+    ) -> None:
+        expected = self.model.charge(loss, purpose, by, request)
         with mock.patch.object(store, "_now", return_value=datetime(year, 1, 1, tzinfo=UTC)):
             if isinstance(expected, type):
                 with pytest.raises(expected):
-                    self.ledger.charge(loss, purpose="p", by=by, request=request)
+                    self.ledger.charge(loss, purpose=purpose, by=by, request=request)
                 return
-            receipt = self.ledger.charge(loss, purpose="p", by=by, request=request)
+            receipt = self.ledger.charge(loss, purpose=purpose, by=by, request=request)
         assert (receipt.number, receipt.kept) == expected
         first = self.receipts.setdefault(receipt.number, receipt)
         assert replace(receipt, kept=None) == first
@@ -135,19 +144,23 @@ class Ledgers(RuleBasedStateMachine):
     @rule(data=st.data())
     def lock(self, data: st.DataObject) -> None:
         if self.receipts:
-            self.ledger.lock(self.receipts[data.draw(st.sampled_from(sorted(self.receipts)))])
+            number = data.draw(st.sampled_from(sorted(self.receipts)))
+            self.ledger.lock(self.receipts[number])
             self.model.append()
+            self.model.failed.add(number)
             self.model.is_locked = True
 
-    @rule()
-    def unlock(self) -> None:
-        if self.model.is_locked:
-            self.ledger.unlock("looked", "owner")
+    @rule(allow=st.booleans())
+    def unlock(self, allow: bool) -> None:
+        if self.model.is_locked or (allow and self.model.failed):
+            told = self.ledger.unlock("looked", "owner", allow_repeat=allow)
+            assert {entry.number for entry in told} == self.model.failed
             self.model.append()
             self.model.is_locked = False
+            self.model.failed -= self.model.failed if allow else set()
         else:
             with pytest.raises(LedgerError):
-                self.ledger.unlock("looked", "owner")
+                self.ledger.unlock("looked", "owner", allow_repeat=allow)
 
     @rule()
     def open_again(self) -> None:

@@ -32,6 +32,7 @@ for command in (
     training.train,
     budgeting.budget,
     budgeting.unlock,
+    budgeting.backup,
 ):
     app.command()(command)
 

@@ -45,10 +45,8 @@ def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> N
     show_bar(float(balance.reached), float(balance.limit.most))
     show(words.left(balance))
     if ledger.is_locked:
-        say(
-            "It is locked, since a paid computation failed. After a look at the cause, its owner",
-            "red",
-        )
+        cause = "a paid computation failed" if ledger.failed() else "it is a backup"
+        say(f"It is locked, since {cause}. After a look at the cause, its owner", "red")
         say(f"opens it: discreet unlock {name} --reason 'what was found'", "red")
 
 
@@ -64,6 +62,10 @@ def unlock(
             show_default=False,
         ),
     ],
+    allow_repeat: Annotated[
+        bool,
+        typer.Option("--allow-repeat", help="Let the questions that failed be asked again, too."),
+    ] = False,
     by: By = None,
     file: File = _FILE,
 ) -> None:
@@ -73,11 +75,31 @@ def unlock(
 
     discreet unlock wages --reason "the disk was full; there is room now"
     """
-    ledger = _ledger(_declared(file, name))
-    if ledger is None:
-        raise LedgerError(f"{name} has no ledger yet: nothing was asked, so nothing is locked")
-    ledger.unlock(reason=reason, by=by or login())
+    ledger = _made_ledger(_declared(file, name))
+    failed = ledger.unlock(reason=reason, by=by or login(), allow_repeat=allow_repeat)
+    for entry in failed:
+        say(f"failed: charge {entry.number}, {entry.at:%Y-%m-%d %H:%M} UTC, by {entry.by}:")
+        say(f"  {entry.purpose}")
     say(f"{name} may be asked again; what was paid stays paid", "green")
+    if failed and not allow_repeat:
+        say("what failed may not, until its owner says so: discreet unlock --allow-repeat")
+
+
+def backup(
+    name: TableName,
+    to: Annotated[Path, typer.Argument(help="The new file.", show_default=False)],
+    *,
+    file: File = _FILE,
+) -> None:
+    """Copy a table's ledger to a new file, whole, also while questions are asked.
+
+    Example:
+
+    discreet backup wages backups/wages.ledger
+    """
+    ledger = _made_ledger(_declared(file, name))
+    ledger.backup(to)
+    say(f"{to} holds the ledger of {name} as it is now", "green")
 
 
 def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
@@ -107,6 +129,8 @@ def _what(entry: "Entry") -> str | None:
             return f"locked: charge {entry.about} failed after it was paid"
         case Kind.UNLOCK:
             return f"unlocked: {entry.purpose}"
+        case Kind.BACKUP:
+            return "up to here a backup of another ledger"
     return None
 
 
@@ -165,6 +189,14 @@ def _declared(file: Path, name: str) -> "TableFile":
     from discreet import query
 
     return query.open(file).file(name)
+
+
+def _made_ledger(declared: "TableFile") -> "Ledger":
+    """The table's ledger, which must be there."""
+    ledger = _ledger(declared)
+    if ledger is None:
+        raise LedgerError(f"{declared.declaration.name} has no ledger yet: nothing was asked")
+    return ledger
 
 
 def _ledger(declared: "TableFile") -> "Ledger | None":

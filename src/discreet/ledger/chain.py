@@ -8,6 +8,7 @@ from discreet.accounting import Filter, Spent
 from discreet.errors import LedgerDamaged
 from discreet.ledger.entries import (
     Answer,
+    Backup,
     Charge,
     Fact,
     Link,
@@ -35,14 +36,21 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> State:
         case Opening():
             return replace(state, opening=head.number + 1, terms=terms_of(fact))
         case Charge(loss):
-            spent = opening.filter.add(state.spent, loss)
-            return replace(state, spent=spent, charges=state.charges + 1)
-        case Lock():
+            return charged(state, opening.filter.add(state.spent, loss))
+        case Lock(charge):
+            is_new = charge not in state.failed and state.format > 1
+            return replace(state, is_locked=True, failed=state.failed + (charge,) * is_new)
+        case Unlock(_, _, allow_repeat):
+            return replace(state, is_locked=False, failed=() if allow_repeat else state.failed)
+        case Backup():
             return replace(state, is_locked=True)
-        case Unlock():
-            return replace(state, is_locked=False)
         case Answer() | Steps():
             return state
+
+
+def charged(state: State, spent: Spent) -> State:
+    """The state after one more charge that leads to these sums."""
+    return replace(state, spent=spent, charges=state.charges + 1)
 
 
 def verify(links: Iterable[Link]) -> None:
@@ -125,13 +133,17 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
             return not charges and chosen == opening.filter and form == opening.format
         case Charge(loss):
             is_within = opening.filter.admits(link.state.spent)
-            return is_within and loss.unit == opening.unit and not head.state.is_locked
+            purposes = {charges[number].purpose for number in head.state.failed}
+            is_free = not head.state.is_locked and link.fact.purpose not in purposes
+            return is_within and loss.unit == opening.unit and is_free
         case Answer(number):
             return number in charges and charges[number].request is not None
         case Lock(number):
             return number in charges
-        case Unlock():
-            return head.state.is_locked
+        case Unlock(_, _, allow_repeat):
+            return head.state.is_locked or (allow_repeat and bool(head.state.failed))
+        case Backup():
+            return True
         case Steps(number):
             return number in charges and follow_on(link.fact, past.steps.get(number))
 

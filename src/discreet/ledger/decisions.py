@@ -1,22 +1,28 @@
 """What a ledger decides: what may be asked of it, and whether a charge is admitted or repeated."""
 
+import time
+from dataclasses import dataclass
+
 from discreet import checks
-from discreet.accounting import Filter, PrivacyLoss, Term
+from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.accounting.shares import Squares
 from discreet.errors import (
     BudgetExceeded,
+    DiscreetError,
     InvalidArgument,
     LedgerDamaged,
     LedgerLocked,
+    QuestionFailed,
     RequestReused,
 )
 from discreet.ledger.anchor import Mark
 from discreet.ledger.entries import (
     Answer,
+    Backup,
     Charge,
     Link,
+    Lock,
     Opening,
-    State,
     Steps,
     answer_key,
     steps_key,
@@ -25,6 +31,17 @@ from discreet.ledger.store import Rows
 from discreet.ledger.views import refusal
 from discreet.payment import AnyLimit, Receipt, Request
 from discreet.unit import Unit
+
+_FAILED = (
+    "a computation failed after it was paid, and the ledger is locked; its owner looks for "
+    "the cause in the log 'discreet.owner', then calls ledger.unlock(reason, by) or "
+    "`discreet unlock`"
+)
+_BACKUP = (
+    "this ledger is a backup: what was charged after it was made is not in it. Charge the ledger "
+    "that it was made of; if that one is lost, its owner calls ledger.unlock(reason, by) here, or "
+    "`discreet unlock`"
+)
 
 
 def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
@@ -76,16 +93,84 @@ def _written(loss: PrivacyLoss) -> PrivacyLoss:
     return read
 
 
-def admit(chosen: Filter, before: State, after: State, loss: PrivacyLoss) -> None:
-    """Raise unless nothing is locked and the filter admits the sums after the charge."""
-    if before.is_locked:
-        raise LedgerLocked(
-            "a computation failed after it was paid, and the ledger is locked; its owner looks for "
-            "the cause in the log 'discreet.owner', then calls ledger.unlock(reason, by) or "
-            "`discreet unlock`"
-        )
-    if not chosen.admits(after.spent):
-        raise BudgetExceeded(refusal(chosen, before.spent, after.spent, loss))
+def check_open(rows: Rows, head: Link, purpose: str) -> None:
+    """Raise unless nothing is locked and this question may be asked."""
+    if head.state.is_locked:
+        raise LedgerLocked(_BACKUP if is_backup(rows, head) else _FAILED)
+    for number in head.state.failed:
+        if _charge(rows, number).purpose == purpose:
+            raise QuestionFailed(
+                f"this question failed after it was paid (charge {number}), and each repeat could "
+                "fail again for the same reason: its owner allows it by "
+                "ledger.unlock(reason, by, allow_repeat=True) or `discreet unlock --allow-repeat`"
+            )
+
+
+def locking(rows: Rows, head: Link) -> list[Link]:
+    """What locked the ledger since it was last open, the latest first."""
+    found, link = [], head
+    while link.state.is_locked:
+        if isinstance(link.fact, Lock | Backup):
+            found.append(link)
+        link = rows.link(link.number - 1)
+    return found
+
+
+def is_backup(rows: Rows, head: Link) -> bool:
+    """Whether the ledger is a copy that its owner has not taken into use."""
+    return any(isinstance(link.fact, Backup) for link in locking(rows, head))
+
+
+def failures(rows: Rows, head: Link) -> list[Link]:
+    """The charges that failed and may not be asked again, with those of this lock."""
+    numbers = {link.fact.charge for link in locking(rows, head) if isinstance(link.fact, Lock)}
+    return [rows.link(number) for number in sorted(numbers | set(head.state.failed))]
+
+
+def _charge(rows: Rows, number: int) -> Charge:
+    fact = rows.link(number).fact
+    if not isinstance(fact, Charge):
+        raise LedgerDamaged(f"entry {number} stands for a failed charge and is none")
+    return fact
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a charge leads to under an opening, from these sums: other sums, or an error."""
+
+    opening: Opening
+    before: Spent
+    loss: PrivacyLoss
+    after: Spent | DiscreetError
+    seconds: float
+
+    @staticmethod
+    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "Priced":
+        """Compute it; this may take long, and so belongs before the transaction."""
+        begin = time.monotonic()
+        try:
+            after: Spent | DiscreetError = opening.filter.add(before, loss.for_unit(opening.unit))
+        except DiscreetError as mistake:
+            after = mistake
+        return Priced(opening, before, loss, after, time.monotonic() - begin)
+
+    def fits(self, opening: Opening, before: Spent) -> bool:
+        """Whether this is what it was computed for."""
+        return self.opening == opening and self.before == before
+
+    @property
+    def sums(self) -> Spent | None:
+        """The sums after the charge; ``None`` if they are not admitted. Raises the error."""
+        if isinstance(self.after, DiscreetError):
+            raise self.after
+        return self.after if self.opening.filter.admits(self.after) else None
+
+    @property
+    def refusal(self) -> BudgetExceeded:
+        """The error that says why the sums are not admitted."""
+        assert not isinstance(self.after, DiscreetError)
+        loss = self.loss.for_unit(self.opening.unit)
+        return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
 
 
 def repeated(rows: Rows, first: Link, request: Request) -> Receipt:

@@ -39,6 +39,7 @@ class Kind(Enum):
     LOCK = "lock"
     UNLOCK = "unlock"
     STEPS = "steps"
+    BACKUP = "backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,11 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Unlock:
-    """The owner has looked."""
+    """The owner has looked; ``allow_repeat`` if what failed may be asked again."""
 
     reason: str
     by: str
+    allow_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,12 @@ class Steps:
         return self.first + self.count
 
 
-Fact = Opening | Charge | Answer | Lock | Unlock | Steps
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Up to here this file is a copy of another one; nothing is charged until the owner unlocks."""
+
+
+Fact = Opening | Charge | Answer | Lock | Unlock | Steps | Backup
 
 _KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -115,6 +122,7 @@ _KINDS: dict[type[Fact], Kind] = {
     Lock: Kind.LOCK,
     Unlock: Kind.UNLOCK,
     Steps: Kind.STEPS,
+    Backup: Kind.BACKUP,
 }
 
 
@@ -123,7 +131,8 @@ class State:
     """All that decides about the next charge; the last link's is in force.
 
     ``opening`` is the number of the opening in force and ``terms`` the digest of what it says;
-    ``format`` is that opening's.
+    ``format`` is that opening's. ``failed`` are the charges whose questions failed and were not
+    allowed again since.
     """
 
     spent: Spent
@@ -132,6 +141,7 @@ class State:
     opening: int
     terms: str
     format: int = FORMAT
+    failed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +265,10 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
             return {"charge": charge, "text": text}
         case Lock(charge):
             return {"charge": charge}
-        case Unlock(reason, by):
-            return {"reason": reason, "by": by}
+        case Unlock(reason, by, allow_repeat):
+            return {"reason": reason, "by": by, **({"allow_repeat": True} if allow_repeat else {})}
+        case Backup():
+            return {}
         case Steps(charge, block, first, count, of, plan):
             taken = {"block": block, "first": first, "count": count}
             return {"charge": charge, **taken, "of": of, "plan": plan}
@@ -282,7 +294,10 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
         case Kind.LOCK:
             return Lock(_whole(values["charge"]))
         case Kind.UNLOCK:
-            return Unlock(_text(values["reason"]), _text(values["by"]))
+            is_allowed = _truth(values.get("allow_repeat", False))
+            return Unlock(_text(values["reason"]), _text(values["by"]), is_allowed)
+        case Kind.BACKUP:
+            return Backup()
         case Kind.STEPS:
             charge, block = _whole(values["charge"]), _whole(values["block"])
             first, count, of = (_whole(values[name]) for name in ("first", "count", "of"))
@@ -335,6 +350,7 @@ def _state_to_json(state: State) -> dict[str, object]:
         "is_locked": state.is_locked,
         "opening": state.opening,
         "terms": state.terms,
+        **({"failed": list(state.failed)} if state.failed else {}),
     }
 
 
@@ -347,6 +363,7 @@ def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
         opening=_whole(values["opening"]),
         terms=_text(values["terms"]),
         format=form,
+        failed=tuple(_whole(charge) for charge in values.get("failed", ())),
     )
 
 

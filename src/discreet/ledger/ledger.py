@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet import checks
-from discreet.accounting import Filter, PrivacyLoss, Term
+from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.errors import (
     InvalidArgument,
     LedgerDamaged,
@@ -18,8 +18,10 @@ from discreet.errors import (
 from discreet.ledger import chain
 from discreet.ledger.anchor import Anchor, Mark
 from discreet.ledger.decisions import (
-    admit,
+    Priced,
     charge_for,
+    check_open,
+    failures,
     last_steps,
     opening_for,
     paid,
@@ -44,6 +46,9 @@ from discreet.ledger.store import Rows, Store, log
 from discreet.ledger.views import Balance, Entry, summary
 from discreet.payment import AnyLimit, Receipt, Request
 from discreet.unit import Unit
+
+_TRIES = 20  # to price a charge beforehand, while others charge
+_QUICK = 0.005  # seconds that others may wait for a price
 
 
 class Ledger:
@@ -77,12 +82,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     (ε = 0.8: valid only had the charges been fixed beforehand)
     """
 
-    __slots__ = ("_anchor", "_store")
+    __slots__ = ("_anchor", "_last", "_store")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Over a store that is ready; `create`, `open` and `in_memory` are the ways to one."""
         self._store = store
         self._anchor = anchor
+        self._last: tuple[Opening, Spent] | None = None
 
     @staticmethod
     def create(
@@ -191,20 +197,32 @@ is left for one more pure charge; lower the budget of this query or ask the owne
 
         A loss that has no unit yet takes the ledger's. A ``request`` that was paid and answered
         before gives its first receipt again, with the answer, and costs nothing. Raises
-        `BudgetExceeded`, `LedgerLocked`, `WrongUnit`, `NoBound` or `RequestReused`; a
-        `LedgerError` if the file or its anchor fails (the charge then stands, or was never made).
+        `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
+        `RequestReused`; a `LedgerError` if the file or its anchor fails (the charge then stands, or
+        was never made).
         """
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
-        with self._writing() as (rows, head):
-            opening = rows.opening(head)
-            fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
-            first = None if request is None else rows.under(request_key(by, request))
-            if request is not None and first is not None:
-                return repeated(rows, first, request)
-            state = chain.next_state(head, opening, fact)
-            admit(opening.filter, head.state, state, fact.loss)
-            link = rows.append(head, fact, state)
-        return receipt_of(link, fact)
+        tries = _TRIES
+        while True:
+            priced = Priced.of(*self._last_sums(), fact.loss)  # it may take long: nobody waits
+            with self._writing() as (rows, head):
+                opening, tries = rows.opening(head), tries - 1
+                self._last = opening, head.state.spent
+                first = None if request is None else rows.under(request_key(by, request))
+                if request is not None and first is not None:
+                    return repeated(rows, first, request)
+                check_open(rows, head, purpose)
+                if not priced.fits(opening, head.state.spent):
+                    if priced.seconds > _QUICK and tries:
+                        continue  # others charged meanwhile
+                    priced = Priced.of(opening, head.state.spent, fact.loss)
+                sums = priced.sums
+                if sums is not None:
+                    fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
+                    link = rows.append(head, fact, chain.charged(head.state, sums))
+                    self._last = opening, sums
+                    return receipt_of(link, fact)
+            raise priced.refusal
 
     def keep(self, receipt: Receipt, answer: str) -> None:
         """Store the answer of a paid request durably, before anyone sees it; once only."""
@@ -262,13 +280,42 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             last = last_steps(rows, receipt.number)
         return 0 if last is None else last.end
 
-    def unlock(self, reason: str, by: str) -> None:
-        """Take charges again: the owner has looked, and says why that is right."""
-        fact = Unlock(checks.text(reason=reason), checks.text(by=by))
+    def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
+        """Take charges again: the owner has looked, and says why that is right. Returns the
+        charges whose questions failed.
+
+        A question that failed stays refused (`QuestionFailed`), by its purpose, whoever asks:
+        whether it fails again could tell about the data. ``allow_repeat=True`` lets all of them
+        be asked again; later too, when the ledger isn't locked any more. Unlocking a backup takes
+        it into use in place of the ledger that it was made of.
+        """
+        fact = Unlock(checks.text(reason=reason), checks.text(by=by), bool(allow_repeat))
         with self._writing() as (rows, head):
-            if not head.state.is_locked:
+            found = tuple(Entry.of(link) for link in failures(rows, head))
+            if not head.state.is_locked and not (allow_repeat and found):
                 raise LedgerError(f"{self._store.name} isn't locked")
             _append(rows, head, fact)
+        return found
+
+    def failed(self) -> tuple[Entry, ...]:
+        """The charges whose questions failed, and that aren't allowed again."""
+        with self._reading() as (rows, head):
+            return tuple(Entry.of(link) for link in failures(rows, head))
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Make a verified copy of the ledger in a new file; an existing file is refused.
+
+        It is whole whoever charges meanwhile, and what is charged later is not in it. So it is
+        locked: charged beside the ledger it would be a second budget. Should the ledger be lost,
+        put the copy in its place and `unlock` it; then all that was charged since is forgotten.
+        With an anchor, a copy is refused if anything was charged since.
+        """
+        place = as_path(path)
+        if not self._store.copy_file(place):
+            raise InvalidArgument(
+                f"path = {str(place)!r}: there is something already; give a path that is free"
+            )
+        log.info("%s: copied to %s", self._store.name, place)
 
     def spent(self) -> Balance:
         """What was spent and what is left, as the filter that decides sees it.
@@ -347,9 +394,17 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """Read before the rows are: the chain may move on meanwhile, the anchor behind it."""
         return None if self._anchor is None else self._anchor.read()
 
-    def _terms(self) -> Opening:
+    def _last_sums(self) -> tuple[Opening, Spent]:
+        """The opening in force and the sums, as they were last seen from here."""
+        return self._last or self._look()
+
+    def _look(self) -> tuple[Opening, Spent]:
         with self._reading() as (rows, head):
-            return rows.opening(head)
+            self._last = rows.opening(head), head.state.spent
+        return self._last
+
+    def _terms(self) -> Opening:
+        return self._look()[0]
 
     def __reduce__(self) -> tuple[object, ...]:
         """Another process opens the same file."""

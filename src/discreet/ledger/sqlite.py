@@ -152,6 +152,15 @@ def create_schema(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+def copy(source: Connection, target: Connection) -> None:
+    """Copy a whole database, page by page, into an empty one."""
+    source_driver = source.connection.driver_connection
+    target_driver = target.connection.driver_connection
+    assert isinstance(source_driver, sqlite3.Connection)
+    assert isinstance(target_driver, sqlite3.Connection)
+    source_driver.backup(target_driver)
+
+
 def check_schema(connection: Connection) -> None:
     """Raise `LedgerDamaged` unless the table and its guards are as they were made."""
     made = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"

@@ -32,7 +32,7 @@ from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain, entries, sqlite
-from discreet.ledger.entries import ROOT, Fact, Link, Opening, Row, State
+from discreet.ledger.entries import ROOT, Backup, Fact, Link, Opening, Row, State
 from discreet.ledger.turns import Identity, check_locks, identity, turn
 from discreet.ownership import process
 
@@ -154,6 +154,23 @@ class Store:
         with store.reading() as rows:
             sqlite.check_schema(rows.connection)
         return store
+
+    def copy_file(self, path: Path) -> bool:
+        """Make a verified copy, marked as one, in a new file; False if something is there."""
+        return sqlite.make_file(path, self._copy)
+
+    def _copy(self, engine: Engine) -> None:
+        with self.reading() as rows, engine.connect() as connection:
+            sqlite.copy(rows.connection, connection)
+        with sqlite.told_plainly("the copy"), engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            copied = Rows(connection)
+            sqlite.check_schema(connection)
+            sqlite.check_pages(connection)
+            chain.verify(copied.links())
+            head, fact = copied.head(), Backup()
+            copied.append(head, fact, chain.next_state(head, copied.opening(head), fact))
+            connection.commit()
 
     @property
     def name(self) -> str:

@@ -110,7 +110,7 @@ def _is_taken(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _no_locks(path: Path, cause: str) -> LedgerError:
+def _no_locks(path: Path, cause: str | None) -> LedgerError:
     return LedgerError(
         f"the ledger {path}: its file system can't lock files by flock ({cause}), so that two "
         "processes could spend one budget twice: keep the ledger's folder on a local disk"

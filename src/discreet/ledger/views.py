@@ -8,7 +8,17 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, knowledge
 from discreet.accounting.prices import LEAK_UNIT, UNIT
 from discreet.errors import NoBound
 from discreet.exact import decimal_down, decimal_up, fraction, shown
-from discreet.ledger.entries import Answer, Charge, Kind, Link, Lock, Opening, Steps, Unlock
+from discreet.ledger.entries import (
+    Answer,
+    Backup,
+    Charge,
+    Kind,
+    Link,
+    Lock,
+    Opening,
+    Steps,
+    Unlock,
+)
 from discreet.payment import AnyLimit, Limit, RenyiLimit
 
 _DIGITS = 6
@@ -45,7 +55,7 @@ class Entry:
                 return replace(blank, purpose=reason, by=by)
             case Answer(charge) | Lock(charge) | Steps(charge):
                 return replace(blank, about=charge)
-            case Opening():
+            case Opening() | Backup():
                 return blank
 
 
