@@ -38,6 +38,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "audit.bits.ZeroNoiseBits": "words that are no secret",
     "audit.replay.Run": "a payer of audits, which pays nothing",
     "cli.ending._OwnersFile": "the handler of a log",
+    "frozen.FrozenMapping": "a value that can't be altered",
     "ledger.ledger.Ledger": "the right is in its file; a copy opens the file anew",
     "ledger.store.Rows": "a view inside one transaction",
     "ledger.store.Store": "connects anew in each process; one in memory refuses another process",

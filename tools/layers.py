@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
-    ("ownership",),
+    ("ownership", "frozen"),
     ("exact",),
     ("checks",),
     ("unit",),

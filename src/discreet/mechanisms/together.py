@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.frozen import FrozenMapping
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.parts import Value
@@ -23,11 +24,12 @@ class Together:
 
     def __post_init__(self) -> None:
         """Keep a copy, by name, which nobody can alter between the price and the draw."""
-        if not isinstance(self.mechanisms, Mapping) or not self.mechanisms:
+        held = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
+        if not held:
             raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")
-        for name, mechanism in self.mechanisms.items():
+        for name, mechanism in held.items():
             checked_mechanism(mechanism, f"mechanisms[{checks.text(mechanisms=name)!r}]")
-        object.__setattr__(self, "mechanisms", dict(sorted(self.mechanisms.items())))
+        object.__setattr__(self, "mechanisms", FrozenMapping(dict(sorted(held.items()))))
 
     def privacy_loss(self, bounded: Bounded[Mapping[str, Value]]) -> PrivacyLoss:
         """The sum over the parts; raises unless each part has exactly one mechanism."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from discreet import checks
 from discreet.errors import InvalidArgument
+from discreet.frozen import FrozenMapping
 from discreet.query.columns import Caps, Column
 from discreet.unit import Unit
 
@@ -34,4 +34,4 @@ class Declaration:
                 "a row touches one group with one row: leave the caps out, or name an id column "
                 "as the unit"
             )
-        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "columns", FrozenMapping(self.columns))

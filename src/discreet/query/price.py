@@ -12,6 +12,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, root_down, shown
+from discreet.frozen import FrozenMapping
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
 from discreet.query.plan import Plan
 
@@ -60,7 +61,7 @@ class Price:
         object.__setattr__(self, "epsilon", checks.positive(epsilon=epsilon))
         object.__setattr__(self, "delta", exact_delta)
         object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "weights", exact)
+        object.__setattr__(self, "weights", FrozenMapping(exact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,11 @@ class Offer:
     plan: Plan
     mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = field(hash=False)
     shares: Mapping[str, Fraction] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        """Keep copies, which nobody can alter between the price and the draw."""
+        for name in ("mechanisms", "shares"):
+            object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
 
     @property
     def together(self) -> Together:

@@ -9,6 +9,7 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
+from discreet.frozen import FrozenMapping
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.tuning.runs import (
@@ -59,11 +60,12 @@ class Tuning(Generic[V]):
 
     def __post_init__(self) -> None:
         """Keep a copy of the candidates, which nobody can alter between the price and the draw."""
-        if not isinstance(self.candidates, Mapping) or not self.candidates:
+        held = dict(self.candidates.items()) if isinstance(self.candidates, Mapping) else {}
+        if not held:
             raise InvalidArgument(
                 "candidates: give a mapping from at least one name to a mechanism"
             )
-        for name, candidate in self.candidates.items():
+        for name, candidate in held.items():
             checked_mechanism(candidate, f"candidates[{name!r}]")
             if not getattr(candidate, "is_scored", False):
                 raise InvalidArgument(
@@ -71,7 +73,7 @@ class Tuning(Generic[V]):
                     "mechanism whose values are mappings with a 'score' and that says `is_scored`"
                 )
         _are_runs(self.runs)
-        object.__setattr__(self, "candidates", dict(self.candidates))
+        object.__setattr__(self, "candidates", FrozenMapping(held))
 
     @staticmethod
     def for_epsilon(
