@@ -9,6 +9,7 @@ from fractions import Fraction
 from discreet.errors import InvalidArgument
 from discreet.exact import fraction, is_number, shown
 
+LONGEST_TEXT = 100_000  # characters
 _LONGEST = 200
 _MOST = 1 << 40
 
@@ -61,14 +62,19 @@ def size(**named: object) -> int:
 
 
 def text(**named: object) -> str:
-    """One named text that is not empty, and that can be written as UTF-8."""
+    """One named text that is not empty, that can be written as UTF-8, and that is not too long for
+    a ledger to hold."""
     ((name, value),) = named.items()
     if not (isinstance(value, str) and value.strip()):
-        raise InvalidArgument(f"{name} = {value!r}: give a text that is not empty")
+        raise InvalidArgument(f"{name} = {quoted(value)}: give a text that is not empty")
     if not is_unicode(value):
         raise InvalidArgument(
-            f"{name} = {_told(value)}: half of a surrogate pair stands in it, which no file and no "
+            f"{name} = {quoted(value)}: half of a surrogate pair stands in it, which no file and no "
             "database can hold; leave that character out"
+        )
+    if len(value) > LONGEST_TEXT:
+        raise InvalidArgument(
+            f"{name} has {len(value)} characters: give a text of at most {LONGEST_TEXT}"
         )
     return value
 
@@ -90,10 +96,10 @@ def _number(
         exact = fraction(value)  # type: ignore[arg-type]  # is_number has just looked
         if is_good(exact):
             return exact
-    raise InvalidArgument(f"{name} = {_told(value)}: give {allowed}")
+    raise InvalidArgument(f"{name} = {quoted(value)}: give {allowed}")
 
 
-def _told(value: object) -> str:
+def quoted(value: object) -> str:
     """The value as it was given, unless that is longer than anyone reads."""
     try:
         text = shown(value) if isinstance(value, Fraction) else repr(value)

@@ -174,7 +174,13 @@ class Request:
     def __post_init__(self) -> None:
         """Refuse ids that are empty or too long to keep."""
         if not (isinstance(self.id, str) and 0 < len(self.id) <= 200):
-            raise InvalidArgument(f"request = {self.id!r}: give a text of 1 to 200 characters")
+            raise InvalidArgument(
+                f"request = {checks.quoted(self.id)}: give a text of 1 to 200 characters"
+            )
+        if isinstance(self.body, str) and len(self.body) > checks.LONGEST_TEXT:
+            raise InvalidArgument(
+                f"the body of a request has {len(self.body)} characters: give a digest of it"
+            )
 
 
 @dataclass(frozen=True, slots=True)

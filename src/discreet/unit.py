@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from discreet import checks
 from discreet.errors import InvalidArgument
 
 
@@ -38,11 +39,12 @@ class Unit:
         """Refuse an empty column name and anything that is not a ``Change``."""
         if not (self.column is None or (isinstance(self.column, str) and self.column)):
             raise InvalidArgument(
-                f"unit = {self.column!r}: give the name of the id column, or use Unit.ROW"
+                f"unit = {checks.quoted(self.column)}: give the name of the id column, or use "
+                "Unit.ROW"
             )
         if not isinstance(self.change, Change):
             raise InvalidArgument(
-                f"change = {self.change!r}: give Change.ADD_REMOVE or Change.REPLACE"
+                f"change = {checks.quoted(self.change)}: give Change.ADD_REMOVE or Change.REPLACE"
             )
 
     def with_change(self, change: Change) -> "Unit":

@@ -7,12 +7,14 @@ at the edge, from `discreet.accounting.theorems`.
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import checks
-from discreet.errors import InvalidArgument, WrongUnit
+from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from discreet.exact import Number, float_up, precision, shown
 from discreet.unit import Change, Unit
 
@@ -135,13 +137,15 @@ class PrivacyLoss:
         """
         from discreet.accounting.theorems import best_epsilon
 
-        return best_epsilon(self, checks.delta(delta=delta))
+        with _within_reach():
+            return best_epsilon(self, checks.delta(delta=delta))
 
     def delta(self, epsilon: Number) -> float:
         """The smallest delta, rounded up, for which (epsilon, delta)-DP is proven here."""
         from discreet.accounting.theorems import best_delta
 
-        return best_delta(self, checks.not_negative(epsilon=epsilon))
+        with _within_reach():
+            return best_delta(self, checks.not_negative(epsilon=epsilon))
 
     def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> "Interval":
         """Two proven ends for the smallest epsilon at this delta: all mechanisms with these terms
@@ -250,6 +254,20 @@ class PrivacyLoss:
         from discreet.accounting import html
 
         return html.loss(self)
+
+
+@contextmanager
+def _within_reach() -> Iterator[None]:
+    """Name what the numbers of terms can't be computed for, as counts of a thousand digits."""
+    try:
+        yield
+    except InvalidArgument:
+        raise
+    except (ArithmeticError, ValueError, RuntimeWarning) as mistake:
+        raise NoBound(
+            "the numbers of this privacy loss are too extreme to be computed: use smaller counts, "
+            "and parameters nearer to 1"
+        ) from mistake
 
 
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:

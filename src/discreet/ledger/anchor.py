@@ -41,7 +41,7 @@ class Anchor:
         except OSError as mistake:
             said = f"the anchor {self.path} can't be read: {mistake.strerror}"
             raise LedgerError(said) from mistake
-        except (ValueError, KeyError, TypeError) as mistake:
+        except (ValueError, KeyError, TypeError, RecursionError) as mistake:
             raise LedgerDamaged(f"the anchor {self.path} is no anchor: {mistake}") from mistake
         if type(mark.number) is not int or mark.number < 0 or not isinstance(mark.digest, str):
             raise LedgerDamaged(f"the anchor {self.path} is no anchor")

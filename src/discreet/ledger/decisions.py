@@ -12,6 +12,7 @@ from discreet.errors import (
     InvalidArgument,
     LedgerDamaged,
     LedgerLocked,
+    NoBound,
     QuestionFailed,
     RequestReused,
 )
@@ -47,13 +48,19 @@ _BACKUP = (
 def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
     """The opening that is asked for; the default filter unless one is chosen."""
     if not isinstance(unit, Unit):
-        raise InvalidArgument(f"unit = {unit!r}: give a Unit, like Unit('person_id') or Unit.ROW")
+        raise InvalidArgument(
+            f"unit = {checks.quoted(unit)}: give a Unit, like Unit('person_id') or Unit.ROW"
+        )
     if not isinstance(limit, AnyLimit):
-        raise InvalidArgument(f"limit = {limit!r}: give a Limit, like Limit(epsilon=2, delta=1e-6)")
+        raise InvalidArgument(
+            f"limit = {checks.quoted(limit)}: give a Limit, like Limit(epsilon=2, delta=1e-6)"
+        )
     if chosen is None:
         return Opening(unit, Filter.for_limit(limit))
     if not isinstance(chosen, Filter) or chosen.limit != limit:
-        raise InvalidArgument(f"filter = {chosen!r}: give a Filter that is made for this limit")
+        raise InvalidArgument(
+            f"filter = {checks.quoted(chosen)}: give a Filter that is made for this limit"
+        )
     return Opening(unit, _exact(chosen))
 
 
@@ -75,9 +82,11 @@ def charge_for(
     """The charge that is asked for, once it is sure that it can be written down and read again."""
     whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
     if not isinstance(whole, PrivacyLoss):
-        raise InvalidArgument(f"loss = {loss!r}: give a PrivacyLoss")
+        raise InvalidArgument(f"loss = {checks.quoted(loss)}: give a PrivacyLoss")
     if request is not None and not (isinstance(request, Request) and isinstance(request.body, str)):
-        raise InvalidArgument(f"request = {request!r}: give a Request with a text as body")
+        raise InvalidArgument(
+            f"request = {checks.quoted(request)}: give a Request with a text as body"
+        )
     exact, told, who = _written(whole), checks.text(purpose=purpose), checks.text(by=by)
     return Charge(exact, told, who, request, bool(is_insecure))
 
@@ -152,6 +161,8 @@ class Priced:
             after: Spent | DiscreetError = opening.filter.add(before, loss.for_unit(opening.unit))
         except DiscreetError as mistake:
             after = mistake
+        except (ArithmeticError, ValueError, RuntimeWarning):
+            after = NoBound("the numbers of this privacy loss are too extreme for a price")
         return Priced(opening, before, loss, after, time.monotonic() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
@@ -198,7 +209,7 @@ def paid(rows: Rows, head: Link, receipt: Receipt) -> Charge:
         link = rows.link(receipt.number)
         if isinstance(link.fact, Charge) and link.digest == receipt.digest:
             return link.fact
-    raise InvalidArgument(f"receipt = {receipt!r}: it is not from this ledger")
+    raise InvalidArgument(f"receipt = {checks.quoted(receipt)}: it is not from this ledger")
 
 
 def last_steps(rows: Rows, charge: int) -> Steps | None:

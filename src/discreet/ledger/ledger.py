@@ -48,6 +48,7 @@ from discreet.payment import AnyLimit, Receipt, Request
 from discreet.unit import Unit
 
 _TRIES = 20  # to price a charge beforehand, while others charge
+_LONGEST_ANSWER = 100_000_000  # characters
 _QUICK = 0.005  # seconds that others may wait for a price
 
 
@@ -62,9 +63,10 @@ class Ledger:
     opened with an anchor that is kept out of reach; someone who may write the file and forges the
     whole chain anew.
 
-    A ledger may be used by any number of threads and processes, and across forks; it holds no
-    file open between calls. `create`, `open`, `open_or_create` and `in_memory` make one. Where
-    others use it or one was killed, newer entries may lie beside the file, in ``-wal``.
+    A ledger may be used by any number of threads and processes, and across forks. Each transaction
+    holds the file alone, by a lock on its inode, and between transactions all that was recorded is
+    in this one file. `create`, `open`, `open_or_create` and `in_memory` make one. In containers
+    mount the folder, not the file: after a crash the journal beside it is needed.
 
     >>> from discreet.accounting import Pure
     >>> from discreet.payment import Limit
@@ -228,6 +230,11 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """Store the answer of a paid request durably, before anyone sees it; once only."""
         if not isinstance(answer, str):
             raise InvalidArgument(f"answer: give the text to keep, not a {type(answer).__name__}")
+        if len(answer) > _LONGEST_ANSWER:
+            raise InvalidArgument(
+                f"answer: it has more than {_LONGEST_ANSWER} characters, which is the most that a "
+                "ledger keeps: charge without a request"
+            )
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).request is None:
                 raise InvalidArgument(
@@ -253,7 +260,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         ``loss`` is what was paid and ``plan`` a digest of what the steps are: another loss or
         plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
         """
-        wanted, most = checks.positive_count(count=count), checks.positive_count(of=of)
+        wanted, most = checks.size(count=count), checks.size(of=of)
         told = checks.text(plan=plan)
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):

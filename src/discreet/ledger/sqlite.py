@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
+from discreet import checks
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger.entries import FORMAT, FORMATS
 from discreet.ledger.turns import turn
@@ -188,9 +189,12 @@ def check_file(descriptor: int, path: Path) -> None:
 
 def as_path(path: str | os.PathLike[str]) -> Path:
     """The place that is meant, whatever the working folder will be."""
-    if isinstance(path, str | os.PathLike) and (text := os.fspath(path)) and isinstance(text, str):
-        return Path(text).absolute()
-    raise InvalidArgument(f"path = {path!r}: give the path of a ledger's file")
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(text, str) and text and "\0" not in text:
+        with suppress(UnicodeEncodeError):
+            os.fsencode(text)
+            return Path(text).absolute()
+    raise InvalidArgument(f"path = {checks.quoted(path)}: give the path of a ledger's file")
 
 
 def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+_LARGE = 10**4000  # beyond it Python writes no integer as a decimal
 Answer = Any  # Any: numbers, texts, truth values, None; arrays, tuples and mappings of these
 
 
@@ -24,10 +25,12 @@ def decoded(text: str) -> Answer:
 
 
 def _plain(answer: Answer) -> object:
+    if type(answer) is int and abs(answer) >= _LARGE:
+        return {"whole": hex(answer)}
     if answer is None or type(answer) in (bool, int, float, str):
         return answer
     if isinstance(answer, np.ndarray):
-        numbers = answer.ravel().tolist()
+        numbers = [_plain(number) for number in answer.ravel().tolist()]
         return {"array": [answer.dtype.name, list(answer.shape), numbers]}
     if isinstance(answer, Mapping):
         return {"mapping": [[_plain(key), _plain(item)] for key, item in answer.items()]}
@@ -42,7 +45,9 @@ def _built(stored: Any) -> Answer:  # Any: JSON
     ((kind, content),) = stored.items()
     if kind == "array":
         dtype, shape, numbers = content
-        return np.array(numbers, dtype=dtype).reshape(shape)
+        return np.array([_built(number) for number in numbers], dtype=dtype).reshape(shape)
+    if kind == "whole":
+        return int(content, 16)
     if kind == "mapping":
         return {_built(key): _built(item) for key, item in content}
     return tuple(_built(item) for item in content)

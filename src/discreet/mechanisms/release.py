@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +30,7 @@ logger, until its owner gives it a handler."""
 owners_log.addHandler(logging.NullHandler())
 owners_log.propagate = False
 
+_MOST_NUMBERS = 1_000_000  # in an answer that a ledger keeps
 _FAILED = (
     "the computation failed after it was paid: the charge stands, nothing is released and the "
     "ledger is locked; its owner finds the cause in the log 'discreet.owner' and unlocks it"
@@ -132,6 +134,8 @@ def release_through(
     """`release`, through a door that is given."""
     checked_mechanism(mechanism, "mechanism")
     loss = mechanism.privacy_loss(stated(bounded)).for_unit(bounded.unit)
+    if request is not None:
+        _check_size(bounded)
     door.note("bounded", (bounded.parts, bounded.is_joint))
     receipt = door.payer.charge(
         loss,
@@ -200,6 +204,16 @@ def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
         door.payer.lock(receipt)
     finally:
         owners_log.error("the computation of charge %d failed", receipt.number, exc_info=cause)
+
+
+def _check_size(bounded: Bounded[V]) -> None:
+    """Refuse to keep an answer of too many numbers, before it is paid; how many is public."""
+    numbers = sum(math.prod(getattr(part, "shape", ())) for part in bounded.parts)
+    if numbers > _MOST_NUMBERS:
+        raise InvalidArgument(
+            f"{bounded.name!r} has {numbers} numbers, and under a request id an answer of at most "
+            f"{_MOST_NUMBERS} is kept: release it without one"
+        )
 
 
 def _body(bounded: Bounded[V], mechanism: Mechanism[V, W]) -> str:
