@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
@@ -156,12 +157,17 @@ def copied_back(path: Path) -> None:
     path.with_name("copy").replace(path)
 
 
+def made_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 GONE: dict[str, tuple[Callable[[Path], object], str]] = {
     "deleted": (lambda path: path.unlink(), "can't be opened"),
     "renamed": (lambda path: path.rename(path.with_name("moved")), "can't be opened"),
     "replaced": (replaced, "replaced"),
     "a copy put in its place": (copied_back, "replaced"),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), "no file"),
+    "a folder": (made_folder, "no file"),
 }
 
 
@@ -186,14 +192,14 @@ def test_a_file_taken_away_in_the_middle_gives_no_receipt(
     path = tmp_path / "x.ledger"
     ledger = made(path)
     pay(ledger, Pure(0.1))
-    commit = sqlite.Connection.commit
+    commit = Connection.commit
 
-    def late(self: sqlite.Connection) -> None:
+    def late(self: Connection) -> None:
         commit(self)
         monkeypatch.undo()
         GONE[way][0](path)
 
-    monkeypatch.setattr(sqlite.Connection, "commit", late)
+    monkeypatch.setattr(Connection, "commit", late)
     with pytest.raises(LedgerError, match="renamed, replaced or deleted"):
         pay(ledger, Pure(0.1))
 

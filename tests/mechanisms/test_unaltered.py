@@ -116,10 +116,11 @@ def test_no_attribute_can_be_set(name: str) -> None:
 def altered(mechanism: object, to: object) -> None:
     """Try to put another mechanism in the place of each that is reached."""
     for one in reachable(mechanism):
-        for write in (dict.__setitem__, getattr(type(one), "__setitem__", None)):
+        writes: list[Any] = [dict.__setitem__, getattr(type(one), "__setitem__", None)]
+        for write in writes:
             for key in list(one) if isinstance(one, Mapping) else ():
                 try:
-                    write(one, key, to)  # type: ignore[misc,arg-type]  # what an attacker does
+                    write(one, key, to)
                 except (TypeError, AttributeError):
                     continue
 
