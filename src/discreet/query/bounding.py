@@ -3,9 +3,9 @@
     rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
     totals scaled to the caps  ->  one row per group
 
-Each step is a pure function of the rows of one unit until the last, which adds integers. Which
-groups a unit keeps is decided by a public hash of its id and the group's values, so that nobody's
-choice depends on anybody else's rows.
+Each step is a pure function of the rows of one unit until the last, which adds integers. Groups
+are known to the engine by their place in the plan. Which groups a unit keeps is decided by a public
+hash of its id and the group's values, so that nobody's choice depends on anybody else's rows.
 """
 
 from collections.abc import Mapping
@@ -21,19 +21,20 @@ from ibis.common.exceptions import IbisError
 
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
+from discreet.query.choice import first_groups, word_table
 from discreet.query.columns import Key
 from discreet.query.compiling import Compiler
 from discreet.query.conversion import clamped, identity
 from discreet.query.engine import Engine
+from discreet.query.meaning import column_of
+from discreet.query.numbering import as_bytes, attached, placed
 from discreet.query.plan import Plan
 from discreet.query.query import columns_used
 from discreet.query.source import Source, arrow_schema
 
 _UNIT = "unit"
+_PLACE = "place"
 _ROWS = "rows"
-_PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61)
-_FACTORS = (1_103_515_245, 747_796_405, 1_664_525)
-_DIGITS = 8
 
 
 @ibis.udf.scalar.builtin(name="divide")  # type: ignore[untyped-decorator]  # Ibis ships no types
@@ -85,12 +86,13 @@ def _unit_column(plan: Plan) -> list[str]:
 
 
 def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
-    position = {group: index for index, group in enumerate(plan.groups)}
-    totals = {one.name: np.full(len(plan.groups), 0, dtype=object) for one in plan.sums}
-    for row in answer.to_pylist():
-        index = position[tuple(row[_key(i)] for i in range(len(plan.query.keys)))]
-        for number, one in enumerate(plan.sums):
-            totals[one.name][index] = int(row[_sum(number)] or 0)
+    """Each sum for each group of the plan. The engine names a group by its place, once, and leaves
+    out groups without rows."""
+    places = answer[_PLACE].to_numpy()
+    totals = {}
+    for number, one in enumerate(plan.sums):
+        totals[one.name] = np.full(len(plan.groups), 0, dtype=object)
+        totals[one.name][places] = [int(value) for value in answer[_sum(number)].to_pylist()]
     return totals
 
 
@@ -106,25 +108,36 @@ def _rows(plan: Plan, table: ir.Table) -> ir.Table:
     """Rows that count: of a known unit, in a declared group, meeting the condition."""
     compiler = Compiler(table, plan.declaration)
     columns: dict[str, Any] = {}
-    conditions: list[Any] = []
     if plan.declaration.unit.column is not None:
-        columns[_UNIT] = identity(table[plan.declaration.unit.column])
+        columns[_UNIT] = _unit(table[plan.declaration.unit.column])
     for index, name in enumerate(plan.query.keys):
         columns[_key(index)] = compiler.column(name)
     for number, one in enumerate(plan.sums):
         columns[_sum(number)] = compiler.addend(one)
+    counted = table
     if plan.query.where is not None:
-        conditions.append(compiler.holds(plan.query.where))
-    counted = table.filter(conditions) if conditions else table
+        counted = table.filter(compiler.holds(plan.query.where))
     selected = counted.select(**columns)
-    present = [selected[_UNIT].notnull()] if _UNIT in columns else []
-    declared = [selected[_key(i)].isin(_keys(plan, i)) for i in range(len(plan.query.keys))]
-    return selected.filter([*present, *declared]) if present or declared else selected
+    if _UNIT in columns:
+        selected = selected.filter(selected[_UNIT].notnull())
+    columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
+    return placed(selected, columns_of_keys, list(_keys(plan).values()))
+
+
+def _unit(raw: Any) -> Any:  # Any: Ibis expressions
+    """The id as a whole number of 64 bits, or as bytes: no collation takes two ids for one."""
+    unit = identity(raw)
+    if unit.type().is_integer():
+        return unit
+    if raw.type().is_floating():  # a whole one is written in digits, without a point or exponent
+        near = raw.try_cast("int64")
+        unit = ibis.ifelse(near.cast("float64") == raw, near.cast("string"), unit)
+    return as_bytes(unit)
 
 
 def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
-    """One row for each unit and group: (unit, keys..., rows, sums...)."""
-    return rows.group_by([_UNIT, *_key_names(plan)]).aggregate(
+    """One row for each unit and group: (unit, place, rows, sums...)."""
+    return rows.group_by([_UNIT, _PLACE]).aggregate(
         **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
     )
 
@@ -133,10 +146,8 @@ def _kept(plan: Plan, totals: ir.Table) -> ir.Table:
     """The G groups of each unit that come first by the hash; all, where there are no more."""
     if plan.groups_kept == len(plan.groups):
         return totals
-    keys = [totals[name] for name in _key_names(plan)]
-    order = [_hash(totals[_UNIT], keys), *keys]
-    ranked = totals.mutate(rank=ibis.row_number().over(group_by=_UNIT, order_by=order))
-    return ranked.filter(ranked.rank < plan.groups_kept).drop("rank")
+    words = attached(totals, "words", word_table(_keys(plan)))
+    return first_groups(totals, words, plan.groups_kept)
 
 
 def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
@@ -153,56 +164,18 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
         lower, upper = one.ends
         total = _quotient(totals[_sum(number)] * numerator, denominator)
         scaled[_sum(number)] = clamped(total, min(0, in_group * lower), max(0, in_group * upper))
-    return totals.select(*_key_names(plan), **scaled)
+    return totals.select(_PLACE, **scaled)
 
 
 def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
-    """One row for each group: (keys..., sums...), each sum an exact decimal of 38 digits."""
+    """One row for each group: (place, sums...), each sum an exact decimal of 38 digits."""
     sums = {name: totals[name].sum().cast("decimal(38, 0)") for name in _sum_names(plan)}
-    return (
-        totals.group_by(_key_names(plan)).aggregate(**sums)
-        if plan.query.keys
-        else totals.aggregate(**sums)
-    )
+    return totals.group_by(_PLACE).aggregate(**sums)
 
 
-def _hash(unit: Any, keys: list[Any]) -> Any:  # Any: Ibis expressions
-    """A public number below 2^31 that mixes the id with the group's values. Each step uses the one
-    before it once, as an engine may compute what stands twice twice."""
-    mixed = _number_of(unit)
-    for key in keys:
-        mixed = mixed * _FACTORS[0] + _whole(key) * _FACTORS[1]
-        for prime, factor in zip(_PRIMES, _FACTORS, strict=True):
-            mixed = (mixed % prime) * factor + prime // 3
-        mixed = mixed % _PRIMES[0]
-    return mixed
-
-
-def _number_of(unit: Any) -> Any:  # Any: an Ibis expression
-    """That of an id, and the same for 3, 3.0 and "3": a frame's column of whole numbers is one of
-    floats where a single id is missing, and no other unit may choose anew for that."""
-    if unit.type().is_integer():
-        return _whole(unit)
-    near, exact = unit.try_cast("int64"), unit.try_cast("float64")  # the first one is rounded
-    whole = ibis.ifelse(near.cast("float64") == exact, near, ibis.null("int64"))
-    return ibis.coalesce(_whole(whole), _whole(unit))
-
-
-def _whole(value: Any) -> Any:  # Any: an Ibis expression
-    """A whole number below 2^31 for a value: its residue, or its text's MD5's."""
-    prime = _PRIMES[0]
-    if not value.type().is_integer():
-        digits = value.cast("string").hexdigest("md5")
-        value = sum(digits.substr(i, 1).ascii_str().cast("int64") * 64**i for i in range(_DIGITS))
-    return (value % prime + prime) % prime
-
-
-def _keys(plan: Plan, index: int) -> list[Key]:
-    return sorted({group[index] for group in plan.groups})  # one type each
-
-
-def _key_names(plan: Plan) -> list[str]:
-    return [_key(index) for index in range(len(plan.query.keys))]
+def _keys(plan: Plan) -> dict[str, tuple[Key, ...]]:
+    """The declared keys of each column that the query groups by."""
+    return {name: column_of(name, plan.declaration).keys or () for name in plan.query.keys}
 
 
 def _sum_names(plan: Plan) -> list[str]:

@@ -1,0 +1,82 @@
+"""The choice of groups in plain Python and NumPy, written from its description alone."""
+
+import datetime
+import hashlib
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.query.columns import Key
+
+Id = bool | int | float | str | datetime.date | Decimal
+Group = tuple[tuple[str, Key], ...]  # each column's name, and the value
+Numbers = npt.NDArray[np.int64]
+
+PARTS = A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27
+P = 2**31 - 1
+SALT = b"discreet: choice of groups, 1"
+
+
+def id_bytes(own: Id) -> bytes:
+    """What stands for an id that is no whole number."""
+    match own:
+        case bool():
+            return b"true" if own else b"false"
+        case float() if own.is_integer() and -(2**63) <= own < 2**63:
+            return b"%d" % own
+        case float():
+            return repr(own).encode()
+        case str():
+            plain = (
+                chr(byte) if 32 <= byte < 127 and byte not in b"\\'\"" else f"\\x{byte:02X}"
+                for byte in own.encode()
+            )
+            return "".join(plain).encode()
+    return str(own).encode()
+
+
+def number(own: Id) -> int:
+    """The number of an id."""
+    text = id_bytes(own)
+    whole = text.removesuffix(b".0")
+    digits = whole.removeprefix(b"-")
+    if digits.isdigit() and whole == b"%d" % int(whole) and -(2**63) <= int(whole) < 2**63:
+        return int(whole)
+    return int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:15], 16)
+
+
+def words(group: Group) -> list[int]:
+    """The four words of a group."""
+    whole = SALT
+    for text in (text for pair in group for text in pair):
+        shown = str(text).lower() if isinstance(text, bool) else str(text)
+        whole += len(shown.encode()).to_bytes(8, "big") + shown.encode()
+    digits = hashlib.md5(whole, usedforsecurity=False).hexdigest()
+    return [2**32 + int(digits[start : start + 8], 16) for start in range(0, 32, 8)]
+
+
+def hashes(numbers: Numbers, group: Group) -> Numbers:
+    """The hash of each id's number with one group."""
+    w = words(group)
+    a, b, c = (np.fmod(numbers, prime) for prime in PARTS)
+    a, b = np.fmod(a * a + b + w[0], P), a
+    a, b = np.fmod(a * a + b + w[1] + c, P), a
+    for word in (w[2], w[3], w[0], w[1]):
+        a, b = np.fmod(a * a + b + word, P), a
+    hashed: Numbers = a * 2**31 + b
+    return hashed
+
+
+def places(numbers: Numbers, groups: Iterable[Group], most: int) -> Numbers:
+    """For each id in all of the groups, the places of those that it keeps: shape (id, most)."""
+    table = np.array([hashes(numbers, group) for group in groups])  # (group, id)
+    found: Numbers = np.argsort(table, axis=0, kind="stable")[:most].T
+    return found
+
+
+def kept(own: Id, groups: Sequence[Group], among: Iterable[int], most: int) -> set[int]:
+    """The places of the groups that an id keeps of those that it is in."""
+    one = np.array([number(own)])
+    return set(sorted(among, key=lambda place: (hashes(one, groups[place])[0], place))[:most])
