@@ -20,6 +20,7 @@ from discreet.query.columns import ColumnType, Key
 from discreet.query.conversion import ENGINE_TYPES, clamped, converted, outcomes
 from discreet.query.declaration import Declaration
 from discreet.query.meaning import Meaning, column_of, meaning
+from discreet.query.numbering import comparable
 from discreet.query.plan import Converted, SumOf
 from discreet.query.query import (
     Arithmetic,
@@ -137,7 +138,8 @@ class Compiler:
         if isinstance(left, Literal) and not isinstance(right, Literal):
             left, right, relation = right, left, _TURNED[relation]
         if not (isinstance(right, Literal) and self._is_beside_whole(left, right)):
-            return _RELATIONS[relation](self.scalar(left), self.scalar(right))
+            one, other = (comparable(self.scalar(side)) for side in (left, right))
+            return _RELATIONS[relation](one, other)
         value = self.scalar(left)
         holds = _of_whole(value, relation, cast(Fraction, right.value))
         return ibis.ifelse(value.isnull(), ibis.null("boolean"), holds)
@@ -146,7 +148,7 @@ class Compiler:
         value = self.scalar(scalar)
         equal = [option for option in options if not self._is_beside_whole(scalar, option)]
         if equal:
-            return value.isin([self.scalar(option) for option in equal])
+            return comparable(value).isin([comparable(self.scalar(option)) for option in equal])
         return ibis.ifelse(value.isnull(), ibis.null("boolean"), _FALSE)
 
     def _is_beside_whole(self, scalar: Scalar, literal: Literal) -> bool:
