@@ -27,7 +27,7 @@ from discreet.query.compiling import Compiler
 from discreet.query.conversion import clamped, identity
 from discreet.query.engine import Engine
 from discreet.query.meaning import column_of
-from discreet.query.numbering import as_bytes, attached, placed
+from discreet.query.numbering import as_bytes, in_memory, placed
 from discreet.query.plan import Plan
 from discreet.query.query import columns_used
 from discreet.query.source import Source, arrow_schema
@@ -146,7 +146,7 @@ def _kept(plan: Plan, totals: ir.Table) -> ir.Table:
     """The G groups of each unit that come first by the hash; all, where there are no more."""
     if plan.groups_kept == len(plan.groups):
         return totals
-    words = attached(totals, "words", word_table(_keys(plan)))
+    words = in_memory("words", word_table(_keys(plan)))
     return first_groups(totals, words, plan.groups_kept)
 
 

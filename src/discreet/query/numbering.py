@@ -44,18 +44,17 @@ def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[Key]]
     group instead of them: groups are in the order of `itertools.product` over the keys."""
     rows = rows.mutate(place=ibis.literal(0, "int64"))
     for index, (column, values) in enumerate(zip(columns, keys, strict=True)):
-        table = attached(rows, f"keys{index}", _key_table(index, values))
+        table = in_memory(f"keys{index}", _key_table(index, values))
         rows = rows.inner_join(table, comparable(rows[column]) == table[f"value{index}"])
         rows = rows.mutate(place=rows.place * len(values) + rows[f"number{index}"])
         rows = rows.drop(column, f"value{index}", f"number{index}")
     return rows
 
 
-def attached(engine_of: ir.Table, name: str, rows: pa.Table) -> ir.Table:
-    """A small public table, put under this name into the engine that holds the other table."""
-    backend = engine_of.get_backend()
-    backend.con.register(f"discreet_{name}", rows)
-    return backend.table(f"discreet_{name}")
+def in_memory(name: str, rows: pa.Table) -> ir.Table:
+    """A small public table as part of an expression, under a fixed name, so that an expression's
+    text is the same each time. Whoever runs the expression registers it."""
+    return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
 
 
 def _key_table(index: int, keys: Sequence[Key]) -> pa.Table:
