@@ -196,7 +196,7 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.append(model)
         check(model, *rest, **more)
 
-    monkeypatch.setattr("discreet.train.contributions.check", counted)
+    monkeypatch.setattr("discreet.train.looks.check", counted)
     fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert tried == [model]
 

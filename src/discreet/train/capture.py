@@ -286,7 +286,8 @@ class Capture(TorchFunctionMode):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
             return
-        for changed in _tensors((keywords.get("out"), *args[: changes_its_first(func)])):
+        first = args[:1] if changes_its_first(func) else ()
+        for changed in _tensors((keywords.get("out"), *first)):
             self._forget(changed)
 
     def _forget(self, changed: Tensor) -> None:

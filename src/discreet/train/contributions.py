@@ -4,11 +4,10 @@ However a batch is split, the sum is the same up to the rounding of float32. Not
 noise, and nothing keeps what it computed.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,34 +17,18 @@ from torch import Tensor, nn
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 from discreet.train import engine, units
-from discreet.train.checking import check, check_padding, repeated, shapes
 from discreet.train.clipping import L1, Clipping, Flat
+from discreet.train.looks import Losses
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.owners import Owners
+from discreet.train.physical import Physical, unless_memory_runs_out
 from discreet.train.plan import Phase
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules.pieces import squared, wide, wide_type
 from discreet.train.sampling import Places
-from discreet.train.units import Collated, Data, Drawn, Part, People, Persons, Reduce
-
-T = TypeVar("T")
-
-Losses = Callable[[Part], Tensor]
+from discreet.train.units import Data, Drawn, Part, People, Persons, Reduce
 
 SPARE = 1 - 2.0**-18  # so that what is clipped is seldom clipped again once it is rounded
-FIRST_SIZE = 1024
-MADE_UP = 5  # examples to look at a model with
-
-_NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and libraries of CUDA
-
-
-@dataclass(slots=True)
-class Physical:
-    """How many rows are computed at once, fewer after memory ran out; and which shapes of them a
-    model was looked at with."""
-
-    size: int = FIRST_SIZE
-    shapes: set[Hashable] = field(default_factory=set)
 
 
 @dataclass(slots=True, repr=False)
@@ -126,7 +109,7 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
     left = work.examples.chosen(work.places, work.bits)
     while left.counts.size:
         some, others = left.parted(physical.size)
-        found = _unless_memory_runs_out(partial(_of_some, work, some, clipping), some.counts.size)
+        found = unless_memory_runs_out(partial(_of_some, work, some, clipping), some.counts.size)
         if found is None:
             physical.size = (some.filled + 1) // 2
         else:
@@ -134,59 +117,6 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
                 total.add_(part)
             left = others
     return sums
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Looks:
-    """At a model and its losses, on made-up examples: first, and at each part of other shapes."""
-
-    model: nn.Module
-    losses: Losses
-    clipping: Clipping
-    physical: Physical
-    by_person: bool
-
-    def first(self, data: Data) -> None:
-        """Refuse a model or loss that mixes examples, by `check` on as many as fit into memory.
-        What has no room for two is computed one by one. Of data the first item is looked at, for
-        its shapes."""
-
-        def is_checked(size: int) -> bool:
-            like = units.taken(data, np.zeros(size, np.int64))
-            self._check(like)
-            if isinstance(data, Collated) and data.pads:
-                check_padding(self.model, self.losses, like, data.filled_up)
-            return True
-
-        if not _with_fewer(is_checked):
-            self.physical.size = 1
-
-    def is_due(self, part: Part) -> bool:
-        """Whether the part's shapes are others than all that were looked at."""
-        return bool(self.physical.shapes) and shapes(part) not in self.physical.shapes
-
-    def again(self, part: Part) -> None:
-        """As `first`, with the part's shapes."""
-
-        def is_checked(size: int) -> bool:
-            self._check(repeated(part, size))
-            return True
-
-        _with_fewer(is_checked)
-
-    def _check(self, like: Part) -> None:
-        check(self.model, self.losses, like, self.clipping, by_person=self.by_person)
-        self.physical.shapes.add(shapes(like))
-
-
-def _with_fewer(is_checked: Callable[[int], bool]) -> bool:
-    """Whether it could be checked with a few examples, or fewer where memory runs out."""
-    size = MADE_UP
-    while size > 1:
-        if _unless_memory_runs_out(partial(is_checked, size), size):
-            return True
-        size = (size + 1) // 2
-    return False
 
 
 def exact_sums(work: Work, phase: Phase, noise: ExactGaussian) -> Steps:
@@ -270,18 +200,3 @@ def _checked(losses: object, examples: int) -> Tensor:
             "tensor of one loss for each example, without a mean or a sum over them"
         )
     return losses
-
-
-def _unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
-    """What the work on so many examples gives; nothing if memory ran out and fewer may fit."""
-    try:
-        return work()
-    except (torch.OutOfMemoryError, MemoryError):
-        if size <= 1:
-            raise
-    except RuntimeError as error:
-        if size <= 1 or not any(sign in str(error) for sign in _NO_MEMORY):
-            raise
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return None

@@ -23,14 +23,11 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.mechanisms.door import Door
 from discreet.payment import CountsSteps, Payer, Receipt
-from discreet.train import adaptive, processes, units
+from discreet.train import adaptive, units
 from discreet.train.adaptive import Adaptive, Counted
 from discreet.train.buffers import Buffers
 from discreet.train.contributions import (
     Examples,
-    Looks,
-    Losses,
-    Physical,
     Seen,
     Work,
     clipping_of,
@@ -41,10 +38,13 @@ from discreet.train.contributions import (
 )
 from discreet.train.counting import Uncounted
 from discreet.train.interrupts import uninterrupted
+from discreet.train.looks import Looks, Losses
 from discreet.train.noise import ExactGaussian
+from discreet.train.physical import Physical
 from discreet.train.plan import Phase, TrainingPlan
+from discreet.train.refusals import check_number, check_optimizer, check_run
 from discreet.train.report import NotPrivate, Report
-from discreet.train.sampling import Declared, Places
+from discreet.train.sampling import Places
 from discreet.train.units import Data, Part, Persons
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
@@ -75,22 +75,22 @@ class TrainingRun:
         examples: Examples,
         counter: CountsSteps[PrivacyLoss],
         told: Sequence[Counted] = (),
-        checked: Physical | None = None,
+        physical: Physical | None = None,
     ) -> None:
-        """Go on after the steps that were taken already, and what some of them told; ``checked`` is
-        what fits into memory, where the model and the loss have been looked at."""
+        """Go on after the steps that were taken already, and what some of them told; ``physical``
+        is what was found where the model and the loss have been looked at."""
         self.receipt, self.plan = receipt, plan
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
         self._model, self._optimizer, self._examples = model, optimizer, examples
-        self._physical, self._buffers = checked or Physical(), Buffers(model)
+        self._physical, self._buffers = physical or Physical(), Buffers(model)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[Places] = deque()  # batches that share their draws
         self._open: Batch | None = None
         self._places: Places = np.empty(0, np.int64)  # of the open batch
         self._last, self._done = counter.reserved(receipt) - 1, 0
         self._told = [*told]
-        self._is_closed, self._is_checked = False, checked is not None
+        self._is_closed = False
 
     def batches(self) -> Iterator[Batch]:
         """The steps that are left, one after the other; each is durably counted before it is
@@ -117,7 +117,7 @@ class TrainingRun:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
         self._open = None
         phase = self.plan.phase_now(batch.step - 1, self._told)
-        _check_optimizer(self._optimizer, self._model)  # both may have been changed meanwhile
+        check_optimizer(self._optimizer, self._model)  # both may have been changed meanwhile
         self._clear()
         self._buffers.note()
         seen, bits = Seen(), self._door.bits
@@ -236,17 +236,16 @@ class TrainingRun:
 
     def _looks(self, phase: Phase, losses: Losses) -> Looks | None:
         """At the model and the loss, on made-up examples; exact sums are made one by one."""
-        noise, by_person = self.plan.noise, self._examples.persons is not None
+        noise, examples = self.plan.noise, self._examples
         if isinstance(noise, ExactGaussian):
             return None
-        clipping = clipping_of(phase, noise.order)
-        return Looks(self._model, losses, clipping, self._physical, by_person)
+        clipping, by_person = clipping_of(phase, noise.order), examples.persons is not None
+        return Looks(self._model, losses, clipping, examples.data, self._physical, by_person)
 
     def _look(self, looks: Looks | None) -> None:
         """Once, before anything is computed."""
-        if looks and not self._is_checked and self._examples.count:
-            looks.first(self._examples.data)
-        self._is_checked = True
+        if looks and not self._physical.shapes and self._examples.count:
+            looks.first()
 
     def _look_again(self, looks: Looks | None, part: Part) -> None:
         """At each part whose shapes are others than those before."""
@@ -332,9 +331,9 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
 ) -> Iterator[TrainingRun]:
     """`run`, through a door that is given; losses that are known are looked at before it is
     paid, if the data's shapes can be."""
-    _check(model, optimizer, train_set, plan)
-    _check_number(train_set, plan)
-    checked = None if losses is None else _look_first(model, losses, train_set, plan)
+    check_run(model, optimizer, train_set, plan)
+    check_number(train_set, plan)
+    physical = None if losses is None else _look_first(model, losses, train_set, plan)
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -355,7 +354,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         examples=Examples.of(train_set),
         counter=counter,
         told=() if resume is None else adaptive.read(resume["norms"]),
-        checked=checked,
+        physical=physical,
     )
     try:
         yield training
@@ -377,7 +376,7 @@ def _look_first(
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
     buffers, physical = Buffers(model), Physical()
     try:
-        Looks(model, losses, clipping, physical, isinstance(train_set, Persons)).first(data)
+        Looks(model, losses, clipping, data, physical, isinstance(train_set, Persons)).first()
     finally:
         buffers.check()
     return physical
@@ -389,87 +388,6 @@ def _what_is_paid(training: TrainingRun) -> str:
         f"charge {training.receipt.number} has paid for the whole plan, and stays; steps that are "
         "left cost nothing more: resume= takes a checkpoint of this run, such as what fit keeps"
     )
-
-
-def _check(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    train_set: "Data | Persons",
-    plan: TrainingPlan,
-) -> None:
-    """Refuse what can't be run, before anything is charged or read."""
-    if not isinstance(plan, TrainingPlan):
-        raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
-    units.check(train_set)
-    column = train_set.column if isinstance(train_set, Persons) else None
-    if column != plan.unit.column:
-        raise InvalidArgument(
-            f"the plan protects {plan.unit}: give the rows as they are for Unit.ROW, and as "
-            "Persons(..., column=) with the unit's column for any other unit"
-        )
-    _check_model(model)
-    for phase in plan.phases:
-        if not isinstance(phase.clip, Adaptive):
-            clipping_of(phase, plan.noise.order)
-    processes.check(model, optimizer)
-    _check_optimizer(optimizer, model)
-
-
-def _check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
-    """Refuse data of another size than is declared, where units are replaced: all neighbours have
-    the same number of units, which is public. Otherwise the data are not looked at."""
-    if plan.sampling.declared is not Declared.EXACT:
-        return
-    found = Examples.of(train_set).count
-    if found != plan.records:
-        raise InvalidArgument(
-            f"records = {plan.records}, but the data have {found}: {plan.sampling!r} needs the "
-            "exact number, which is public where units are replaced"
-        )
-
-
-def _check_model(model: nn.Module) -> None:
-    if not isinstance(model, nn.Module):
-        raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
-    if not trainable(model):
-        raise InvalidArgument("model: none of its parameters requires a gradient")
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, nn.UninitializedParameter):
-            raise InvalidArgument(
-                f"model: {name!r} has no shape yet; call the model once, on made-up data"
-            )
-        if parameter.requires_grad and parameter.is_complex():
-            raise InvalidArgument(
-                f"model: {name!r} is complex, and half of its gradient would be lost; keep real "
-                "and imaginary parts as two real parameters"
-            )
-    devices = sorted({str(parameter.device) for parameter in trainable(model)})
-    if len(devices) > 1:
-        raise InvalidArgument(
-            f"model: what is trained is on {' and '.join(devices)}, and has one norm together; "
-            "move the model to one device"
-        )
-
-
-def _check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    if not hasattr(optimizer, "param_groups"):
-        raise InvalidArgument(
-            f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"
-        )
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
-    stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    if not stepped <= {id(parameter) for parameter in model.parameters()}:
-        raise InvalidArgument(
-            "optimizer: it has parameters that the model hasn't; their gradients would be without "
-            "noise"
-        )
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad and id(parameter) not in stepped:
-            raise InvalidArgument(
-                f"optimizer: it hasn't {name!r}, which requires a gradient, and would never learn; "
-                "make the optimizer once the model is whole, or freeze what is not to be trained"
-            )
 
 
 def check_kept(kept: Checkpoint | None) -> None:
