@@ -5,6 +5,7 @@ model saves it too. A parametrization sees weights alone, so what it keeps may c
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -54,6 +55,14 @@ class Buffers:
         """Take them as they are now."""
         named = self._model.named_parameters()
         self._versions = [(name, one, one._version) for name, one in named]  # noqa: SLF001
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Check at the end, however that comes."""
+        try:
+            yield
+        finally:
+            self.check()
 
     def check(self) -> None:
         """Put back and refuse what was written since `note`; parameters can't be put back."""

@@ -15,11 +15,13 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import InvalidArgument, Refused
+from discreet.noise import SecureBits
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
 from discreet.train.engine import Contribution, clipped_sum
 from discreet.train.owners import Owners
 from discreet.train.rules.pieces import wide_type
+from discreet.train.secret_draws import refuse_known_draws, secret_draws
 from discreet.train.unrandom import Unrandom
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
@@ -109,7 +111,7 @@ class _Looking:
         examples: int,
         compared: range,
     ) -> None:
-        self.model, self.losses = model, losses
+        self.model, self.losses = model, refuse_known_draws(losses)
         self.examples, self.compared = examples, compared
 
     def compare(self, batch: Batch, clipping: Clipping | None, chance: Unrandom) -> Clipping:
@@ -285,7 +287,6 @@ def _undisturbed(model: nn.Module) -> Iterator[Unrandom]:
     """Moved, and without chance; afterwards everything is as before."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
-    devices = {p.device for p in model.parameters() if p.is_cuda}
     held = [
         (module, module.dropout)
         for module in model.modules()
@@ -300,7 +301,7 @@ def _undisturbed(model: nn.Module) -> Iterator[Unrandom]:
             each.training = False
         for parameter, _ in moved:
             _move(parameter)
-        with torch.random.fork_rng(devices), Unrandom() as chance:
+        with secret_draws(SecureBits()), Unrandom() as chance:
             yield chance
     finally:
         for module, dropout in held:

@@ -26,6 +26,7 @@ from discreet.train.plan import Phase
 from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules.pieces import squared, wide, wide_type
 from discreet.train.sampling import Places
+from discreet.train.secret_draws import RefuseGenerators
 from discreet.train.units import Data, Drawn, Part, People, Persons, Reduce
 
 SPARE = 1 - 2.0**-18  # so that what is clipped is seldom clipped again once it is rounded
@@ -158,7 +159,9 @@ def _of_some(work: Work, some: Drawn, clipping: Clipping) -> engine.Contribution
 
 def _losses_of(work: Work, some: Drawn) -> Callable[[], Tensor]:
     """What each row adds to the loss of its unit."""
-    part, persons = units.taken(work.examples.data, some.rows), work.examples.persons
+    persons = work.examples.persons
+    with RefuseGenerators():
+        part = units.taken(work.examples.data, some.rows)
     work.look(part)
     if persons is None or persons.reduce is Reduce.SUM:
         return partial(work.losses, part)

@@ -22,6 +22,11 @@ from discreet.train.noise import AnyNoise, ExactGaussian, FloatGaussian
 from discreet.train.sampling import PoissonSampling, Sampling, Size
 from discreet.unit import Change, Unit
 
+_DRAWS = (
+    "within a step, draws are from the global generators of PyTorch, NumPy and Python, which "
+    "secure bits seed; model and loss seed none, a data set none but for each item anew"
+)
+
 _SHOWN = 20
 _HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 
@@ -193,6 +198,7 @@ class TrainingPlan:
         return (
             f"{self.records} is public: {self.sampling.declared.value}, a {who} being one",
             "the model, loss and optimizer were not made from these data in another way",
+            _DRAWS,
             "whoever sees losses, batches or errors while it runs may see the data anyway",
             *(
                 [f"asserted by {self.unit}: no one has examples under several values"]

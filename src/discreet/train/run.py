@@ -9,7 +9,7 @@ import copy
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ from discreet.train.plan import Phase, TrainingPlan
 from discreet.train.refusals import check_number, check_optimizer, check_run
 from discreet.train.report import NotPrivate, Report
 from discreet.train.sampling import Places
+from discreet.train.secret_draws import secret_draws
 from discreet.train.units import Data, Part, Persons
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
@@ -125,13 +126,11 @@ class TrainingRun:
         again = partial(self._look_again, looks)
         work = Work(self._model, self._examples, self._places, losses, bits, seen, again)
         try:
-            try:
+            with self._buffers.checked(), secret_draws(bits) as draws:
                 self._look(looks)
                 self._buffers.note_parameters()
-                noisy = self._noisy(work, phase)
+                noisy = self._noisy(replace(work, losses=draws.secret(losses)), phase)
                 told = self._counted(batch, phase, seen)
-            finally:
-                self._buffers.check()
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
                 mean = total.div_(phase.size.batch)  # public, whatever the batch has
                 parameter.grad = mean.to(parameter.dtype)
@@ -374,11 +373,9 @@ def _look_first(
     if data is None or isinstance(plan.noise, ExactGaussian):
         return None
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
-    buffers, physical = Buffers(model), Physical()
-    try:
+    physical = Physical()
+    with Buffers(model).checked():
         Looks(model, losses, clipping, data, physical, isinstance(train_set, Persons)).first()
-    finally:
-        buffers.check()
     return physical
 
 

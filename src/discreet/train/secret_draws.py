@@ -1,0 +1,178 @@
+"""Random numbers within a step are secret: its generators are seeded by secure bits.
+
+Dropout and augmentation draw from the global generators of PyTorch, NumPy and Python, which
+programs seed with numbers that everybody knows. Who knows the draws knows which mask each row of a
+batch gets. One example more shifts the masks of all rows behind it, and so changes what all of them
+contribute, not only what it contributes itself. With secret draws the masks of all others have the
+same law either way.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.random import mtrand
+from torch.overrides import TorchFunctionMode
+
+from discreet.errors import Refused
+from discreet.noise import Bits
+
+T = TypeVar("T")
+
+_WORDS = 4  # of the key: 256 bits from a secure source
+_TWISTER = 624  # numbers of 32 bits: the state of PyTorch's generator on a processor (MT19937)
+_STATE = 3  # where they start in what `Generator.get_state` returns, in words of 64 bits
+
+_MEND = (
+    "leave it out: within a step draws are from generators that secure bits seed, since whoever "
+    "knows a seed knows which example got which draws"
+)
+
+
+class SecretDraws:
+    """Seeds all global generators from one key, each time with other numbers."""
+
+    def __init__(self, bits: Bits) -> None:
+        """Draw the key."""
+        self._key, self._seeded = bits.words(_WORDS).tobytes(), 0
+
+    def renew(self) -> None:
+        """Seed all of them anew; what was seeded by others since then has no effect any more."""
+        self._seeded += 1
+        for generator in _generators():
+            if generator.device.type == "cpu":
+                generator.set_state(_twister_state(generator, self._stream(str(generator.device))))
+            else:
+                generator.manual_seed(int.from_bytes(self._stream(str(generator.device))[:8]))
+        numbers = np.random.MT19937(int.from_bytes(self._stream("numpy")[:32]))
+        mtrand.set_bit_generator(numbers)
+        random.seed(self._stream("python")[:64])
+
+    def secret(self, losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
+        """The same losses from draws of their own; they may not seed any themselves."""
+        refused = refuse_known_draws(losses)
+
+        def drawn(part: Any) -> T:  # Any: as above
+            self.renew()
+            try:
+                return refused(part)
+            finally:
+                self.renew()  # for the next items
+
+        return drawn
+
+    def _stream(self, name: str) -> bytes:
+        """As many secret bytes as a generator's state has."""
+        secret = self._key + self._seeded.to_bytes(8) + name.encode()
+        return hashlib.shake_256(secret).digest(8 + 4 * _TWISTER)
+
+
+@contextmanager
+def secret_draws(bits: Bits) -> Iterator[SecretDraws]:
+    """Seed the global generators secretly within; afterwards they are as they were before."""
+    generators = [(generator, generator.get_state()) for generator in _generators()]
+    numbers, numbers_state = mtrand.get_bit_generator(), np.random.get_state(legacy=False)
+    python = random.getstate()
+    try:
+        draws = SecretDraws(bits)
+        draws.renew()
+        yield draws
+    finally:
+        for generator, state in generators:
+            generator.set_state(state)
+        mtrand.set_bit_generator(numbers)
+        np.random.set_state(numbers_state)
+        random.setstate(python)
+
+
+def refuse_known_draws(losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
+    """The same losses, refused where they seed a generator or draw from one of their own.
+
+    Not seen: Python's own generator where it is seeded, and generators of NumPy and Python that
+    the user made.
+    """
+
+    def watched(part: Any) -> T:  # Any: as above
+        with _Watch() as watch:
+            found = losses(part)
+            watch.check()
+        watch.check_numpy()
+        return found
+
+    return watched
+
+
+class RefuseGenerators(TorchFunctionMode):
+    """Refuses draws from generators that are given to PyTorch's functions."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        keywords = kwargs or {}
+        if keywords.get("generator") is not None:
+            raise Refused(
+                f"{getattr(func, '__name__', 'a function')} draws from a generator of its own, by "
+                f"generator=; {_MEND}"
+            )
+        return func(*args, **keywords)
+
+
+class _Watch(RefuseGenerators):
+    """Compares, at each call of PyTorch's functions, the seeds with those at the start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seeds = [(generator, generator.initial_seed()) for generator in _generators()]
+        self._numbers = mtrand.get_bit_generator()
+        self._is_seeded = _is_seeded(self._numbers)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        self.check()
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def check(self) -> None:
+        """Refuse another seed of PyTorch's."""
+        if any(generator.initial_seed() != seed for generator, seed in self._seeds):
+            raise Refused(
+                f"the model or its losses seed PyTorch's generator, by torch.manual_seed; {_MEND}"
+            )
+
+    def check_numpy(self) -> None:
+        """Refuse another seed of NumPy's: `np.random.seed` leaves no seed sequence."""
+        numbers = mtrand.get_bit_generator()
+        if numbers is not self._numbers or _is_seeded(numbers) != self._is_seeded:
+            raise Refused(
+                f"the model or its losses seed NumPy's generator, as by np.random.seed; {_MEND}"
+            )
+
+
+def _is_seeded(numbers: Any) -> bool:  # Any: NumPy's types leave its bit generators out
+    return numbers.seed_seq is None
+
+
+def _generators() -> list[torch.Generator]:
+    """PyTorch's own generators, of each device in use."""
+    found = [torch.default_generator]
+    for backend in (torch.cuda, torch.xpu):
+        if backend.is_initialized():
+            found += backend.default_generators
+    if torch.backends.mps.is_available():
+        found.append(torch.mps._get_default_mps_generator())  # noqa: SLF001  # has no public name
+    return found
+
+
+def _twister_state(generator: torch.Generator, secret: bytes) -> torch.Tensor:
+    """A state of 624 secret numbers; `manual_seed` would use 32 bits alone."""
+    state: torch.Tensor = generator.get_state()
+    words = state.numpy().view(np.uint64)  # a seed, two flags, a place, and the numbers
+    words[0] = int.from_bytes(secret[:8])
+    words[1:_STATE] = (1 | 1 << 32), 0  # no number is left, and it is seeded
+    words[_STATE : _STATE + _TWISTER] = np.frombuffer(secret, np.uint32, _TWISTER, offset=8)
+    words[_STATE + _TWISTER :] = 0  # no normal number waits
+    return state
