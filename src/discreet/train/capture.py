@@ -124,9 +124,11 @@ class Capture(TorchFunctionMode):
         parameters: Mapping[str, nn.Parameter],
         examples: int,
         rules: "Rules",
+        *,
+        hides_shapes: bool = False,
     ) -> None:
         super().__init__()
-        self.examples = examples
+        self.examples, self.hides_shapes = examples, hides_shapes
         self.uses: list[Use] = []
         named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
         self.names = {id(tensor): name for name, tensor in named.items()}
@@ -187,9 +189,10 @@ class Capture(TorchFunctionMode):
 
         def give_back() -> Tensor:
             if data._version != version:  # noqa: SLF001
+                of_shape = "" if self.hides_shapes else f" of shape {tuple(data.shape)}"
                 raise Refused(
-                    f"data of shape {tuple(data.shape)} was changed in place after a layer had "
-                    "used it; call the function that makes a new tensor instead"
+                    f"data{of_shape} was changed in place after a layer had used it; call the "
+                    "function that makes a new tensor instead"
                 )
             return data.detach()
 
@@ -231,9 +234,11 @@ class Capture(TorchFunctionMode):
                 mend="call the layer on all examples at once",
             )
         if data.dim() < least or data.shape[0] != self.examples:
+            shape = f"data of shape {tuple(data.shape)} for {self.examples} examples"
+            hidden = "data of which the first dimension is not that of examples"
             raise self.refused(
                 *weights,
-                why=f"gets data of shape {tuple(data.shape)} for {self.examples} examples",
+                why=f"gets {hidden if self.hides_shapes else shape}",
                 mend="keep examples in the first dimension, such as (examples, time, features), or "
                 "set batch_first=True",
             )

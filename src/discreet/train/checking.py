@@ -37,6 +37,7 @@ def check(
     clipping: Clipping | None = None,
     *,
     by_person: bool = False,
+    hides_shapes: bool = False,
 ) -> None:
     """Refuse a model or loss of which single gradients are not what they should be.
 
@@ -45,7 +46,8 @@ def check(
     compared with a plain loop, and must not change when another example does. Meanwhile nothing is
     random, and parameters are moved a little: where all of them are 0, nothing would show.
     Parameters, buffers and random numbers are then as before. With `by_person` the same is looked
-    at where some of the examples are one person's, and clipped as one.
+    at where some of the examples are one person's, and clipped as one. With `hides_shapes` no
+    error says what shapes ``like`` has.
     """
     examples = _examples(like)
     number = max(1, min(COMPARED, examples - 2))
@@ -53,7 +55,7 @@ def check(
     made_up = _made_up(like)
     with _undisturbed(model) as chance, eager():
         compared = range(start, start + number)
-        looking = _Looking(model, losses, examples, compared)
+        looking = _Looking(model, losses, examples, compared, hides_shapes=hides_shapes)
         limit = looking.compare(made_up, clipping, chance)
         if by_person:
             looking.compare_as_one(made_up, limit)
@@ -110,7 +112,10 @@ class _Looking:
         losses: Callable[[Batch], Tensor],
         examples: int,
         compared: range,
+        *,
+        hides_shapes: bool = False,
     ) -> None:
+        self.hides_shapes = hides_shapes
         self.model, self.losses = model, refuse_known_draws(losses)
         self.examples, self.compared = examples, compared
 
@@ -176,7 +181,8 @@ class _Looking:
         return torch.cat([self._loss_alone(batch, n) for n in self.compared]).sum()
 
     def _loss_alone(self, batch: Batch, place: int) -> Tensor:
-        return _one_loss(self.losses(_each(batch, lambda one: one[place : place + 1])))
+        found = self.losses(_each(batch, lambda one: one[place : place + 1]))
+        return _one_loss(found, hides_shapes=self.hides_shapes)
 
     def _together(
         self, batch: Batch, clipping: Clipping, owners: Owners | None = None
@@ -191,7 +197,14 @@ class _Looking:
             is_compared = (place >= self.compared.start) & (place < self.compared.stop)
             return torch.where(is_compared, found, torch.zeros_like(found))
 
-        return clipped_sum(self.model, chosen, self.examples, clipping, owners=owners)
+        return clipped_sum(
+            self.model,
+            chosen,
+            self.examples,
+            clipping,
+            owners=owners,
+            hides_shapes=self.hides_shapes,
+        )
 
     def _middle_norm(self, batch: Batch) -> float:
         """A norm that clips some but not all."""
@@ -263,12 +276,13 @@ class _Looking:
         return found
 
 
-def _one_loss(found: Tensor) -> Tensor:
+def _one_loss(found: Tensor, *, hides_shapes: bool) -> Tensor:
     """The losses of an example alone, if they are one: a batch of one must not stop a run."""
     if not isinstance(found, Tensor) or found.shape != (1,):
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        are = "are not one" if hides_shapes else f"are {shape}"
         raise Refused(
-            f"the losses of one example alone are {shape}, where (1,) is due, and so would be a "
+            f"the losses of one example alone {are}, where (1,) is due, and so would be a "
             "batch of one, which private sampling may draw; keep the first dimension, such as by "
             ".squeeze(1) in place of .squeeze()"
         )

@@ -151,7 +151,9 @@ def _of_some(work: Work, some: Drawn, clipping: Clipping) -> engine.Contribution
         return given[0]
 
     owners = None if work.examples.persons is None else Owners.of(some.counts)
-    contribution = engine.clipped_sum(work.model, noted, some.rows.size, clipping, owners=owners)
+    contribution = engine.clipped_sum(
+        work.model, noted, some.rows.size, clipping, owners=owners, hides_shapes=True
+    )
     total = float(given[0].detach().sum()) if given else 0.0
     work.seen.add(some.counts.size, total, contribution.squared_norms.detach())
     return contribution
@@ -180,26 +182,16 @@ def _of_one(work: Work, place: int, clipping: Clipping) -> npt.NDArray[np.floati
     bit too long."""
     some = work.examples.chosen(np.array([place], np.int64), work.bits)
     with torch.enable_grad():
-        given = _checked(_losses_of(work, some)(), some.rows.size)
+        found = _losses_of(work, some)()
+        given = engine.checked_losses(found, some.rows.size, hides_shapes=True)
         refuse_reentrant(given)
         loss = given.sum()
     parameters = trainable(work.model)
-    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-    flat = wide(torch.cat([part.reshape(-1) for part in found]))
+    parts = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    flat = wide(torch.cat([part.reshape(-1) for part in parts]))
     squares = squared(flat.unsqueeze(0)).double().cpu()
     work.seen.add(1, float(loss.detach()), squares.unsqueeze(0))
     if not squares.isfinite():
         return np.zeros(flat.shape)
     factor = float(clipping.factors(squares.sqrt().unsqueeze(0)))
     return flat.mul_(factor * SPARE).cpu().numpy()
-
-
-def _checked(losses: object, examples: int) -> Tensor:
-    """The losses, if there is one for each row."""
-    shape = tuple(losses.shape) if isinstance(losses, Tensor) else None
-    if not isinstance(losses, Tensor) or shape != (examples,):
-        raise InvalidArgument(
-            f"the loss function gave {type(losses).__name__ if shape is None else shape}: give a "
-            "tensor of one loss for each example, without a mean or a sum over them"
-        )
-    return losses

@@ -62,6 +62,7 @@ def clipped_sum(
     clipping: Clipping,
     *,
     owners: Owners | None = None,
+    hides_shapes: bool = False,
 ) -> Contribution:
     """The sum over examples of each one's gradient, clipped.
 
@@ -71,7 +72,7 @@ def clipped_sum(
     no hook, no ``.grad``, whatever `losses` raises.
 
     With `owners` the same holds for units of several examples: what is clipped is the sum of the
-    gradients of a unit's examples.
+    gradients of a unit's examples. With `hides_shapes` no error says how many examples there are.
     """
     examples = count(examples=examples)
     units = examples if owners is None else owners.units(examples)
@@ -83,11 +84,11 @@ def clipped_sum(
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, units))
-    capture = Capture(model, named, examples, RULES)
+    capture = Capture(model, named, examples, RULES, hides_shapes=hides_shapes)
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
-        given = _checked(made, examples)
+        given = checked_losses(made, examples, hides_shapes=hides_shapes)
         if capture.pauses:
             refuse_reentrant(given)
         if capture.is_weight(given):  # it depends on no data at all
@@ -108,7 +109,7 @@ def clipped_sum(
         return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
 
 
-def _checked(losses: object, examples: int) -> Tensor:
+def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
     """The losses, if there is one for each example."""
     if not isinstance(losses, Tensor) or not losses.is_floating_point():
         kind = losses.dtype if isinstance(losses, Tensor) else type(losses).__name__
@@ -117,6 +118,11 @@ def _checked(losses: object, examples: int) -> Tensor:
         )
     if losses.shape == (examples,):
         return losses
+    if hides_shapes:
+        raise InvalidArgument(
+            "losses returned another number than that of examples: return one loss for each "
+            "example, in one dimension; use reduction='none', or take each example's own mean"
+        )
     shape = tuple(losses.shape)
     mend = "use reduction='none'" if not shape else "take each example's own mean or sum"
     raise InvalidArgument(

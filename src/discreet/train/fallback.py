@@ -50,7 +50,7 @@ def by_example(
             *weights,
             why=f"is used by {name}, which can't be computed example by example",
             mend="keep examples in the first dimension, or write it with functions that are known",
-        ) from error
+        ) from (None if capture.hides_shapes else error)  # its text has shapes
 
 
 class _NotByExample(Refused):

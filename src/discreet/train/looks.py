@@ -29,6 +29,7 @@ class Looks:
     data: Data
     physical: Physical
     by_person: bool
+    hides_shapes: bool = False  # in errors, of items that are private
 
     def first(self) -> None:
         """With the shapes of the first item."""
@@ -52,7 +53,14 @@ class Looks:
 
     def _is_checked(self, like: Callable[[int], Part], size: int) -> bool:
         part = like(size)
-        check(self.model, self.losses, part, self.clipping, by_person=self.by_person)
+        check(
+            self.model,
+            self.losses,
+            part,
+            self.clipping,
+            by_person=self.by_person,
+            hides_shapes=self.hides_shapes,
+        )
         if isinstance(self.data, Collated) and self.data.pads:
             check_padding(self.model, self.losses, part, self.data.filled_up)
         return True

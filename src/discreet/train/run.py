@@ -239,7 +239,15 @@ class TrainingRun:
         if isinstance(noise, ExactGaussian):
             return None
         clipping, by_person = clipping_of(phase, noise.order), examples.persons is not None
-        return Looks(self._model, losses, clipping, examples.data, self._physical, by_person)
+        return Looks(
+            self._model,
+            losses,
+            clipping,
+            examples.data,
+            self._physical,
+            by_person,
+            hides_shapes=True,
+        )
 
     def _look(self, looks: Looks | None) -> None:
         """Once, before anything is computed."""
