@@ -120,6 +120,8 @@ def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
     [
         ({"losses": 5}, "losses = 5: give a function"),
         ({"keep": "nowhere/run.pt"}, "no such folder"),
+        ({"keep": "."}, "it is a folder"),
+        ({"keep": "/proc/self/run.pt"}, r"it can't be written \(.+\); name another"),
         ({"resume": "run.pt"}, "resume is a str: .*torch.load"),
         ({"schedulers": [1]}, "schedulers: 1 has no step"),
     ],
@@ -221,8 +223,8 @@ def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) 
     keep, model, calls = tmp_path / "run.pt", linear(), list[int]()
 
     def interrupted(model: nn.Module, part: Any) -> Tensor:
-        calls.append(1)
-        if len(calls) == 9:
+        calls.extend([1] * keep.exists())  # once it is paid
+        if len(calls) == 4:
             raise KeyboardInterrupt
         return losses(model, part)
 
@@ -258,25 +260,53 @@ def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) 
     assert not [*tmp_path.glob("*.new")]
 
 
-def test_a_file_is_written_when_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_once_paid_and_when_it_is_due(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is killed in the first step, or any other, goes on without paying twice."""
     monkeypatch.setattr(sys.modules["discreet.train.fit"], "KEPT_EVERY", 0.0)
-    model, seen = linear(), list[bool]()
+    keep, ledger, found = tmp_path / "run.pt", Ledger.open(path), list[Wrong]()
 
     def looking(model: nn.Module, part: Any) -> Tensor:
-        seen.append((tmp_path / "run.pt").exists())
+        is_paid = any(entry.kind is Kind.CHARGE for entry in ledger.history())
+        assert keep.exists() == is_paid
+        if is_paid:
+            found.append(torch.load(keep, weights_only=True))
         return losses(model, part)
 
-    fit(
-        model,
-        sgd(model),
-        data(),
-        short(batch=60),
-        losses=looking,
-        payer=FakePayer(),
-        keep=tmp_path / "run.pt",
-    )
-    assert not seen[0]
-    assert seen[-1]
+    def go(of: Wrong, **more: Wrong) -> Report:
+        model = linear()
+        plan = short(batch=60)
+        return fit(model, sgd(model), data(), plan, losses=of, payer=ledger, keep=keep, **more)
+
+    go(looking)
+    weights = [kept["model"]["weight"] for kept in found]
+    assert len(weights) == 6
+    assert len({str(each) for each in weights}) == 6
+    assert not weights[0].any()
+    report = go(losses, resume=found[0])
+    assert (report.taken, report.done) == (6, 0)
+    assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
+
+
+def test_states_that_no_file_holds_are_refused_before_they_are_paid(tmp_path: Path) -> None:
+    class Unwritable(nn.Linear):
+        def get_extra_state(self) -> Any:
+            return lambda: None
+
+    model, payer = Unwritable(3, 1), FakePayer()
+    with pytest.raises(InvalidArgument, match="model: its state can't be written"):
+        fit(
+            model,
+            sgd(model),
+            data(),
+            short(),
+            losses=losses,
+            payer=payer,
+            keep=tmp_path / "run.pt",
+        )
+    assert not payer.events
+    assert not [*tmp_path.iterdir()]
 
 
 # Ctrl-C

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,7 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     payer: Payer[PrivacyLoss],
     schedulers: Sequence[LRScheduler] = (),
     keep: Path | str | None = None,
+    at_once: int | None = None,
     resume: Checkpoint | None = None,
     name: str = "training",
     by: str = "owner",
@@ -45,13 +46,17 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     the model and the loss are tried on made-up examples like them. ``losses`` gives one loss for
     each example of a part, such as ``lambda model, part: cross_entropy(model(part.x), part.y,
     reduction="none")``. After each step each of ``schedulers`` makes one too. The file ``keep`` is
-    written every minute and however the run ends; ``resume=torch.load(keep)`` goes on from it,
-    charged once. On Ctrl-C the model is as after the last whole step, and what was charged stays
-    charged. On a terminal a bar shows step, loss (not private), epsilon so far and time left, if it
-    takes over two seconds.
+    written right after the charge, every minute and however the run ends;
+    ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are computed
+    together, by default as many as memory has room for; it changes results by rounding alone. On
+    Ctrl-C the model is as after the last whole step, and what was charged stays charged. On a
+    terminal a bar shows step, loss (not private), epsilon so far and time left, if it takes over
+    two seconds.
     """
-    _check(losses, keep)
+    _check(losses)
     _check_schedulers(schedulers, resume)
+    if keep is not None:
+        _check_keeping(model, optimizer, schedulers, Path(keep))
     opened = run_through(
         Door.secure(payer),
         model,
@@ -62,6 +67,7 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         by=by,
         resume=resume,
         losses=partial(losses, model),
+        at_once=at_once,
     )
     with ExitStack() as stack:
         training = stack.enter_context(opened)
@@ -75,14 +81,48 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         return training.report()
 
 
-def _check(losses: object, keep: Path | str | None) -> None:
-    """Refuse what would fail in the midst of the run, or at its end."""
+def _check(losses: object) -> None:
+    """Refuse what would fail in the midst of the run."""
     if not callable(losses):
         raise InvalidArgument(
             f"losses = {losses!r}: give a function of the model and a part of the data"
         )
-    if keep is not None and not Path(keep).parent.is_dir():
+
+
+def _check_keeping(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    schedulers: Sequence[LRScheduler],
+    keep: Path,
+) -> None:
+    """Refuse a file that can't be written, or a state that can't, before anything is charged."""
+    if not keep.parent.is_dir():
         raise InvalidArgument(f"keep = {str(keep)!r}: there is no such folder; make it first")
+    if keep.is_dir():
+        raise InvalidArgument(f"keep = {str(keep)!r}: it is a folder; name a file")
+    parts: dict[str, Callable[[], object]] = {
+        "model": model.state_dict,
+        "optimizer": optimizer.state_dict,
+    }
+    parts |= {f"scheduler {n}": one.state_dict for n, one in enumerate(schedulers)}
+    trial = _beside(keep)
+    try:
+        trial.touch()
+        for name, state in parts.items():
+            try:
+                torch.save(state(), trial)
+            except Exception as error:
+                raise InvalidArgument(
+                    f"{name}: its state can't be written to a file ({error}); leave keep out, or "
+                    "keep only what can be pickled in it"
+                ) from error
+    except OSError as error:
+        raise InvalidArgument(
+            f"keep = {str(keep)!r}: it can't be written ({error.strerror}); name another"
+        ) from error
+    finally:
+        with suppress(OSError):
+            trial.unlink()
 
 
 def _check_schedulers(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
@@ -127,11 +167,13 @@ def _keeping(
     if keep is None:
         yield lambda: None
         return
-    last = time.monotonic()
 
     def write() -> None:
         states = [scheduler.state_dict() for scheduler in schedulers]
         _write({**training.checkpoint(), "schedulers": states}, Path(keep))
+
+    write()  # who is killed now has paid, and goes on from there
+    last = time.monotonic()
 
     def write_if_due() -> None:
         nonlocal last
@@ -147,6 +189,10 @@ def _keeping(
 
 def _write(checkpoint: Checkpoint, path: Path) -> None:
     """The whole file, or the one before."""
-    new = path.with_name(f"{path.name}.new")
+    new = _beside(path)
     torch.save(checkpoint, new)
     os.replace(new, path)  # noqa: PTH105
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from discreet.train import units
 from discreet.train.checking import check, check_padding, repeated, shapes
 from discreet.train.clipping import Clipping
+from discreet.train.memory import room
 from discreet.train.physical import Physical, unless_memory_runs_out
 from discreet.train.units import Collated, Data, Part
 
@@ -49,6 +50,10 @@ class Looks:
             size = (size + 1) // 2
         if size == 1:
             self.physical.size = 1
+        elif not self.physical.is_chosen:
+            part = like(size)
+            fits = room(self.model, lambda: self.losses(part), size)
+            self.physical.size = min(self.physical.size, fits or self.physical.size)
         self.physical.shapes.add(shapes(like(1)))
 
     def _is_checked(self, like: Callable[[int], Part], size: int) -> bool:

@@ -15,9 +15,11 @@ _NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and 
 
 @dataclass(slots=True)
 class Physical:
-    """How many rows are computed at once; and of which shapes a model was looked at."""
+    """How many rows are computed at once, as the user chose or as they fit into memory; and of
+    which shapes a model was looked at."""
 
     size: int = FIRST_SIZE
+    is_chosen: bool = False
     shapes: set[Hashable] = field(default_factory=set)
 
 

@@ -76,7 +76,7 @@ class TrainingRun:
         examples: Examples,
         counter: CountsSteps[PrivacyLoss],
         told: Sequence[Counted] = (),
-        physical: Physical | None = None,
+        physical: Physical,
     ) -> None:
         """Go on after the steps that were taken already, and what some of them told; ``physical``
         is what was found where the model and the loss have been looked at."""
@@ -84,7 +84,7 @@ class TrainingRun:
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
         self._model, self._optimizer, self._examples = model, optimizer, examples
-        self._physical, self._buffers = physical or Physical(), Buffers(model)
+        self._physical, self._buffers = physical, Buffers(model)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[Places] = deque()  # batches that share their draws
         self._open: Batch | None = None
@@ -155,6 +155,7 @@ class TrainingRun:
     @at_once.setter
     def at_once(self, examples: int) -> None:
         self._physical.size = checks.positive_count(at_once=examples)
+        self._physical.is_chosen = True
 
     def report(self) -> Report:
         """What may be said of the run so far."""
@@ -335,12 +336,17 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     by: str = "owner",
     resume: Checkpoint | None = None,
     losses: Losses | None = None,
+    at_once: int | None = None,
 ) -> Iterator[TrainingRun]:
     """`run`, through a door that is given; losses that are known are looked at before it is
     paid, if the data's shapes can be."""
     check_run(model, optimizer, train_set, plan)
     check_number(train_set, plan)
-    physical = None if losses is None else _look_first(model, losses, train_set, plan)
+    physical = Physical()
+    if at_once is not None:
+        physical = Physical(checks.positive_count(at_once=at_once), is_chosen=True)
+    if losses is not None:
+        _look_first(model, losses, train_set, plan, physical)
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -372,19 +378,21 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         training.close()
 
 
-def _look_first(
-    model: nn.Module, losses: Losses, train_set: "Data | Persons", plan: TrainingPlan
-) -> Physical | None:
+def _look_first(  # noqa: PLR0917  # made in one place
+    model: nn.Module,
+    losses: Losses,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    physical: Physical,
+) -> None:
     """At the model and the loss, on made-up examples, before anything is paid or read: of tensors
-    and arrays their shapes and types are enough. Gives what fits into memory, if it could."""
+    and arrays their shapes and types are enough. Notes what fits into memory."""
     data = units.of_zeros(train_set)
     if data is None or isinstance(plan.noise, ExactGaussian):
-        return None
+        return
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
-    physical = Physical()
     with Buffers(model).checked():
         Looks(model, losses, clipping, data, physical, isinstance(train_set, Persons)).first()
-    return physical
 
 
 def _what_is_paid(training: TrainingRun) -> str:
