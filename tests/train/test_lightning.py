@@ -29,6 +29,9 @@ pytestmark = [
 ]
 
 
+SEEN: list[int] = []  # how many examples come together
+
+
 class Logistic(pl.LightningModule):  # type: ignore[misc]  # without types
     """A logistic regression as people write it, but for the reduction."""
 
@@ -37,11 +40,10 @@ class Logistic(pl.LightningModule):  # type: ignore[misc]  # without types
         torch.manual_seed(0)
         self.layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
         self.rate = rate
-        self.seen: list[int] = []
 
     def training_step(self, batch: Any, place: int) -> Wrong:
         x, y = batch
-        self.seen.append(len(x))
+        SEEN.append(len(x))
         return F.binary_cross_entropy_with_logits(self.layers(x)[:, 0], y, reduction="none")
 
     def configure_optimizers(self) -> Wrong:
@@ -121,6 +123,7 @@ def alone(model: nn.Module, item: Any) -> Tensor:
 def test_it_moves_the_model_as_a_loop_over_examples(
     make: Callable[[], Logistic], tmp_path: Path, drawn: list[list[int]]
 ) -> None:
+    SEEN.clear()
     model, other, made = make(), Logistic(), plan(clip=0.3)
     before, strategy = weights(model), private(plan=made)
     found = trainer(tmp_path, strategy)
@@ -129,7 +132,7 @@ def test_it_moves_the_model_as_a_loop_over_examples(
     for rate, batches in ((1.0, drawn[:2]), (0.5, drawn[2:])):
         by_hand(other, items(), batches, made, rate=rate, alone=alone)
     close(moved(model, before), moved(other, before))
-    assert max(model.seen) == 7
+    assert max(SEEN) == 7
     assert strategy.report().done == 4
     assert "NOT PRIVATE: step 4" in repr(strategy.not_private)
 

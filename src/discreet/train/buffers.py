@@ -1,7 +1,8 @@
 """What a model keeps must not change while it sees data, but by the optimizer's step.
 
 A running mean is written by the forward pass, from the data and without noise. Whoever saves the
-model saves it too. A parametrization sees weights alone, so what it keeps may change.
+model saves it too. So is an attribute, or a parameter by way of its `.data`. A parametrization sees
+weights alone, so what it keeps may change.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import Refused
+from discreet.train.attributes import Attributes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,6 +38,7 @@ class Buffers:
     def __init__(self, model: nn.Module) -> None:
         """Copy the buffers."""
         self._model = model
+        self.is_spoiled = False  # private data are in the model and can't be taken out
         self._kept: list[_Kept] = []
         self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
@@ -43,6 +46,7 @@ class Buffers:
     def note(self) -> None:
         """Take them as they are now, as public; copies are made of what changed only."""
         self._versions = []
+        self._attributes = Attributes(self._model)
         buffers = [*_buffers(self._model)]
         if len(self._kept) == len(buffers) and all(kept.is_same for kept in self._kept):
             return
@@ -66,16 +70,30 @@ class Buffers:
 
     def check(self) -> None:
         """Put back and refuse what was written since `note`; parameters can't be put back."""
-        self._check_buffers()
-        for name, parameter, version in self._versions:
-            if parameter._version != version:  # noqa: SLF001
-                raise Refused(
-                    f"{name} was written while the model saw data, without noise, and holds some "
-                    "now: load the model anew, and let the optimizer alone write its parameters "
-                    "(an Embedding without max_norm)"
-                )
+        changed = self._attributes.changed()
+        self._attributes.put_back()
+        versions = self._versions
+        written = [name for name, one, version in versions if one._version != version]  # noqa: SLF001
+        lasting = (
+            list(dict.fromkeys([*written, *self._attributes.changed()])) if changed else written
+        )
+        self.is_spoiled |= bool(lasting)
+        self.check_buffers()
+        if lasting:
+            raise Refused(
+                f"{lasting[0]} was written while the model saw data, without noise, and holds some "
+                "now: load the model anew, and let the optimizer alone write its parameters (an "
+                "Embedding without max_norm); keep nothing of a batch in the model"
+            )
+        if changed:
+            raise Refused(
+                f"{changed[0]} was written while the model saw data, without noise; it was put "
+                "back: keep nothing of a batch in the model; a cache that depends on no data is to "
+                "be there before the run, as after one call of the model on made-up data"
+            )
 
-    def _check_buffers(self) -> None:
+    def check_buffers(self) -> None:
+        """Put back and refuse buffers that were written since `note`."""
         changed = [kept for kept in self._kept if not kept.is_same]
         for kept in changed:
             kept.module._buffers[kept.name] = kept.copy  # noqa: SLF001

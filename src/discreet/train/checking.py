@@ -16,9 +16,11 @@ from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
+from discreet.train.attributes import Attributes
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
-from discreet.train.engine import Contribution, clipped_sum
+from discreet.train.engine import Contribution, backward, clipped_sum
+from discreet.train.graph import by_custom_functions
 from discreet.train.owners import Owners
 from discreet.train.rules.pieces import wide_type
 from discreet.train.secret_draws import refuse_known_draws, secret_draws
@@ -125,6 +127,7 @@ class _Looking:
         neighbour = _each(batch, self._changed)
         self._together(batch, Flat(1.0))  # what the engine refuses, it says best
         limit = clipping or Flat(self._middle_norm(batch))
+        self._refuse_written(batch, neighbour)
         wanted = self._one_by_one(batch, limit)
         found = self._together(batch, limit)
         if self.differs(self._together(neighbour, limit), found) is not None:
@@ -220,6 +223,19 @@ class _Looking:
             if not float((mine - theirs).norm()) <= within:
                 return name
         return None
+
+    def _refuse_written(self, batch: Batch, neighbour: Batch) -> None:
+        """If passes write into the model, so that it is another one after other examples."""
+        kept = Attributes(self.model)
+        self._together(neighbour, Flat(1.0))
+        changed = kept.changed()
+        kept.put_back()
+        if changed:
+            by = by_custom_functions(self.losses(batch))
+            raise Refused(
+                f"{changed[0]} was written{by} while the model saw data, without noise: keep "
+                "nothing of a batch in the model, and let the optimizer alone write its parameters"
+            )
 
     def _refuse_unsteady(self, batch: Batch, clipping: Clipping, found: Contribution) -> None:
         """If the same examples give something else each time, say that."""
@@ -417,7 +433,8 @@ def _alone(loss: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
             "losses depend on nothing that is trained: compute them by the model that is given, "
             "without detach() or no_grad()"
         )
-    found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
+    total = loss.sum()
+    found = backward(total, torch.ones_like(total), parameters)
     return [
         torch.zeros_like(p) if gradient is None else gradient
         for gradient, p in zip(found, parameters, strict=True)

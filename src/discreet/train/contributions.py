@@ -18,12 +18,12 @@ from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 from discreet.train import engine, units
 from discreet.train.clipping import L1, Clipping, Flat
+from discreet.train.graph import refuse_reentrant
 from discreet.train.looks import Losses
 from discreet.train.noise import ExactGaussian, Steps
 from discreet.train.owners import Owners
 from discreet.train.physical import Physical, unless_memory_runs_out
 from discreet.train.plan import Phase
-from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules.pieces import squared, wide, wide_type
 from discreet.train.sampling import Places
 from discreet.train.secret_draws import RefuseGenerators

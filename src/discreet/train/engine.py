@@ -19,9 +19,9 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train.capture import Capture, Piece, ancestors
 from discreet.train.clipping import ROUND_OFF, Clipping
 from discreet.train.eager import eager
+from discreet.train.graph import by_custom_functions, refuse_reentrant
 from discreet.train.owners import Owners, owned
 from discreet.train.precision import unmixed, whole
-from discreet.train.reentrant import refuse_reentrant
 from discreet.train.rules import RULES
 from discreet.train.rules.elementwise import own_copy
 from discreet.train.rules.packed import packing
@@ -140,13 +140,14 @@ def _gradients(
     if not losses.requires_grad:
         return (None,) * len(capture.uses)
     ones = torch.ones_like(losses)
+    before = {name: _gradient_now(parameter) for name, parameter in trainable.items()}
     with capture, unmixed(losses.device):
-        gradients = _backward(losses, ones, targets)
+        gradients = backward(losses, ones, targets)
     for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
-        if unseen is not None:
+        if unseen is not None or _gradient_now(trainable[name]) != before[name]:
             raise Refused(
-                f"{name} is used in a way that gives no gradients of single examples; use it in "
-                "the model's forward by PyTorch's own functions"
+                f"{name} is used{by_custom_functions(losses)} in a way that gives no gradients of "
+                "single examples; use it in the model's forward by PyTorch's own functions"
             )
     return gradients[: len(capture.uses)]
 
@@ -190,7 +191,13 @@ def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: C
     return found if clipping.order == 2 else found.square()
 
 
-def _backward(
+def _gradient_now(parameter: nn.Parameter) -> tuple[int, int]:
+    """What shows that a backward pass wrote a gradient of its own."""
+    gradient = parameter.grad
+    return (0, 0) if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
+
+
+def backward(
     losses: Tensor, ones: Tensor, targets: Sequence[Tensor | GradientEdge]
 ) -> tuple[Tensor | None, ...]:
     """What `torch.autograd.grad` returns of their sum; that one would leave the mode, and

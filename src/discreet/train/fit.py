@@ -184,7 +184,8 @@ def _keeping(
     try:
         yield write_if_due
     finally:
-        write()
+        if not training.is_spoiled:
+            write()
 
 
 def _write(checkpoint: Checkpoint, path: Path) -> None:

@@ -117,6 +117,7 @@ class TrainingRun:
         if self._is_closed or batch is not self._open:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
         self._open = None
+        self._refuse_spoiled()
         phase = self.plan.phase_now(batch.step - 1, self._told)
         check_optimizer(self._optimizer, self._model)  # both may have been changed meanwhile
         self._clear()
@@ -157,6 +158,11 @@ class TrainingRun:
         self._physical.size = checks.positive_count(at_once=examples)
         self._physical.is_chosen = True
 
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the model wrote private data into itself that can't be taken out."""
+        return self._buffers.is_spoiled
+
     def report(self) -> Report:
         """What may be said of the run so far."""
         return Report(self.plan, self.receipt, self._done, self._last + 1, norms=tuple(self._told))
@@ -164,6 +170,7 @@ class TrainingRun:
     def checkpoint(self) -> dict[str, Any]:
         """What `run` resumes from, for ``torch.save``: model, optimizer and receipt. How many
         steps were taken, the ledger knows; no key and no random bits are in it."""
+        self._refuse_spoiled()
         return {
             **self.paid(),
             "model": copy.deepcopy(self._model.state_dict()),
@@ -254,6 +261,8 @@ class TrainingRun:
         """Once, before anything is computed."""
         if looks and not self._physical.shapes and self._examples.count:
             looks.first()
+            self._buffers.check_buffers()
+            self._buffers.note()  # a cache that depends on no data is there now
 
     def _look_again(self, looks: Looks | None, part: Part) -> None:
         """At each part whose shapes are others than those before."""
@@ -262,6 +271,8 @@ class TrainingRun:
             try:
                 looks.again(part)
             finally:
+                self._buffers.check_buffers()
+                self._buffers.note()
                 self._buffers.note_parameters()
 
     def _noisy(self, work: Work, phase: Phase) -> list[Tensor]:
@@ -287,6 +298,13 @@ class TrainingRun:
         beyond = seen.examples - within
         share = clip.share(within, beyond, phase.size.batch, self._door.bits)
         return [Counted(batch.step, norm, share)]
+
+    def _refuse_spoiled(self) -> None:
+        if self.is_spoiled:
+            raise Refused(
+                "the model wrote private data into itself in an earlier step: load it anew, from a "
+                "checkpoint of before"
+            )
 
     def _clear(self) -> None:
         """No gradient of anything, wherever it came from."""
@@ -391,8 +409,11 @@ def _look_first(  # noqa: PLR0917  # made in one place
     if data is None or isinstance(plan.noise, ExactGaussian):
         return
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
-    with Buffers(model).checked():
+    buffers = Buffers(model)
+    try:
         Looks(model, losses, clipping, data, physical, isinstance(train_set, Persons)).first()
+    finally:
+        buffers.check_buffers()
 
 
 def _what_is_paid(training: TrainingRun) -> str:

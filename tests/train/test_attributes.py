@@ -1,0 +1,283 @@
+"""Forward and backward passes that write into the model, wherever they do, are refused."""
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from discreet.errors import Refused
+from discreet.train import check, clipped_sum, fit
+from discreet.train.attributes import _sums
+from discreet.train.clipping import Flat
+from tests.mechanisms.kit import FakePayer
+from tests.train.steps import Wrong, data, known, sgd, short
+
+Write = Callable[[Any, Tensor], object]
+
+
+class Keeping(nn.Module):
+    """A linear model that keeps something while it is computed; whenever ``when`` says so."""
+
+    def __init__(self, write: Write, when: Callable[[Tensor], bool] = lambda _: True) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 1)
+        self.write, self.when = write, when
+        self.mean, self.cache = 0.0, None
+        self.some: list[float] = [0.0]
+        self.named = {"mean": 0.0}
+        self.array, self.tensor = np.zeros(1), torch.zeros(1)
+        self.inside = SimpleNamespace(mean=[0.0])
+        self.last: deque[Tensor] = deque(maxlen=1)
+        self.register_buffer("buffer", torch.zeros(1))
+        self.frozen = nn.Parameter(torch.zeros(1), requires_grad=False)
+        self.__dict__["hidden"] = (nn.Linear(3, 1),)  # not a submodule
+        self.secret = [0.0]
+
+    def get_extra_state(self) -> Any:
+        """Of what no attribute of a plain kind shows."""
+        return {"mean": _ELSEWHERE.get(self, 0.0)}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Nothing."""
+
+    def forward(self, part: Any) -> Tensor:
+        x = part.x if hasattr(part, "x") else part
+        if self.when(x):
+            self.write(self, x)
+        found: Tensor = self.inner(x)[:, 0]
+        return found
+
+
+_ELSEWHERE = WeakKeyDictionary[nn.Module, float]()
+
+
+def mean(x: Tensor) -> float:
+    return float(x.double().mean())
+
+
+LASTING: dict[str, Write] = {
+    "item of a list": lambda model, x: model.some.append(mean(x)),
+    "item of a dictionary": lambda model, x: model.named.update(mean=mean(x)),
+    "array": lambda model, x: model.array.fill(mean(x)),
+    "tensor": lambda model, x: model.tensor.fill_(mean(x)),
+    "data of a tensor": lambda model, x: model.tensor.data.fill_(mean(x)),
+    "object within": lambda model, x: model.inside.mean.append(mean(x)),
+    "queue": lambda model, x: model.last.append(x.mean()),
+    "extra state": lambda model, x: _ELSEWHERE.update({model: mean(x)}),
+    "data of a frozen parameter": lambda model, x: model.frozen.data.fill_(mean(x)),
+    "data of a parameter": lambda model, x: model.inner.bias.data.add_(mean(x)),
+    "hidden module": lambda model, x: model.hidden[0].weight.data.add_(mean(x)),
+}
+REPLACED: dict[str, Write] = {
+    "number": lambda model, x: setattr(model, "mean", mean(x)),
+    "new": lambda model, x: setattr(model, "newly", x.mean().detach()),
+    "rows": lambda model, x: setattr(model, "cache", x.detach().clone()),
+    "buffer": lambda model, x: model.buffer.copy_(x.mean()),
+    "counter": lambda model, x: setattr(model, "mean", model.mean + 1),
+}
+WRITES = LASTING | REPLACED
+
+
+def losses(model: nn.Module, part: Any) -> Tensor:
+    found: Tensor = model(part)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in WRITES if name != "buffer"])
+def test_check_refuses_models_that_keep_something(name: str) -> None:
+    model = Keeping(WRITES[name])
+    with pytest.raises(Refused, match=r"was written.*while the model saw data, without noise"):
+        check(model, model, torch.zeros(5, 3))
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_fit_refuses_them_before_it_is_paid(name: str) -> None:
+    model, payer = Keeping(WRITES[name]), FakePayer()
+    with pytest.raises(Refused, match="was written"):
+        fit(model, sgd(model), data(), short(), losses=losses, payer=payer)
+    assert not payer.charges
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Path) -> None:
+    """And nothing of it is in the file that is kept."""
+    model: Wrong = Keeping(WRITES[name], when=lambda x: len(x) > 5)
+    kept = tmp_path / "kept.pt"
+    plan = short(batch=60, steps=2)
+    with pytest.raises(Refused, match=r"was written while the model saw data, without noise"):
+        fit(model, sgd(model), data(), plan, losses=losses, payer=FakePayer(), keep=kept)
+    fresh: Wrong = Keeping(WRITES[name])
+    states = torch.load(kept, weights_only=False)["model"]
+    for key in ("buffer", "frozen", "_extra_state"):
+        assert states[key] == fresh.state_dict()[key]
+    if name in REPLACED:
+        assert (model.mean, model.cache, model.buffer.tolist()) == (0.0, None, [0.0])
+        assert not hasattr(model, "newly")
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_what_can_not_be_put_back_ends_the_run(name: str) -> None:
+    model = Keeping(WRITES[name], when=lambda x: len(x) > 5)
+    with known(model, data(), short(batch=60, steps=3)) as training:
+        turns = training.batches()
+        with pytest.raises(Refused, match="load the model anew"):
+            training.step(next(turns), model)
+        with pytest.raises(Refused, match="load it anew"):
+            training.step(next(turns), model)
+        with pytest.raises(Refused, match="load it anew"):
+            training.checkpoint()
+
+
+def test_caches_that_depend_on_no_data_may_stay() -> None:
+    """Such as positions, made when the model is called for the first time."""
+
+    def cached(model: Wrong, x: Tensor) -> None:
+        if model.cache is None:
+            model.cache = torch.arange(x.shape[1], dtype=torch.float32)
+
+    model = Keeping(cached)
+    report = fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
+    assert report.done == 6
+
+
+# By the backward pass
+
+
+class Trains(torch.autograd.Function):
+    """Steps a weight that it was not given, in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layer: nn.Linear, way: str) -> Tensor:
+        ctx.layer, ctx.way = layer, way
+        ctx.save_for_backward(x)
+        return x @ layer.weight.T
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        (x,), layer = ctx.saved_tensors, ctx.layer
+        gradient = given[0].T @ x
+        if ctx.way == "data":
+            layer.weight.data -= 0.1 * gradient
+        elif ctx.way == "version":
+            with torch.no_grad():
+                layer.weight -= 0.1 * gradient
+        elif layer.weight.grad is None:
+            layer.weight.grad = gradient
+        else:
+            layer.weight.grad += gradient
+        return given[0] @ layer.weight, None, None
+
+
+class Takes(torch.autograd.Function):
+    """Takes a weight, of which it gives one gradient for all examples."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return x @ weight.T
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        return given[0] @ weight, given[0].T @ x
+
+
+class Aside(nn.Module):
+    """A layer of which such a function has the weight."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.first, self.second, self.way = nn.Linear(3, 3), nn.Linear(3, 1), way
+
+    def forward(self, part: Any) -> Tensor:
+        x = self.first(part.x if hasattr(part, "x") else part)
+        if self.way == "takes":
+            return Takes.apply(x, self.second.weight)[:, 0]  # type: ignore[no-any-return, no-untyped-call]
+        return Trains.apply(x, self.second, self.way)[:, 0]  # type: ignore[no-any-return, no-untyped-call]
+
+
+@pytest.mark.parametrize("way", ["data", "version", "grad", "takes"])
+def test_functions_that_train_on_the_side_are_refused_by_name(way: str) -> None:
+    model, payer = Aside(way), FakePayer()
+    name = "Takes" if way == "takes" else "Trains"
+    match = rf"second.weight .* by {name} \(torch.autograd.Function\)"
+    with pytest.raises(Refused, match=match):
+        check(model, model, torch.zeros(5, 3))
+    with pytest.raises(Refused, match=match):
+        fit(model, sgd(model), data(), short(), losses=losses, payer=payer)
+    assert not payer.charges
+
+
+# Checkpointed, with chance
+
+
+class Drawing(nn.Module):
+    """Blocks that draw in their midst, checkpointed or not."""
+
+    def __init__(self, draw: Callable[[Tensor], Tensor], is_checkpointed: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.blocks = nn.ModuleList(nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)]) for _ in "ab")
+        self.last, self.draw, self.is_checkpointed = nn.Linear(3, 1), draw, is_checkpointed
+
+    def block(self, layers: Any, x: Tensor) -> Tensor:
+        first, second = layers
+        return x + second(self.draw(torch.tanh(first(x)))).sigmoid()  # type: ignore[no-any-return]
+
+    def forward(self, part: Any) -> Tensor:
+        x = part.x if hasattr(part, "x") else part
+        for layers in self.blocks:
+            x = (
+                checkpoint(self.block, layers, x, use_reentrant=False)
+                if self.is_checkpointed
+                else self.block(layers, x)
+            )
+        found: Tensor = self.last(x)[:, 0]
+        return found
+
+
+DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "dropout": nn.functional.dropout,
+    "dropout in place": lambda x: nn.functional.dropout(x.clone(), inplace=True),
+    "alpha dropout": nn.functional.alpha_dropout,
+    "a mask": lambda x: x * torch.bernoulli(torch.full_like(x, 0.5)),
+    "noise": lambda x: x + torch.randn_like(x),
+    "rrelu": lambda x: nn.functional.rrelu(x, training=True),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_checkpointed_parts_that_draw_train(name: str) -> None:
+    """By the same sums as without checkpoints, of the same draws."""
+    x, sums = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), []
+    for is_checkpointed in (False, True):
+        model = Drawing(DRAWS[name], is_checkpointed)
+        check(model, model, torch.zeros(5, 3), by_person=True)
+        torch.manual_seed(1)
+        sums.append(clipped_sum(model, lambda model=model: model(x), 5, Flat(1.0)).sums)  # type: ignore[misc]
+        report = fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
+        assert report.done == 6
+    torch.testing.assert_close(*sums)
+
+
+def test_no_two_ways_to_hold_the_same_sum_are_alike() -> None:
+    """What some entries gain and others lose shows, and so do the smallest changes."""
+    generator = torch.Generator().manual_seed(0)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int16):
+        whole = (1000 * torch.randn(1000, generator=generator)).to(dtype)
+        found = set()
+        for place in range(500):
+            moved = whole.clone()
+            bits = moved.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize])
+            bits[place] += 2
+            bits[place + 1 : place + 3] -= 1
+            found.add(_sums([moved])[0])
+        assert len(found | {_sums([whole])[0]}) == 501
