@@ -14,15 +14,15 @@ from discreet.noise import SecureBits
 from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
 from discreet.train.contributions import (
     Examples,
-    Losses,
-    Physical,
     Seen,
     Work,
     clipping_of,
     exact_sums,
     float_sums,
 )
+from discreet.train.looks import Losses
 from discreet.train.noise import ExactGaussian, Steps
+from discreet.train.physical import Physical
 from discreet.train.units import Data, Persons, Reduce, taken
 from discreet.unit import Unit
 from tests.train.steps import (
