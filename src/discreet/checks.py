@@ -69,7 +69,7 @@ def text(**named: object) -> str:
         raise InvalidArgument(f"{name} = {quoted(value)}: give a text that is not empty")
     if not is_unicode(value):
         raise InvalidArgument(
-            f"{name} = {quoted(value)}: half of a surrogate pair stands in it, which no file and no "
+            f"{name} = {quoted(value)}: it has half of a surrogate pair, which no file and no "
             "database can hold; leave that character out"
         )
     if len(value) > LONGEST_TEXT:

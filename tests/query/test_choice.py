@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from discreet.query import Caps, Column, Declaration, Query, bounding, plan
+from discreet.query import Caps, Column, Declaration, Query, bounding, engine, plan
 from discreet.query.query import Aggregate, Function
 from discreet.query.source import source_of
 from discreet.unit import Unit
@@ -93,8 +93,13 @@ def kept_of(
     table: pa.Table, columns: Sequence[Column], most: int
 ) -> dict[Any, set[int]]:  # Any: as above
     planned = planned_for(columns, most)
-    rows = bounding._rows(planned, source_of(table).open())
-    cells = bounding._kept(planned, bounding._per_unit(planned, rows)).to_pyarrow()
+    with (
+        engine.opened() as own,
+        source_of(table, table.column_names).rows(table.column_names) as rows,
+    ):
+        counted = bounding._rows(planned, own.table(rows.schema))
+        kept = bounding._kept(planned, bounding._per_unit(planned, counted))
+        cells = own.run(own.statement(kept), rows)
     found = defaultdict(set)
     for cell in cells.to_pylist():
         found[cell["unit"]].add(cell["place"])

@@ -24,6 +24,7 @@ from discreet.query import (
     Question,
     Table,
     bounding,
+    engine,
     plan,
     release_question,
 )
@@ -37,7 +38,6 @@ from discreet.query.query import (
     Membership,
     Relation,
 )
-from discreet.query.source import source_of
 from discreet.unit import Change, Unit
 from tests.query import chosen
 from tests.query.kit import without_noise
@@ -236,5 +236,6 @@ def test_the_engines_text_grows_with_columns_only() -> None:
 
 def text_size(declared: Declaration, table: pa.Table, keys: tuple[str, ...] = ("place",)) -> int:
     query = Query("t", asked().aggregates, keys)
-    expression = bounding.bounded_sums(plan.plan(query, declared), source_of(table).open())
-    return len(str(ibis.to_sql(expression, dialect="duckdb")))
+    with engine.opened() as own:
+        expression = bounding.bounded_sums(plan.plan(query, declared), own.table(table.schema))
+        return len(own.statement(expression))

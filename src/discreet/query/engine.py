@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
@@ -42,7 +43,10 @@ class Engine:
         return ibis.table(ibis.schema(types), name=_SOURCE)
 
     def statement(self, expression: ir.Table) -> str:
-        """The expression in the engine's own language."""
+        """The expression in the engine's own language; small public tables that it holds, such as
+        declared keys, are handed to the engine now."""
+        for one in expression.op().find(ops.InMemoryTable):
+            self.connection.register(one.name, one.data.to_pyarrow(one.schema))
         return str(ibis.to_sql(expression, dialect="duckdb"))
 
     def run(self, statement: str, rows: object) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import Any
 import ibis
 
 from discreet.query.date_format import shape
+from discreet.query.numbering import as_bytes
 
 _BLANK = r"(?: |\\x0[9a-d])"  # as `plain_text` writes tabs and line breaks
 _AROUND = rf"^{_BLANK}+|{_BLANK}+$"
@@ -17,11 +18,6 @@ _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
 _NUMBER = rf"^{_BLANK}*([+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|inf|infinity)){_BLANK}*$"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
 _ISO = "^[0-9]{4}[-/ ]"
-
-
-@ibis.udf.scalar.builtin(name="encode")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
-    """Of a text, whatever they are."""
 
 
 @ibis.udf.scalar.builtin(name="try_strptime")  # type: ignore[untyped-decorator]  # Ibis ships no types
@@ -32,7 +28,7 @@ def _moment(text: str, form: str) -> datetime.datetime:  # type: ignore[empty-bo
 def plain_text(raw: Any) -> Any:  # Any: Ibis expressions
     """The text in plain ASCII: any other byte, backslash and quote as \\xFF. No two texts become
     one."""
-    return _bytes(raw).cast("string")
+    return as_bytes(raw).cast("string")
 
 
 def trimmed(raw: Any) -> Any:  # Any: Ibis expressions
