@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     receipt = pay(ledger, Pure(0.5), Request("first", "body"))
     ledger.keep(receipt, "42")
     ledger.lock(receipt)
-    ledger.unlock("looked", "owner")
+    ledger.unlock("looked", "owner", allow_repeat=True)
     pay(ledger, Pure(0.25) + Approximate(0, 1e-9))
     return tmp_path / "x.ledger"
 
