@@ -42,6 +42,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "ledger.ledger.Ledger": "the right is in its file; a copy opens the file anew",
     "ledger.store.Rows": "a view inside one transaction",
     "ledger.store.Store": "connects anew in each process; one in memory refuses another process",
+    "ledger.store._Stores": "the stores of this process, which a fork waits for",
     "local.client.bits.SystemBits": "has no state: each call asks the operating system",
     "local.mechanism.Frequencies": "a base of frozen values",
     "local.mechanism.Reporting": "a base of frozen values",
