@@ -162,7 +162,7 @@ def test_keys_and_ids_that_a_collation_takes_for_one_are_apart(
 
 
 @pytest.mark.parametrize("where", ["COLLATE NOCASE", "default NOCASE.NOACCENT"])
-@pytest.mark.parametrize(("condition", "holds"), CONDITIONS, ids=str)
+@pytest.mark.parametrize(("condition", "holds"), CONDITIONS, ids=map(str, range(len(CONDITIONS))))
 def test_conditions_compare_bytes(
     where: str, condition: Condition, holds: Callable[[str], bool]
 ) -> None:
