@@ -1,6 +1,7 @@
 """Random tables with everything that real ones have, random questions, and neighbours."""
 
 import datetime
+import math
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -97,7 +98,13 @@ def declarations(draw: st.DrawFn) -> Declaration:
     return Declaration("t", Unit("person", change), caps, columns)
 
 
-_NUMBERS = st.sampled_from([Fraction(n) for n in ("0", "1", "-2", "2.5", "12", "1000000000")])
+_ORDINARY = [Fraction(n) for n in ("0", "1", "-2", "2.5", "12", "1000000000")]
+_NASTY = [  # of all magnitudes, and pairs that floats round to neighbours far apart
+    *(Fraction(repr(n)) for n in (1e-30, 1e30, math.nextafter(1e30, 0), -1e16, 1e100)),
+    *(Fraction(int(1e30) + 2**46 + n) for n in (-1, 1)),
+    *(Fraction(n) for n in (2**53 + 1, 2**63 - 1, -(2**63))),
+]
+_NUMBERS = st.one_of(st.sampled_from(_ORDINARY), st.sampled_from(_NASTY))
 
 
 def scalars(depth: int = 2) -> st.SearchStrategy[Scalar]:
