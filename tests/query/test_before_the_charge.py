@@ -297,3 +297,15 @@ def test_the_engine_opens_nothing(
     with engine.opened() as own, pytest.raises(duckdb.Error):
         own.run(text, ROWS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_host_without_temporary_folders_is_refused_and_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null/none")
+
+    def act(ledger: dp.Ledger) -> object:
+        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        return table.agg(n=dp.count()).release(epsilon=1)
+
+    assert not answered_or_free(act)

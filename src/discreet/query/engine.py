@@ -17,6 +17,8 @@ import ibis.expr.types as ir
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 
+from discreet.errors import Refused
+
 _SOURCE = "source"
 _SETTINGS = {
     "autoinstall_known_extensions": False,
@@ -67,7 +69,14 @@ class Engine:
 @contextmanager
 def opened() -> Iterator[Engine]:
     """A fresh engine, which installs, loads and guesses nothing, and opens no file."""
-    with tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder:
+    try:
+        spill = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
+    except OSError as cause:
+        raise Refused(
+            f"no temporary folder can be made ({cause.strerror}), and a question may need one; set "
+            "TMPDIR to a folder that you may write to"
+        ) from None
+    with spill as folder:
         connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
         try:
             connection.execute("SET enable_external_access = false")
