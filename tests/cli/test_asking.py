@@ -77,7 +77,7 @@ def test_a_request_is_answered_once(ask: Run) -> None:
 
 def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
     said = [ask(COUNT, "--epsilon", "0.1").err for _ in range(3)]
-    assert ["makes a new ledger" in text for text in said] == [True, False, False]
+    assert ["there was no ledger" in text for text in said] == [True, False, False]
     ids = [re.findall(r"request (\w+):", text) for text in said]
     assert len({request for (request,) in ids}) == 3
     for (request,) in ids:
@@ -112,7 +112,7 @@ def test_nothing_is_called_free_that_is_not(
         case "undeclared":
             spent = "-1"
         case "failing":
-            monkeypatch.setattr(bounding, "compute", lambda *_: 1 / 0)
+            monkeypatch.setattr(bounding.Prepared, "compute", lambda *_: 1 / 0)
     ended = ask(BY_UNION, "--epsilon", spent, "--request", "r")
     assert ended.code != 0
     assert FREE not in ended.err
@@ -143,7 +143,7 @@ def test_a_stopped_request_tells_what_became_of_it(
             case "charge":
                 planted.setattr(Ledger, "charge", stopped_behind(Ledger.charge))
             case "compute":
-                planted.setattr(bounding, "compute", stop)
+                planted.setattr(bounding.Prepared, "compute", stop)
             case "keep":
                 planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
             case "after":

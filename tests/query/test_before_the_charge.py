@@ -1,6 +1,9 @@
 """After the charge nothing fails for public reasons: what can be refused is refused before it."""
 
+import datetime
+import enum
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -309,3 +312,60 @@ def test_a_host_without_temporary_folders_is_refused_and_free(
         return table.agg(n=dp.count()).release(epsilon=1)
 
     assert not answered_or_free(act)
+
+
+@pytest.mark.parametrize("epsilon", ["9e-300", "2e-299", "1e-250", "1e-320", "7e-309", "1e-190"])
+def test_noise_beyond_every_number_is_refused_for_many_groups_too(epsilon: str) -> None:
+    def ask(ledger: dp.Ledger) -> object:
+        columns = {**COLUMNS, "n": Column.integer(keys=range(1000))}
+        table = Table(ROWS, name="t", unit=UNIT, columns=columns, ledger=ledger)
+        return table.group_by("n").agg(m=dp.mean("x")).release(epsilon=Decimal(epsilon))
+
+    def check(ledger: dp.Ledger) -> object:
+        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        return table.share_of_null("x", epsilon=Decimal(epsilon))
+
+    for act in (ask, check):
+        assert answered_or_free(act) == (epsilon == "1e-190")
+
+
+def test_a_check_of_another_file_is_another_request(tmp_path: Path) -> None:
+    ledger, facts = _ledger(), _declared()
+    for name in ("may.csv", "june.csv"):
+        (tmp_path / name).write_text("u,x,n,s\n1,2,3,a\n")
+        table = Table.declared(tmp_path / name, facts, ledger)
+        if name == "june.csv":
+            with pytest.raises(RequestReused):
+                table.share_of_null("x", epsilon=1, request="r")
+        else:
+            table.share_of_null("x", epsilon=1, request="r")
+
+
+class Day(datetime.date):
+    """A day of somebody's own class."""
+
+
+class Name(enum.StrEnum):
+    """A name."""
+
+    A = "a"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column.text(keys=np.array(["a", "b"])),
+        Column.text(keys=list(Name), null=Name.A),
+        Column.date(keys=[Day(2024, 1, 1)], null=Day(2024, 1, 1)),
+        Column.integer(keys=[signal.SIGINT, 3], null=signal.SIGINT),
+    ],
+)
+def test_keys_of_all_classes_are_the_values_that_they_are(column: Column) -> None:
+    assert {type(key) for key in column.keys or ()} <= {str, int, datetime.date}
+    rows = ROWS.append_column("k", pa.nulls(3, pa.string()))
+
+    def act(ledger: dp.Ledger) -> object:
+        table = Table(rows, name="t", unit=UNIT, columns={"k": column}, ledger=ledger)
+        return table.group_by("k").agg(n=dp.count()).release(epsilon=1)
+
+    assert answered_or_free(act)

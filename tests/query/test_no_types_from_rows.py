@@ -67,6 +67,39 @@ class Unfriendly:
         raise RuntimeError(name)
 
 
+class Moment(datetime.datetime):
+    """A time whose text is none."""
+
+    def isoformat(self, *_: Any) -> str:  # Any: whatever is asked
+        return 7  # type: ignore[return-value]
+
+
+class Leaving(datetime.date):
+    """A day that leaves the program."""
+
+    def isoformat(self) -> str:
+        raise SystemExit
+
+
+class Liar:
+    """An object that leaves the program when it is asked for its class."""
+
+    def __getattribute__(self, name: str) -> Any:  # Any: never returns
+        raise SystemExit
+
+
+class Zone(datetime.tzinfo):
+    """A zone that fails."""
+
+    def utcoffset(self, moment: datetime.datetime | None) -> datetime.timedelta:
+        raise RuntimeError("no")
+
+    dst = utcoffset
+
+    def tzname(self, moment: datetime.datetime | None) -> str:
+        raise RuntimeError("no")
+
+
 VALUES: list[Any] = [  # Any: whatever can stand in a list
     *(None, "", "a", "\ud800", "x\0y", "é", 1, 2**63, -(2**63) - 1, 10**40, 10**5000, -1),
     *(1.5, 1e400, -0.0, float("nan"), True, b"a", b"\xff", 1j, object(), {1}, [1, 2], {"a": 1}),
@@ -75,7 +108,8 @@ VALUES: list[Any] = [  # Any: whatever can stand in a list
     *(pd.Timestamp("2024-01-01", tz="UTC"), pd.NaT, pd.NA, pd.Timedelta(1), uuid.UUID(int=3)),
     *(np.datetime64("NaT"), np.datetime64("2024-01-01"), np.float32(0.1), np.int8(3), np.bool_(1)),
     *(np.longdouble("1e4000"), np.str_("b"), Rude("b"), RudeNumber(3), Level.HIGH, Unfriendly()),
-    *(np.array([1, 2]), pd.Series([1])),
+    *(np.array([1, 2]), pd.Series([1]), Moment(2024, 1, 1), Leaving(2024, 1, 1), Liar()),
+    datetime.datetime(2024, 1, 1, tzinfo=Zone()),
 ]
 
 

@@ -64,7 +64,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="ID",
             parser=some_text,
-            help="The id of an earlier question: its answer again, free.",
+            help="The id of an earlier question of yours: its answer again, free.",
         ),
     ] = None,
     by: By = None,
@@ -103,10 +103,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         _show_forecast(predicted, delta, as_json=as_json)
         return
     log_beside(declared.ledger)
-    request = request or secrets.token_hex(8)
-    if not declared.ledger.exists():
-        say(f"makes a new ledger, {declared.ledger}: nothing was spent so far")
-    by = by or login()
+    named, request = request, request or secrets.token_hex(8)
+    had_ledger, by = declared.ledger.exists(), by or login()
     try:
         with busy("paying, then asking"):
             answer = question.release(
@@ -125,6 +123,10 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
     paid = words.cost(answer.privacy_loss, fraction(delta))
     was_paid = answer.receipt.kept is not None
+    if not had_ledger:
+        say(f"there was no ledger yet; this question made {declared.ledger}")
+    if named and not was_paid:
+        say(f"request {named} is new for {by}: no earlier answer was found")
     say("paid before, and free now" if was_paid else f"this question cost {paid}", "green")
     say(words.left(declared.open_ledger().spent()))
 

@@ -154,7 +154,7 @@ def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
         return ""
     said = f"by itself this charge costs ε = {up(cost * UNIT)}"
     if part is not None:
-        said += f", which is {up(100 * part)} % of what fits into an empty ledger of this kind"
+        said += f", {up(100 * part)} % of all such charges that fit into an empty ledger"
     return f"{said}; "
 
 

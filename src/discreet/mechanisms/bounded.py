@@ -64,6 +64,7 @@ class Bounded(Generic[V]):
         shape: tuple[int, ...] = (),
         is_wide: bool = False,
         basis: str = ASSERTED,
+        facts: str = "",
     ) -> None:
         """State one number or array; an integer ``sensitivity`` is its L1 sensitivity."""
         shape = whole_shape(shape)
@@ -72,6 +73,7 @@ class Bounded(Generic[V]):
             sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
         parts = (Part(name, shape, sensitivity, is_wide),)
         _fill(self, compute, unit=unit, name=name, parts=parts, is_joint=False, basis=basis)
+        object.__setattr__(self, "facts", facts)
 
     @staticmethod
     def real(

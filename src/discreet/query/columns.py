@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from discreet import checks
 from discreet.errors import InvalidArgument
@@ -54,6 +55,9 @@ class Column:
 
     def __post_init__(self) -> None:
         """Refuse bounds, keys, formats and NULL values that don't fit the type or one another."""
+        if self.keys is not None:
+            object.__setattr__(self, "keys", tuple(_plain(key) for key in self.keys))
+        object.__setattr__(self, "null", _plain(self.null))
         _check_bounds(self)
         _check_keys(self)
         _check_null(self)
@@ -149,6 +153,18 @@ def fits(kind: ColumnType, value: object) -> bool:
 def written(value: Key | Fraction) -> str:
     """A value of a column as a person would write it."""
     return shown(value) if isinstance(value, Fraction) else repr(value)
+
+
+def _plain(value: Any) -> Any:  # Any: of any type, to be looked at
+    """The value; as one of Python's own where its class descends from that, as NumPy's texts and
+    enumerations do."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return datetime.date(value.year, value.month, value.day)
+    return value
 
 
 def _sorted(keys: Iterable[Key]) -> tuple[Key, ...]:

@@ -9,6 +9,8 @@ from discreet.frozen import FrozenMapping
 from discreet.query.columns import Caps, Column
 from discreet.unit import Unit
 
+_BLANK = 32  # the first character that is no control character
+
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
@@ -28,7 +30,10 @@ class Declaration:
         if not all(isinstance(column, Column) for column in self.columns.values()):
             raise InvalidArgument("columns: give a mapping from names to Column values")
         for column in self.columns:
-            checks.text(columns=column)
+            if any(ord(letter) < _BLANK for letter in checks.text(columns=column)):
+                raise InvalidArgument(
+                    f"columns: {column!r} has a control character in its name; rename it"
+                )
         if self.unit.column is None and self.caps != Caps():
             raise InvalidArgument(
                 "a row touches one group with one row: leave the caps out, or name an id column "

@@ -126,17 +126,20 @@ def _without_rule(length: int) -> pa.ChunkedArray:
 
 def _texts(values: Iterable[object]) -> pa.Array:
     """Each object as a text, or NULL. Lone surrogates stay apart as bytes that are no UTF-8."""
-    texts = [_text(value) for value in values]
-    encoded = [None if t is None else t.encode("utf-8", "surrogatepass") for t in texts]
-    return pa.array(encoded, pa.large_binary()).view(pa.large_string())
+    return pa.array([_text(value) for value in values], pa.large_binary()).view(pa.large_string())
 
 
-def _text(value: object) -> str | None:
-    """The text of an object of a known type, or of a class that descends from one; else NULL."""
+def _text(value: object) -> bytes | None:
+    """The text of an object of a known type, or of a class that descends from one; else NULL. No
+    method that somebody's class has is called, but for the zone of a time."""
     try:
-        known = _TEXT.get(type(value)) or next(t for k, t in _TEXT.items() if isinstance(value, k))
-        return known(value)
-    except Exception:  # noqa: BLE001  # a class may do anything; one value may not fail the others
+        kind: type = type(value)
+        known = _TEXT.get(kind)
+        if known is None:
+            known = next(_TEXT[base] for base in type.mro(kind) if base in _TEXT)
+        text = known(value)
+        return None if text is None else str.encode(text, "utf-8", "surrogatepass")
+    except (Exception, SystemExit):  # noqa: BLE001  # one value may not fail the others
         return None
 
 
@@ -154,8 +157,10 @@ def _decimal(value: Any) -> str | None:  # Any: a Decimal
     return None if decimal.Decimal.is_nan(value) else decimal.Decimal.__str__(value)
 
 
-def _moment(value: Any) -> str | None:  # Any: a date or time; pandas' NaT is one, too
-    return None if value != value else value.isoformat()  # noqa: PLR0124  # NaT
+def _moment(value: Any) -> str | None:  # Any: a time; pandas' NaT and Timestamp are such, too
+    if type(value).__module__.partition(".")[0] == "pandas":
+        return None if value != value else value.isoformat()  # noqa: PLR0124  # NaT
+    return datetime.datetime.isoformat(value)
 
 
 def _numpy_moment(value: Any) -> str | None:  # Any: a datetime64
@@ -174,7 +179,7 @@ _TEXT: dict[type, Callable[[Any], str | None]] = {  # Any: each its own type
     decimal.Decimal: _decimal,
     np.datetime64: _numpy_moment,
     datetime.datetime: _moment,
-    datetime.date: _moment,
+    datetime.date: datetime.date.isoformat,
     uuid.UUID: lambda value: uuid.UUID.__str__(value),  # noqa: PLW0108  # not a subclass's
     bytes: lambda value: "\\x" + bytes.hex(value),
 }

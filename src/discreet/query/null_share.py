@@ -32,6 +32,7 @@ from discreet.query.declaration import Declaration
 from discreet.query.intervals import Share
 from discreet.query.meaning import column_of
 from discreet.query.plan import Converted, Plan, SumOf, sensitivity
+from discreet.query.price import check_scale
 from discreet.query.query import Aggregate, ColumnRef, Function, Query, columns_used, quoted
 from discreet.query.source import Source, check_schema
 from discreet.unit import Change
@@ -106,12 +107,13 @@ def release_share(
     noise = DiscreteLaplace.for_epsilon(epsilon, _bounded(plan))
     types = {other: facts.type for other, facts in declaration.columns.items()}
     check_schema(asked.source, types, declaration.unit.column)
+    check_scale([noise])
     _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
     with engine.opened() as opened:
         prepared = bounding.prepare(plan, asked.source, opened)
         released = release_through(
             door,
-            _bounded(plan, lambda: prepared.compute(door.trace)),
+            _bounded(plan, lambda: prepared.compute(door.trace), asked.source.label),
             noise,
             purpose=f"CHECK {quoted(name)} FROM {quoted(declaration.name)}",
             by=by,
@@ -142,7 +144,9 @@ def _plan(asked: NullCheck) -> Plan:
     return Plan(declaration, query, ((),), sums, ())
 
 
-def _bounded(plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None) -> Bounded[Any]:
+def _bounded(
+    plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
+) -> Bounded[Any]:
     """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
     is declared of the column: what becomes NULL depends on it."""
 
@@ -159,6 +163,7 @@ def _bounded(plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = Non
         shape=(2,),
         is_wide=True,
         basis="bounded by discreet.query, from the declared caps",
+        facts=repr((declaration.unit, declaration.caps, source)),
     )
 
 

@@ -1,7 +1,7 @@
 """How a query's price is shared among its sums, and with which noise each is drawn."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,6 +16,7 @@ from discreet.frozen import FrozenMapping
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
 from discreet.query.plan import Plan
 
+_WIDEST = 1e200
 _SPARE = 1 + Fraction(1, 10**12)
 
 
@@ -109,7 +110,23 @@ def offer(plan: Plan, price: Price, confidence: Number) -> Offer:
             f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
             "is that small; name less, or Noise.LAPLACE"
         )
+    for one in offers:
+        check_scale(one.mechanisms.values())
     return min(offers, key=lambda one: _size(one, confidence))
+
+
+def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
+    """Refuse noise that could leave the range of floats, in which intervals are computed. Below
+    the limit no draw reaches 1e308: it lies more than 1e100 standard deviations away."""
+    try:
+        widest = max(mechanism.stddev_of_noise() for mechanism in mechanisms)
+    except ArithmeticError:
+        widest = math.inf
+    if not widest < _WIDEST:
+        raise InvalidArgument(
+            "the noise of this price would have a standard deviation beyond 1e200; name a larger "
+            "epsilon or delta"
+        )
 
 
 def _shares(plan: Plan, price: Price) -> dict[str, Fraction]:
