@@ -77,6 +77,12 @@ def verify(links: Iterable[Link]) -> None:
         raise LedgerDamaged("it has no entries")
 
 
+def without_text(link: Link) -> Link:
+    """The link without the text of a kept answer, which may be long and has no rule."""
+    fact = link.fact
+    return replace(link, fact=replace(fact, text="")) if isinstance(fact, Answer) else link
+
+
 def check_sums(spent: Spent, chosen: Filter) -> None:
     """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
     if len(spent.sums) != len(chosen.tracks):

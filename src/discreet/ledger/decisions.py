@@ -166,8 +166,9 @@ class Priced:
         return Priced(opening, before, loss, after, time.monotonic() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
-        """Whether this is what it was computed for."""
-        return self.opening == opening and self.before == before
+        """Whether this is what it was computed for. Whatever the sums, an error stays the same."""
+        is_same = self.before == before or isinstance(self.after, DiscreetError)
+        return self.opening == opening and is_same
 
     @property
     def sums(self) -> Spent | None:
