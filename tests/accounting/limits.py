@@ -9,6 +9,8 @@ from discreet.accounting import (
     Spent,
     Term,
 )
+from discreet.accounting.filter import _shared
+from discreet.accounting.shares import FOR_SMALL_LIMITS
 from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
@@ -27,6 +29,12 @@ OTHER_LIMITS: list[AnyLimit] = [
 @cache
 def made(limit: AnyLimit) -> Filter:
     return Filter.for_limit(limit)
+
+
+@cache
+def evenly_shared(limit: Limit) -> Filter:
+    """The filter of a version that gave 10 % of delta to leaks under every limit."""
+    return _shared(limit, lambda _: FOR_SMALL_LIMITS)
 
 
 def fits(limit: AnyLimit, *losses: PrivacyLoss | Term) -> bool:

@@ -5,6 +5,7 @@ What a ledger admits of training runs is in `benchmarks.admitted`, and its figur
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -22,10 +23,12 @@ from discreet.accounting import (
     Spent,
     Zcdp,
 )
+from discreet.accounting.analytic import gaussian_multiplier
 from discreet.accounting.prices import EXHAUSTED
 from discreet.errors import NoBound
+from discreet.exact import fraction
 from discreet.payment import AnyLimit, Limit
-from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, made
+from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, evenly_shared, made
 
 RUN = 200 * PoissonSampled(Gaussian(1.2), 0.01)  # its Renyi divergences are beyond every bound
 CHARGES = [
@@ -85,7 +88,7 @@ def test_a_run_fits_after_a_small_pure_charge() -> None:
     [
         (Limit(1, 1e-6), "Gaussian", 0.89),
         (Limit(1, 1e-3), "Gaussian", 0.81),
-        (Limit(1, 1e-30), "Gaussian", 0.96),
+        (Limit(1, 1e-30), "Gaussian", 0.97),
         (Limit(1, 1e-6), "zCDP", 0.78),
         (Limit(1, 1e-3), "zCDP", 0.64),
         (Limit(1, 1e-30), "zCDP", 0.94),
@@ -99,7 +102,52 @@ def test_small_charges_fit_as_the_page_says(limit: Limit, name: str, part: float
 def test_leaks_may_take_half_where_the_owner_says_so() -> None:
     loss, limit = PrivacyLoss.of(Approximate(0.02, 1e-9)), Limit(8, 1e-6)
     assert admitted(Filter.for_leaks(limit), loss) == 500
-    assert admitted(Filter.for_limit(limit), loss) == 100
+    assert admitted(Filter.for_limit(limit), loss) == 500
+    assert admitted(Filter.for_training(limit), loss) == 100
+    small = Limit(1, 1e-6)
+    assert Filter.for_leaks(small).leak == 5 * Filter.for_limit(small).leak
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-30])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3, 5, 8, 30])
+def test_leaks_cost_small_charges_3_points_at_most(epsilon: float, delta: float) -> None:
+    """Against the same shares for leaks under every limit, 10 %."""
+    limit = Limit(epsilon, delta)
+    usual, even = Filter.for_limit(limit), evenly_shared(limit)
+    small = 1000 * gaussian_multiplier(limit.epsilon, limit.delta)
+    for loss in (1 * Gaussian(small), 1 * Zcdp(1 / (2 * small**2))):
+        assert admitted(usual, loss) >= admitted(even, loss) - 30_000  # of a million
+
+
+EPSILONS = [fraction(10 ** (step / 8)) for step in range(-16, 17)]
+DELTAS = [fraction(10 ** (-step / 2)) for step in range(1, 90)]
+NEIGHBOURS = [
+    pair
+    for epsilon, above in pairwise(EPSILONS)
+    for delta, smaller in pairwise(DELTAS)
+    for pair in (
+        (Limit(epsilon, delta), Limit(above, delta)),
+        (Limit(epsilon, smaller), Limit(epsilon, delta)),
+    )
+]
+
+
+@pytest.mark.parametrize(("limit", "larger"), NEIGHBOURS[::71], ids=repr)
+def test_a_larger_limit_admits_no_less(limit: Limit, larger: Limit) -> None:
+    chosen, other = Filter.for_limit(limit), Filter.for_limit(larger)
+    assert other.leak >= chosen.leak
+    part, other_part = chosen.leak / limit.delta, other.leak / larger.delta
+    assert other_part >= part if larger.delta == limit.delta else other_part <= part
+    assert Fraction(1, 10) <= part <= Fraction(1, 2)
+    assert other.bounds[0] >= chosen.bounds[0]
+    assert other.bounds[1] >= chosen.bounds[1]
+    assert _most_rho(other) >= _most_rho(chosen)
+
+
+def _most_rho(filter_: Filter) -> Fraction:
+    """The largest total of rho that its orders admit."""
+    bounds = filter_.bounds[-len(filter_.shares) :]
+    return max(most / order for most, (order, _) in zip(bounds, filter_.shares, strict=True))
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=repr)

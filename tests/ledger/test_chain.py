@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.accounting import Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
+from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.exact import fraction
 from discreet.ledger import Ledger
@@ -16,6 +16,7 @@ from discreet.ledger.chain import next_state, verify
 from discreet.ledger.entries import ROOT, Answer, Charge, Fact, Lock, Opening, Steps, Unlock, write
 from discreet.payment import Limit, Request
 from discreet.unit import Unit
+from tests.accounting.limits import evenly_shared
 from tests.ledger.kit import PERSON, made, pay
 
 LIMIT = Limit(1, 1e-6)
@@ -221,3 +222,14 @@ class TestBesideLeaks:
         row = write(0, opening.at, opening.fact, opening.state, previous=ROOT)
         assert "beside_leaks" not in row.body
         assert Ledger.open(tmp_path / "y").filter == older
+
+    def test_ledgers_of_earlier_versions_keep_their_shares(self, tmp_path: Path) -> None:
+        """Then 10 % of delta was for leaks under every limit."""
+        limit, path = Limit(8, 1e-6), tmp_path / "y"
+        older = evenly_shared(limit)
+        assert older.leak < Filter.for_limit(limit).leak
+        Ledger.create(path, unit=PERSON, limit=limit, filter=older)
+        for ledger in (Ledger.open(path), Ledger.open_or_create(path, unit=PERSON, limit=limit)):
+            assert ledger.filter == older
+            assert ledger.count_left(Approximate(0.02, 1e-9)) == 100
+            ledger.verify()

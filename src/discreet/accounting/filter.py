@@ -39,7 +39,7 @@ from discreet.accounting.prices import (
     units_up,
     way_beside_leak,
 )
-from discreet.accounting.shares import FOR_LEAKS, FOR_TRAINING, USUAL, Shares, Squares, room
+from discreet.accounting.shares import FOR_LEAKS, FOR_TRAINING, Shares, Squares, room, usual
 from discreet.accounting.terms import Pure
 from discreet.accounting.tracks import Epsilons, Order, Rhos, SquaresOfMu, Track
 from discreet.errors import InvalidArgument, NoBound
@@ -82,21 +82,22 @@ class Filter:
     @staticmethod
     def for_limit(limit: AnyLimit) -> "Filter":
         """The default filter: most of delta goes to squares and to the order at which many small
-        charges would fill this limit, the rest to other orders and to leaks."""
-        return _shared(limit, USUAL)
+        charges would fill this limit, the rest to other orders and to leaks: 10 % to leaks, and
+        up to 50 % the larger epsilon and the smaller delta (`shares.usual`)."""
+        return _shared(limit, usual)
 
     @staticmethod
     def for_training(limit: AnyLimit) -> "Filter":
         """A filter for a ledger that is mostly for training runs and normal noise: nearly all of
         delta goes to squares, which count them best. Everything else can still be charged, and
         less of it fits than by default."""
-        return _shared(limit, FOR_TRAINING)
+        return _shared(limit, lambda _: FOR_TRAINING)
 
     @staticmethod
     def for_leaks(limit: AnyLimit) -> "Filter":
         """A filter for a ledger that is mostly for charges that fail with a small probability, such
-        as private keys: half of delta is for them."""
-        return _shared(limit, FOR_LEAKS)
+        as private keys: half of delta is for them, whatever the limit."""
+        return _shared(limit, lambda _: FOR_LEAKS)
 
     def __post_init__(self) -> None:
         """Refuse shares that would add up to more than the limit's delta."""
@@ -364,10 +365,11 @@ def _most(is_admitted: Callable[[int], bool]) -> int:
     return low
 
 
-def _shared(limit: AnyLimit, shares: Shares) -> Filter:
+def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
     """The filter that shares delta so; limits without one have nothing to share."""
     if not isinstance(limit, Limit) or limit.delta == 0:
         return Filter(limit)
+    shares = shares_of(limit)
     leak, orders = shares.of_leaks(limit), shares.of_orders(limit)
     return Filter(limit, leak, orders, shares.of_squares(limit))
 

@@ -2,8 +2,9 @@
 
 The default serves all kinds of charges. The shares for training give nearly everything to squares,
 which count training runs and normal noise best; those for leaks give half to charges that fail with
-a small probability, such as private keys. Shares have to add up: a strategy can spend leaks in
-nearly all transcripts, and squares in the few in which they matter.
+a small probability, such as private keys. Under a large epsilon and a small delta the default gives
+much to leaks too. Shares have to add up: a strategy can spend leaks in nearly all transcripts, and
+squares in the few in which they matter.
 """
 
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from fractions import Fraction
 
 from discreet.accounting.domination import largest_square
 from discreet.accounting.theorems import log_conversion
-from discreet.exact import ball, decimal_up, lower_fraction, precision
+from discreet.exact import ball, decimal_down, decimal_up, lower_fraction, precision
 from discreet.payment import Limit
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
+_WHOLE = 220  # epsilon * ln(1/delta) that would give leaks all of delta; (8, 1e-6) gives half
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,20 @@ class Shares:
     floor: Fraction
     orders: tuple[tuple[int, Fraction], ...]
 
+    def towards(self, other: "Shares", weight: Fraction) -> "Shares":
+        """These shares for weight 0, the other ones for weight 1; both have the same orders."""
+
+        def between(one: Fraction, two: Fraction) -> Fraction:
+            return one + weight * (two - one)
+
+        pairs = zip(self.orders, other.orders, strict=True)
+        return Shares(
+            between(self.leak, other.leak),
+            between(self.squares, other.squares),
+            between(self.floor, other.floor),
+            tuple((times, between(one, two)) for (times, one), (_, two) in pairs),
+        )
+
     def of_leaks(self, limit: Limit) -> Fraction:
         """The share of delta for leaks."""
         return limit.delta * self.leak
@@ -58,7 +74,7 @@ class Shares:
         return Squares(share, floor, beside_leaks=True)
 
 
-USUAL = Shares(
+FOR_SMALL_LIMITS = Shares(
     leak=Fraction(10, 100),
     squares=Fraction(42, 100),
     floor=Fraction(1, 100),
@@ -79,10 +95,30 @@ FOR_TRAINING = Shares(
 
 FOR_LEAKS = Shares(
     leak=Fraction(50, 100),
-    squares=Fraction(30, 100),
+    squares=Fraction(26, 100),
     floor=Fraction(1, 100),
-    orders=((1, Fraction(16, 100)), (2, Fraction(2, 100)), (10, Fraction(2, 100))),
+    orders=(
+        (1, Fraction(20, 100)),
+        (2, Fraction(2, 100)),
+        (4, Fraction(1, 100)),
+        (10, Fraction(1, 200)),
+        (30, Fraction(1, 200)),
+    ),
 )
+
+
+def usual(limit: Limit) -> Shares:
+    """The default shares. The part for leaks is epsilon * ln(1/delta) / 220, at least 10 % and at
+    most 50 %; the others move in step from those for small limits to those for leaks.
+
+    Under a large epsilon many charges fit, so their leaks run out first; and the smaller delta is,
+    the less other sums lose with a part of it.
+    """
+    least, most = FOR_SMALL_LIMITS.leak, FOR_LEAKS.leak
+    with precision(_BITS):
+        part = lower_fraction(-ball(limit.delta).log() * ball(limit.epsilon)) / _WHOLE
+    part = least if part <= least else min(decimal_down(part, digits=3), most)
+    return FOR_SMALL_LIMITS.towards(FOR_LEAKS, (part - least) / (most - least))
 
 
 def room(order: Fraction, share: Fraction) -> Fraction:
