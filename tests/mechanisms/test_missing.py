@@ -10,13 +10,17 @@ import math
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import strategies as st
 
 import discreet.mechanisms
 from discreet.audit import SeededBits, replay
@@ -27,6 +31,7 @@ from discreet.mechanisms import (
     Gaussian,
     Grid,
     Mechanism,
+    Rows,
     release_through,
 )
 from discreet.mechanisms.quantiles import histogram
@@ -40,6 +45,7 @@ from discreet.mechanisms.statistics import (
 from discreet.mechanisms.thresholds import LaplaceThreshold, sets_of_keys
 from discreet.unit import Change
 from tests.mechanisms.calls import ASKED_OF, MADE
+from tests.mechanisms.hostile import Exit, Hostile, HostileNumber
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.test_table import rows as one_column
 
@@ -160,6 +166,81 @@ def test_whatever_kind_of_array_it_is(name: str, kind: str) -> None:
         row = np.zeros(width, dtype=kind)
         row[-1] = missing
         assert case.outcome(np.vstack([table[:3], row, table[3:]])) == expected
+
+
+# one value that decides which kind of array NumPy makes of a list of rows
+MIXED: dict[str, Some] = {
+    "text": "unknown",
+    "bytes": b"unknown",
+    "empty text": "",
+    "None": None,
+    "complex": 2 + 1j,
+    "no time": np.timedelta64("NaT"),
+    "moment": np.datetime64("2026-05-01"),
+    "date": date(2026, 5, 1),
+    "list": [1],
+    "object": object(),
+    "hostile": Hostile(),
+    "hostile number": HostileNumber(3),
+    "exit": Exit(3),
+    "function": len,
+}
+NUMBERS: list[Some] = [True, 0, 3, 2.5, np.float64(0.1 + 0.2), np.int8(-2), 2**70, 1e300, -math.inf]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_value_makes_a_release_fail_or_alters_other_rows(name: str) -> None:
+    """Rows come as lists, so that one value decides what NumPy makes of all of them."""
+    case = CASES[name]
+    width = len(case.columns)
+    rows = [[number] * width for number in NUMBERS]
+    expected = case.outcome(np.array(rows, object))
+    for value, kind in itertools.product(MIXED, (None, object)):
+        row = [*[1] * (width - 1), MIXED[value]]
+        array = partial(_array, kind=kind, like=MIXED[value])
+        assert case.outcome(array([*rows, row])) == expected, value
+        assert case.outcome(array([row])) == case.outcome(np.array([])), value
+
+
+def _array(rows: list[Some], kind: Any, like: Some) -> Table:
+    if kind is None and type(like) not in (list, Hostile, HostileNumber, Exit):
+        return np.array(rows)
+    made = np.empty((len(rows), len(rows[0]) if rows else 0), object)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            made[i, j] = value
+    return made
+
+
+PLAIN = st.floats() | st.integers() | st.booleans() | st.complex_numbers() | st.none()
+OTHERS = st.decimals() | st.fractions() | st.timedeltas()
+TEXTS = st.text() | st.text("12.e-\0j", max_size=4)
+BYTES = st.binary() | st.sampled_from([b"1.5", b"True", b"2"])
+
+
+@hypothesis.given(
+    values=st.lists(PLAIN | TEXTS) | st.lists(PLAIN | BYTES) | st.lists(PLAIN | OTHERS | TEXTS)
+)
+def test_a_row_is_the_same_in_whichever_array_it_is(values: list[Some]) -> None:
+    """Each value by itself, or the whole list as the array that NumPy makes of it."""
+    columns = (("x", Grid(-4, 4, step=0.5)),)
+
+    def places(given: Table) -> list[int]:
+        return list(Rows.of(given, columns, "rows").column())
+
+    each = [place for value in values for place in places(np.array([value], object))]
+    assert places(np.array(values, object)) == each
+    assert places(np.array(values)) == each
+
+
+@pytest.mark.parametrize("kind", ["M8[ns]", "m8[D]", "V3", "S3", "U3", "c16", "O", "T"])
+def test_arrays_of_every_kind_are_rows(kind: str) -> None:
+    for name, case in CASES.items():
+        table = np.zeros((3, len(case.columns)), "u1").astype(kind)
+        assert case.outcome(table) in (
+            case.outcome(np.zeros(table.shape)),
+            case.outcome(np.empty((0, len(case.columns)))),
+        ), name
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -117,8 +117,8 @@ class Bounded(Generic[V]):
     ) -> "Bounded[Rows]":
         """State rows of numbers, an array of (rows, columns), of which one unit has at most
         ``per_unit``. Each column's public grid says what its values can be; other numbers become
-        the nearest of them. A row in which a value is missing (NaN or None) is skipped, unless
-        ``null`` names a value of that column's grid to stand for it.
+        the nearest of them. A row in which a value is missing (NaN, None, or no number at all) is
+        skipped, unless ``null`` names a value of that column's grid to stand for it.
 
         >>> import numpy as np
         >>> ages = Bounded.rows(
@@ -153,7 +153,8 @@ class Bounded(Generic[V]):
         basis: str = ASSERTED,
     ) -> "Bounded[Mapping[Key, int]]":
         """State counts under keys (texts, integers or tuples of these) that are not public, of
-        which one unit has part in at most ``per_unit``, with at most ``most`` in each.
+        which one unit has part in at most ``per_unit``, with at most ``most`` in each. What is no
+        such key is left out, and counts are rounded down.
 
         >>> words = Bounded.keys(
         ...     lambda: {"ache": 41, "rash": 1}, per_unit=2, unit=Unit("patient_id"), name="words"

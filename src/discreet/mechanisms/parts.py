@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from discreet import checks
 from discreet.errors import InvalidArgument
+from discreet.exact import is_number
+from discreet.mechanisms.attempts import attempt
 from discreet.mechanisms.fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms.rows import Grid, Rows
 from discreet.mechanisms.sensitivity import Sensitivity
@@ -170,24 +172,47 @@ class KeysPart:
         object.__setattr__(self, "per_unit", checks.positive_count(per_unit=self.per_unit))
 
     def checked(self, result: object) -> dict[Key, int]:
-        """The keys and their counts, without those that are 0 and without missing keys."""
+        """The keys and their counts, without those that are 0 and those under what is no key.
+
+        A count that is no whole number is rounded down, which moves two counts no further apart
+        than the next whole number; what is no number at all counts as 0.
+        """
         if not isinstance(result, Mapping):
             raise TypeError(f"part {self.name!r}: expected a mapping from keys to counts")
-        whole = Part(self.name, (), self.sensitivity)
-        there = {key: count for key, count in result.items() if not is_missing(key)}
-        counts = {_key(self.name, key): whole.checked(count) for key, count in there.items()}
-        return {key: int(count) for key, count in counts.items() if count}
+        given = ((key_of(key), attempt(_count, count, 0)) for key, count in result.items())
+        return {key: count for key, count in given if count and key is not None}
 
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
         """The differences under all keys where there is one."""
         return _keyed_differences(one, other)
 
 
-def is_missing(key: object) -> bool:
-    """Whether it is None or NaN, or a tuple with one of these in it."""
-    if type(key) is tuple:
-        return any(map(is_missing, key))
-    return key is None or (isinstance(key, float | np.floating) and math.isnan(key))
+def key_of(given: object) -> Key | None:
+    """The text or the integer that equals it, or a tuple of these; None if it is no such key.
+
+    None, NaN, dates and all other objects are no keys, whatever they do when they are looked at.
+    Two keys that a mapping holds apart never become one.
+    """
+    if type(given) is not tuple:
+        return _piece(given)
+    pieces = tuple(map(_piece, given))
+    return None if None in pieces else cast(Key, pieces)
+
+
+def _piece(given: object) -> str | int | None:
+    return cast("str | int", given) if type(given) in (str, int) else attempt(_equal, given, None)
+
+
+def _equal(given: Any) -> str | int | None:  # Any: what is no number raises
+    own = str.__str__(given) if isinstance(given, str) else int(given)
+    return own if given == own and hash(given) == hash(own) else None
+
+
+def _count(given: Any) -> int:  # Any: what is no number raises
+    if isinstance(given, int | np.integer | np.bool_) and not isinstance(given, np.timedelta64):
+        return int(given)
+    number = float(given) if isinstance(given, np.floating) else given
+    return math.floor(number) if is_number(number) else 0
 
 
 def within_int64(numbers: IntegerArray) -> IntegerArray:
@@ -219,11 +244,3 @@ def _differences(one: Value, other: Value) -> list[int]:
 def _keyed_differences(one: Mapping[Any, int], other: Mapping[Any, int]) -> list[int]:
     keys: Iterable[Any] = {**one, **other}  # Any: keys of any kind
     return [moved for key in keys if (moved := abs(one.get(key, 0) - other.get(key, 0)))]
-
-
-def _key(part: str, key: object) -> Key:
-    if type(key) in (str, int):
-        return key  # type: ignore[return-value]  # one of the two, by the line above
-    if type(key) is tuple and all(type(piece) in (str, int) for piece in key):
-        return key
-    raise TypeError(f"part {part!r}: expected keys that are texts, integers or tuples of these")

@@ -1,13 +1,13 @@
 """Rows of numbers on public grids: what mechanisms take that look at single values.
 
-A value is missing if it is NaN or None, or, in an array of objects, anything that is no number. A
+A value is missing if it is NaN, None or anything else that is no number. A text that reads as a
+number is one, since a single text in a list makes NumPy turn the numbers beside it into texts. A
 row with a missing value is skipped, unless a value was named that stands for it: the rule that
 tables have for NULL.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,10 +19,12 @@ import numpy.typing as npt
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, shown
+from discreet.mechanisms.attempts import attempt
 
 Places = npt.NDArray[np.int64]
 
 _MOST_PLACES = 1 << 52
+_TRUTHS = {"True": 1, "False": 0}  # as NumPy writes them
 _FARTHEST, _FINEST = Fraction(2) ** 1022, Fraction(2) ** -960
 
 
@@ -115,13 +117,13 @@ class Rows:
         name: str,
         null: Mapping[str, Number] | None = None,
     ) -> "Rows":
-        """The rows of an array of numbers; of one column, or if there is no row, it may have one
-        dimension. A plain ``TypeError`` if it is no such array.
+        """The rows of an array; of one column, or if there is no row, it may have one dimension.
+        A plain ``TypeError`` if it is no array of such a shape; no value makes it fail.
 
         Where a value is missing, the column's value of ``null`` stands for it; without one, the
         row is skipped. No row has a say in what becomes of others.
         """
-        if type(table) is not np.ndarray or table.dtype.kind not in "iufbO":
+        if type(table) is not np.ndarray:
             raise TypeError(f"part {name!r}: expected an array of numbers")
         if table.ndim == 1 and (len(columns) == 1 or not table.size):
             table = table.reshape(-1, len(columns))
@@ -146,20 +148,39 @@ class Rows:
         return f"Rows({dict(self.columns)!r})"
 
 
-def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: numbers or objects
-    """The nearest floats, NaN for what is missing; of what lies beyond all floats, an infinity."""
-    if table.dtype.kind == "O":
-        found = np.array([_float(value) for value in table.ravel().tolist()], dtype=np.float64)
-        return found.reshape(table.shape)
+def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: of any kind
+    """The nearest floats, NaN for what is missing; of what lies beyond all floats, an infinity.
+
+    What a value becomes doesn't depend on the kind of array it is in, since one value alone can
+    decide that: a text, a complex number or a length of time beside numbers. Lengths of time count
+    in the array's unit, as NumPy counts the numbers beside them.
+    """
     with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
-        return table.astype(np.float64, copy=False)
+        match table.dtype.kind:
+            case "i" | "u" | "f" | "b":
+                return table.astype(np.float64, copy=False)
+            case "c":
+                return np.where(table.imag == 0, table.real, np.nan).astype(np.float64)
+            case "m":
+                return np.where(np.isnat(table), np.nan, table.astype(np.int64))
+            case "M":
+                return np.full(table.shape, np.nan)
+    found = [attempt(_number, v, math.nan) for v in table.astype(object).ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(table.shape)
 
 
-def _float(value: object) -> float:
-    if isinstance(value, int | float | Fraction | Decimal | np.number | np.bool_):
-        with suppress(TypeError, ValueError):  # a complex number, or a signalling NaN
-            try:
-                return float(value)
-            except OverflowError:
-                return math.inf if value > 0 else -math.inf
-    return math.nan
+def _number(value: object) -> float:
+    """NaN, or an error, if the value is no number."""
+    if isinstance(value, bytes):
+        value = value.decode("ascii")
+    if isinstance(value, str):
+        value = value.rstrip("\0")  # which arrays of texts drop
+        value = _TRUTHS[value] if value in _TRUTHS else complex(value)
+    if isinstance(value, complex | np.complexfloating | np.timedelta64):
+        return float(_floats(np.asarray(value)))
+    if not isinstance(value, int | float | Fraction | Decimal | np.number | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

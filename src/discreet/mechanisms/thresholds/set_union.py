@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from discreet import checks
 from discreet.accounting import PrivacyLoss, Threshold
@@ -13,10 +13,11 @@ from discreet.accounting.analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.exact import Number, decimal_up, shown
 from discreet.mechanisms.accuracy import most_noise
+from discreet.mechanisms.attempts import attempt
 from discreet.mechanisms.bounded import ASSERTED, Bounded, change_of, stated
 from discreet.mechanisms.gaussian import gaussian_term, stddev_for
 from discreet.mechanisms.ids import plain
-from discreet.mechanisms.parts import Key, KeysPart, Part, is_missing
+from discreet.mechanisms.parts import Key, KeysPart, Part, key_of
 from discreet.mechanisms.selection.gaps import smallest_gap
 from discreet.mechanisms.sensitivity import Sensitivity
 from discreet.mechanisms.thresholds.keys import FOR_KEYS, leak, loss_chance, smallest
@@ -202,19 +203,31 @@ def _part(bounded: Bounded[Mapping[Key, int]]) -> WeightsPart:
 def _weights(sets: Mapping[Key, Iterable[Key]], per_unit: int) -> dict[Key, int]:
     """The sums of all units' weights."""
     sums: dict[Key, int] = {}
-    for unit, keys in sets.items():
-        kept = [key for key in dict.fromkeys(keys) if not is_missing(key)]
-        if len(kept) > per_unit:
-            kept = sorted(kept, key=lambda key: _hash(unit, key))[:per_unit]
-        for key in kept:
-            sums[key] = sums.get(key, 0) + _weight(len(kept))
+    for unit, given in sets.items():
+        keys: list[Key] = attempt(_keys, given, [])
+        if len(keys) > per_unit:
+            keys = sorted(keys, key=lambda key: _hash(unit, key))[:per_unit]
+        for key in keys:
+            sums[key] = sums.get(key, 0) + _weight(len(keys))
     return sums
+
+
+def _keys(given: Any) -> list[Key]:  # Any: what can't be gone through raises
+    """A unit's keys, each once."""
+    return [key for key in dict.fromkeys(map(key_of, given)) if key is not None]
 
 
 def _hash(unit: Key, key: Key) -> tuple[bytes, str]:
     """A number for the order in which a unit's keys count, apart from all other units."""
-    text = repr((plain(unit), key))
+    text = f"{_text(plain(unit))}, {_text(key)}"
     return hashlib.blake2b(text.encode(), digest_size=16).digest(), text
+
+
+def _text(key: Key) -> str:
+    """Another text for each key; in hexadecimals, which have no limit of digits."""
+    if isinstance(key, tuple):
+        return f"({', '.join(map(_text, key))})"
+    return hex(key) if isinstance(key, int) else ascii(key)
 
 
 def _weight(keys: int) -> int:

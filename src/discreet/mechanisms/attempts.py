@@ -1,0 +1,21 @@
+"""Looks at private values that may fail, each for itself."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def attempt(
+    function: Callable[[Any], T],  # Any: what it can't take raises
+    value: object,
+    otherwise: T,
+) -> T:
+    """What the function makes of a value, and ``otherwise`` where it raises: an object's own code
+    may raise anything, exits among it. An interrupt (Ctrl-C) passes through."""
+    try:
+        return function(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # see above
+        return otherwise
