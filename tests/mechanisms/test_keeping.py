@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.mechanisms.keeping import decoded, encoded
-from tests.mechanisms.kit import Wrong
+from discreet.mechanisms import Bounded, DiscreteLaplace, release
+from discreet.mechanisms.keeping import decoded, encoded, written
+from tests.mechanisms.kit import PERSON, Wrong, ledger
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 ANSWERS = st.recursive(
@@ -48,3 +49,32 @@ def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
 def test_what_would_not_come_back_is_refused(wrong: Wrong) -> None:
     with pytest.raises(TypeError, match="can't be kept"):
         encoded(wrong)
+
+
+LARGE = 10**5000
+
+
+MANY_DIGITS: list[Any] = [LARGE, -LARGE, (LARGE,), (1, "a", LARGE), {"n": LARGE, "a": None}]
+MANY_DIGITS += [np.array([LARGE, 3], object), {"n": (np.array([[LARGE]], object), 2.5)}]
+
+
+@pytest.mark.parametrize("answer", MANY_DIGITS, ids=lambda answer: type(answer).__name__)
+def test_integers_of_any_size_are_written(answer: Wrong) -> None:
+    """Python itself refuses to write more than 4 300 digits."""
+    with pytest.raises(ValueError, match="digits"):
+        str(answer)
+    assert "1" + "0" * 5000 in written(answer).replace("\n", "")
+
+
+@pytest.mark.parametrize("answer", [3, 2.5, None, "a", (1,), {"n": 3}, np.arange(3)])
+def test_others_are_written_as_python_does(answer: Wrong) -> None:
+    assert written(answer) == str(answer)
+    inside = "array([0, 1, 2])" if isinstance(answer, np.ndarray) else repr(answer)
+    many = "1" + "0" * 5000
+    found = written({"a": answer, "n": LARGE})
+    assert found in (f"{{'a': {inside}, 'n': {many}}}", f"{{'a': {answer}, 'n': {many}}}")
+
+
+def test_a_release_of_an_integer_of_many_digits_prints() -> None:
+    made = Bounded(lambda: LARGE, sensitivity=1, unit=PERSON, name="people")
+    assert len(str(release(made, DiscreteLaplace(1), ledger()))) > 5000

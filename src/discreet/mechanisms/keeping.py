@@ -1,7 +1,8 @@
-"""Answers as text and back: how a ledger keeps what a paid request got."""
+"""Answers as text: for people, and as a ledger keeps them, from which they come back."""
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,30 @@ def encoded(answer: Answer) -> str:
 def decoded(text: str) -> Answer:
     """What `encoded` was given."""
     return _built(json.loads(text))
+
+
+def written(answer: Answer) -> str:
+    """The answer as Python writes it, and integers of any size as decimals.
+
+    >>> len(written({"people": 10**5000}))
+    5013
+    """
+    try:
+        return str(answer)
+    except ValueError:  # Python writes integers up to some digits only
+        return _written(answer)
+
+
+def _written(answer: Answer) -> str:
+    if type(answer) is int:
+        return str(Decimal(answer))
+    if isinstance(answer, np.ndarray):
+        return np.array2string(answer, formatter={"object": _written})
+    if isinstance(answer, Mapping):
+        return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in answer.items())}}}"
+    if type(answer) is tuple:
+        return f"({', '.join(map(_written, answer))}{',' * (len(answer) == 1)})"
+    return repr(answer)
 
 
 def _plain(answer: Answer) -> object:

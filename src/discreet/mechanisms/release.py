@@ -15,8 +15,9 @@ from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.exact import Number
 from discreet.mechanisms.bounded import Bounded, stated
 from discreet.mechanisms.door import Door
-from discreet.mechanisms.keeping import decoded, encoded
+from discreet.mechanisms.keeping import decoded, encoded, written
 from discreet.mechanisms.mechanism import Mechanism, checked_mechanism
+from discreet.mechanisms.silence import silent
 from discreet.noise import SecureBits
 from discreet.payment import Payer, Receipt, Request
 
@@ -84,7 +85,7 @@ class Release(Generic[W]):
         insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
         processing = f"  after {', '.join(self.processing)}\n" if self.processing else ""
         return (
-            f"{insecure}{self.name}: {self.value}\n"
+            f"{insecure}{self.name}: {written(self.value)}\n"
             f"{processing}"
             f"  by {self.mechanism!r}, for {self.privacy_loss.unit}; sensitivity {self.basis}\n"
             f"  privacy loss {self.privacy_loss}, receipt {receipt.number} ({receipt.digest[:12]})"
@@ -179,10 +180,12 @@ def computed(door: Door, bounded: Bounded[V], receipt: Receipt) -> V:
 
 def guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
     """The step's result. If it raises, whatever it is may tell about the data: panics of engines
-    and exits too. So what goes on from here is new, and no cause hangs on it."""
+    and exits too. So what goes on from here is new, and no cause hangs on it. Warnings may tell as
+    much, and are not shown."""
     cause: BaseException | None = None
     try:
-        return step()
+        with silent():
+            return step()
     except KeyboardInterrupt:
         pass
     except BaseException as error:  # noqa: BLE001  # see above

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,11 +11,13 @@ import numpy.typing as npt
 from discreet import checks
 from discreet.errors import InvalidArgument
 from discreet.exact import Number
+from discreet.mechanisms.attempts import attempt
 from discreet.mechanisms.bounded import Bounded, change_of
 from discreet.mechanisms.fixed_point import IntegerArray
 from discreet.mechanisms.ids import plain
 from discreet.mechanisms.rows import Grid, Places
 from discreet.mechanisms.sensitivity import Sensitivity
+from discreet.mechanisms.silence import silent
 from discreet.unit import Change, Unit
 
 T = TypeVar("T", bound=np.generic)
@@ -108,14 +109,12 @@ def _split(ids: npt.NDArray[Any], blocks: int) -> list[Places]:
 
 def _value(function: Callable[[Table[T]], object], rows: Table[T], otherwise: float) -> float:
     """The function's value, whatever it does: one block's failure is no one else's matter."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            found = float(function(rows))  # type: ignore[arg-type]  # what is no number raises
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  # exits and engines' panics too
-        return otherwise
+
+    def called(given: Any) -> float:  # Any: what is no number raises
+        with silent():
+            return float(function(given))  # type: ignore[arg-type]  # see above
+
+    found = attempt(called, rows, otherwise)
     return otherwise if math.isnan(found) else found
 
 
