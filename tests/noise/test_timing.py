@@ -7,7 +7,7 @@ freedom, whatever the times are like. The same correlation is large for samplers
 their outcome.
 
 Single draws are not free of it altogether: the parts of a table that are rarely used are not in
-the processor's cache. There the correlation is about 0.02, and 0.1 to 0.2 between the ranks.
+the processor's cache. There the correlation is about 0.02, and 0.1 to 0.35 between the ranks.
 """
 
 import gc
