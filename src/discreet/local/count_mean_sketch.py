@@ -17,10 +17,11 @@ from discreet.local.client.values import categories as checked
 from discreet.local.estimate import Counted, Estimate, Rates
 from discreet.local.mechanism import (
     ONE_REPORT,
-    added_up,
     asked,
     counted,
     half_told,
+    is_row_of_truths,
+    is_whole,
     replaced,
     shuffled,
 )
@@ -95,15 +96,10 @@ class CountMeanSketch:
     def sketch(self, reports: SketchReports) -> Whole:
         """How often each bucket (columns) was set under each function (rows). Sketches of several
         groups of clients add up."""
-        if not isinstance(reports, SketchReports):
-            raise InvalidArgument("reports: give what randomize returned")
-        buckets = self.client.buckets
-        of_each = counted(reports.functions, buckets)
-        bits = np.asarray(reports.bits)
-        added_up(bits[:1], buckets)  # their kind and length
-        if len(reports.functions) != len(bits):
-            raise InvalidArgument("reports: give as many rows of bits as functions")
-        in_order = bits[np.argsort(reports.functions, kind="stable")]
+        good = self._well_formed(reports)
+        buckets, bits = self.client.buckets, good.bits
+        of_each = counted(good.functions, buckets)
+        in_order = bits[np.argsort(good.functions, kind="stable")]
         ends = np.cumsum(of_each)
         table: Whole = np.zeros((buckets, buckets), np.int64)
         for function, (end, size) in enumerate(zip(ends, of_each, strict=True)):
@@ -120,12 +116,36 @@ class CountMeanSketch:
             wanted = np.atleast_1d(checked(categories, self.client.categories))
         except ValueError as wrong:
             raise InvalidArgument(str(wrong).replace("values", "categories", 1)) from None
-        table = self.sketch(reports)
+        good = self._well_formed(reports)
+        table = self.sketch(good)
         functions = np.arange(self.client.buckets)[:, None]
         places = self.client.bucket(wanted, functions)  # (function, category)
         counts = np.take_along_axis(table, places, axis=1).sum(axis=0)
-        size = len(reports.functions)
-        return Estimate.of(Counted(counts, size, self.rates), size)
+        size = len(good.functions)
+        malformed = len(reports.functions) - size
+        return Estimate.of(Counted(counts, size, self.rates), size, malformed)
+
+    def _well_formed(self, reports: SketchReports) -> SketchReports:
+        """Those with one of the functions, and a truth value for each bucket."""
+        if not isinstance(reports, SketchReports):
+            raise InvalidArgument("reports: give what randomize returned")
+        if getattr(reports.functions, "ndim", 1) != 1 or len(reports.functions) != len(
+            reports.bits
+        ):
+            raise InvalidArgument("reports: give as many rows of bits as functions")
+        size, numbers, bits = self.client.buckets, reports.functions, reports.bits
+        arrays = isinstance(numbers, np.ndarray) and isinstance(bits, np.ndarray)
+        if arrays and numbers.dtype.kind in "iu" and bits.dtype == bool and bits.ndim == 2:
+            is_good = (numbers >= 0) & (numbers < size) & (bits.shape[1] == size)
+            if is_good.any():
+                return SketchReports(numbers[is_good].astype(np.int64), bits[is_good])
+        both = zip(numbers, bits, strict=True)
+        pairs = [(one, row) for one, row in both if is_row_of_truths(row, size)]
+        pairs = [(one, row) for one, row in pairs if is_whole(one) and 0 <= one < size]
+        if not pairs:
+            raise InvalidArgument("reports: none is a function with a truth value for each bucket")
+        functions, rows = zip(*pairs, strict=True)
+        return SketchReports(np.array(functions, np.int64), np.array(rows, bool))
 
     def privacy_loss(self, unit: Unit = ONE_REPORT) -> PrivacyLoss:
         """What one report costs its client, whoever sees it: as optimised unary encoding."""

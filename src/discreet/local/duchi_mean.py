@@ -11,7 +11,7 @@ from discreet.exact import Number
 from discreet.local import client, forecast
 from discreet.local.estimate import Counted, Estimate, Rates
 from discreet.local.means import ends, estimated, written_mean
-from discreet.local.mechanism import Reporting, Reports, in_a_row
+from discreet.local.mechanism import Reporting, Reports, truths
 from discreet.local.odds import in_reach, odds_below
 
 
@@ -65,9 +65,9 @@ class DuchiMean(Reporting):
         confidence, for the clients' mean and for that of a population of which they are
         independent draws. ``stddev`` is an upper bound: the less the values differ, the closer.
         """
-        bits = in_a_row(reports, "b", "an array of truth values")
+        bits = truths(reports)
         evidence = Counted(np.asarray(bits.sum(dtype=np.int64)), len(bits), self.rates)
-        return estimated(evidence, len(bits), self.client)
+        return estimated(evidence, len(bits), self.client, len(reports) - len(bits))
 
     def spent(self) -> PrivacyLoss:
         """Randomized response between the two ends; other values lie between."""

@@ -53,18 +53,20 @@ class Estimate:
     """Shares of all clients for each category, or a mean, with how wrong they may be.
 
     ``values`` are unbiased, so that a share may lie below 0. ``stddev`` is that of the noise, at
-    these values. Both are arrays, of shape () for a mean.
+    these values. Both are arrays, of shape () for a mean. ``reports`` is how many of them were
+    used, ``malformed`` how many were left out, since no client makes such.
     """
 
     values: Floats
     stddev: Floats
     reports: int
+    malformed: int
     evidence: Evidence
 
     @staticmethod
-    def of(evidence: Evidence, reports: int) -> "Estimate":
+    def of(evidence: Evidence, reports: int, malformed: int = 0) -> "Estimate":
         """What this evidence tells."""
-        return Estimate(evidence.values(), evidence.stddev(), reports, evidence)
+        return Estimate(evidence.values(), evidence.stddev(), reports, malformed, evidence)
 
     def interval(self, confidence: Number = 0.95) -> Interval:
         """Ends that hold the truth with at least this probability, each value by itself; for m
@@ -73,7 +75,9 @@ class Estimate:
 
     def __repr__(self) -> str:
         """The values and their standard deviations."""
-        return f"Estimate(values={self.values}, stddev={self.stddev}, reports={self.reports})"
+        left_out = f", malformed={self.malformed}" if self.malformed else ""
+        facts = f"stddev={self.stddev}, reports={self.reports}{left_out}"
+        return f"Estimate(values={self.values}, {facts})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from discreet.local.mechanism import (
     Reports,
     counted,
     half_told,
+    places_below,
     several,
     written,
 )
@@ -62,6 +63,10 @@ class HadamardResponse(Reporting, Frequencies):
         """Two rows agree in exactly half of their places."""
         odds = self.client.odds
         return Rates.of(odds / (odds + 1), Fraction(1, 2))
+
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that are one of a client's reports."""
+        return places_below(self.client.size, reports)
 
     def supports(self, reports: Reports) -> Whole:
         """For each category, how many reports fit its row: by a Walsh-Hadamard transform."""

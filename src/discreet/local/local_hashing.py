@@ -13,7 +13,15 @@ from discreet.local import client, forecast
 from discreet.local.client.bits import Whole
 from discreet.local.client.hashing import digits_of, is_prime
 from discreet.local.estimate import Rates
-from discreet.local.mechanism import Frequencies, Reporting, Reports, counted, several, written
+from discreet.local.mechanism import (
+    Frequencies,
+    Reporting,
+    Reports,
+    counted,
+    places_below,
+    several,
+    written,
+)
 from discreet.local.odds import in_reach, odds_below
 
 _PRIMES = tuple(number for number in range(62) if is_prime(number))
@@ -63,6 +71,10 @@ class LocalHashing(Reporting, Frequencies):
     def rates(self) -> Rates:
         """The bucket told truly; and another category's, the same for one in ``buckets``."""
         return _rates(self.client.odds, self.client.buckets)
+
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that are one of a client's reports."""
+        return places_below(self.client.size, reports)
 
     def supports(self, reports: Reports) -> Whole:
         """For each category, the number of reports whose function puts it into their bucket."""

@@ -43,11 +43,11 @@ def ends(lower: Number, upper: Number) -> tuple[float, float]:
     )
 
 
-def estimated(share: Evidence, reports: int, of: Ranged) -> Estimate:
+def estimated(share: Evidence, reports: int, of: Ranged, malformed: int) -> Estimate:
     """The mean in the values' own units. They were rounded by half a step, and a float's
     arithmetic takes less than the other half."""
     slack = (of.upper - of.lower) / STEPS
-    return Estimate.of(Scaled(share, of.lower, of.upper, slack), reports)
+    return Estimate.of(Scaled(share, of.lower, of.upper, slack), reports, malformed)
 
 
 def share_of(value: Number, of: Ranged) -> Fraction:

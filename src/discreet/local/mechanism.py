@@ -66,6 +66,10 @@ class Oracle(Protocol):
         """For each category the number of reports that support it."""
         ...
 
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that a client can have sent."""
+        ...
+
 
 class Reporting:
     """How every mechanism reports and what that costs."""
@@ -97,10 +101,12 @@ class Frequencies:
         """The share of each category among all clients, from the reports of all of them.
 
         Unbiased. The intervals hold at least their confidence for the clients' shares, and for
-        those of a population of which the clients are independent draws.
+        those of a population of which the clients are independent draws. Reports that no client
+        makes are left out; ``malformed`` counts them.
         """
-        counts = self.supports(reports)
-        return Estimate.of(Counted(counts, len(reports), self.rates), len(reports))
+        good = self.well_formed(reports)
+        evidence = Counted(self.supports(good), len(good), self.rates)
+        return Estimate.of(evidence, len(good), len(reports) - len(good))
 
     def stddev(self: Oracle, reports: int, share: Number | None = None) -> float:
         """The standard deviation that the estimate of a category of this share will have, or that
@@ -155,6 +161,53 @@ def several(categories: int) -> int:
         return found
     raise InvalidArgument(
         f"categories = {found}: give 2 to 2^24; for more, CountMeanSketch estimates those asked for"
+    )
+
+
+def places_below(size: int, reports: Reports) -> Reports:
+    """Those of the reports that are whole numbers from 0 and below the size."""
+    allowed = f"an array of whole numbers from 0 to {size - 1}"
+    if _one_by_one(reports, dimensions=1):
+        found = [own for own in reports if is_whole(own) and 0 <= own < size]
+        return in_a_row(np.array(found, np.int64), "iu", allowed)
+    array = in_a_row(reports, "iu", allowed)
+    return in_a_row(array[(array >= 0) & (array < size)], "iu", allowed)
+
+
+def truths(reports: Reports) -> Reports:
+    """Those of the reports that are truth values."""
+    if _one_by_one(reports, dimensions=1):
+        reports = np.array([own for own in reports if isinstance(own, bool | np.bool_)], bool)
+    return in_a_row(reports, "b", "an array of truth values")
+
+
+def rows_of_truths(length: int, reports: Reports) -> Reports:
+    """Those of the reports that are so many truth values each."""
+    if _one_by_one(reports, dimensions=2):
+        rows = [own for own in reports if is_row_of_truths(own, length)]
+        reports = np.array(rows, bool).reshape(-1, length)
+    return in_a_row(reports, "b", f"an array of rows of {length} truth values", dimensions=2)
+
+
+def is_row_of_truths(report: Any, length: int) -> bool:  # Any: what anyone sends
+    """Whether the report is so many truth values."""
+    if isinstance(report, np.ndarray):
+        report = report.tolist()
+    is_list = isinstance(report, list | tuple) and len(report) == length
+    return is_list and all(isinstance(own, bool | np.bool_) for own in report)
+
+
+def _one_by_one(reports: Reports, dimensions: int) -> bool:
+    """Whether these are Python's own objects, or arrays in a list: each may be of another kind."""
+    if isinstance(reports, np.ndarray):
+        return reports.dtype.kind == "O" and reports.ndim in (1, dimensions)
+    return isinstance(reports, list | tuple)
+
+
+def is_whole(report: object) -> bool:
+    """Whether the report is a whole number."""
+    return type(report) is int or (
+        isinstance(report, np.integer) and not isinstance(report, np.timedelta64)
     )
 
 

@@ -12,7 +12,7 @@ from discreet.exact import Number, fraction
 from discreet.local import client, forecast
 from discreet.local.estimate import Estimate, Summed
 from discreet.local.means import ends, estimated, share_of, written_mean
-from discreet.local.mechanism import Reporting, Reports, counted
+from discreet.local.mechanism import Reporting, Reports, counted, places_below
 from discreet.local.odds import in_reach, odds_below
 
 PLACES = 1024
@@ -70,13 +70,13 @@ class PiecewiseMean(Reporting):
         confidence for the clients' mean, by Bernstein's inequality: it is some 1.4 times as wide
         as a normal one. ``stddev`` is an upper bound: that of values at an end of the range.
         """
-        counts = counted(reports, self.client.places)
+        counts = counted(good := places_below(self.client.places, reports), self.client.places)
         size, slope = int(counts.sum()), self._slope
         total = sum(place * int(count) for place, count in enumerate(counts))
         share = float((Fraction(total, size) - self._lowest) / slope)
         reach = float((self.client.places - 1) / slope)
         evidence = Summed(share, size, float(self._most()), reach)
-        return estimated(evidence, size, self.client)
+        return estimated(evidence, size, self.client, len(reports) - len(good))
 
     def spent(self) -> PrivacyLoss:
         """Two windows at most tell the values apart, and the places outside tell nothing: so many

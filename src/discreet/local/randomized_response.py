@@ -10,7 +10,15 @@ from discreet.exact import Number
 from discreet.local import client, forecast
 from discreet.local.client.bits import Whole
 from discreet.local.estimate import Rates
-from discreet.local.mechanism import Frequencies, Reporting, Reports, counted, several, written
+from discreet.local.mechanism import (
+    Frequencies,
+    Reporting,
+    Reports,
+    counted,
+    places_below,
+    several,
+    written,
+)
 from discreet.local.odds import epsilon_above, in_reach, odds_below
 
 
@@ -70,6 +78,10 @@ class RandomizedResponse(Reporting, Frequencies):
         """The truth, and any other."""
         truth = self.client.truth
         return Rates.of(truth, truth / self.client.odds)
+
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that are one of a client's reports."""
+        return places_below(self.client.categories, reports)
 
     def supports(self, reports: Reports) -> Whole:
         """How often each category was told."""

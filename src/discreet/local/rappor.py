@@ -18,6 +18,7 @@ from discreet.local.mechanism import (
     added_up,
     asked,
     replaced,
+    rows_of_truths,
     several,
     shuffled,
 )
@@ -97,6 +98,10 @@ class Rappor(Frequencies):
     def randomize(self, permanent: PermanentAnswers) -> Reports:
         """The reports of one round, a row of truth values for each permanent answer."""
         return asked(self.client.randomize, permanent)
+
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that are a row of truth values, one for each category."""
+        return rows_of_truths(self.client.categories, reports)
 
     def supports(self, reports: Reports) -> Whole:
         """How often each bit was set in a round. Rounds share their permanent answers, so that

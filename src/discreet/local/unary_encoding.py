@@ -16,6 +16,7 @@ from discreet.local.mechanism import (
     Reports,
     added_up,
     half_told,
+    rows_of_truths,
     several,
     written,
 )
@@ -87,6 +88,10 @@ class UnaryEncoding(Reporting, Frequencies):
     def rates(self) -> Rates:
         """As the client's bits are set."""
         return Rates.of(self.client.kept, self.client.added)
+
+    def well_formed(self, reports: Reports) -> Reports:
+        """Those that are a row of truth values, one for each category."""
+        return rows_of_truths(self.client.categories, reports)
 
     def supports(self, reports: Reports) -> Whole:
         """How often each bit was set."""
