@@ -57,11 +57,8 @@ class Best:
             raise NoBound(f"{self.loss!r} leaves no guarantee for one run")
         runs = self.runs.thinned(delta)
         with precision(_BITS):
-            spread = pure_spread(runs, epsilon) - Kept.of(runs, self.most).share.log()
-            more = upper_fraction(spread)
+            more = upper_fraction(pure_spread(runs, epsilon, self.most))
         best = epsilon + (decimal_up(more, _DIGITS) if more > 0 else 0)
-        if self.most and not delta:  # all runs by themselves
-            best = min(best, self.most * epsilon)
         return best, self._leaking(delta)
 
     def leak(self) -> Fraction:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -281,9 +282,13 @@ def least(bounds: Iterable[arb]) -> arb:
 # What one run can tell of being better than others: bounds on ln f'(q) / f'(q')
 
 
-def pure_spread(runs: Runs, epsilon: Fraction) -> arb:
+def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb:
     """If one run is epsilon-private: the best test tells the two laws apart with odds e^epsilon
-    to 1 on either side."""
+    to 1 on either side. With a ceiling f' is a sum; docs/proofs/terms.md says why the same test is
+    the best one then."""
+    if most:
+        high = (1 + (-ball(epsilon)).exp()) ** -1
+        return (_slope(runs, most, high) / _slope(runs, most, 1 - high)).log()
     match runs:
         case Poisson(mean):
             return ball(mean) * (ball(epsilon) / 2).tanh()
@@ -291,6 +296,15 @@ def pure_spread(runs: Runs, epsilon: Fraction) -> arb:
             kept, odds = ball(gamma), (-ball(epsilon)).exp()
             return ball(1 + eta) * ((1 + kept * odds) / (kept + odds)).log()
     raise NoBound(f"nothing is known of {runs!r}")
+
+
+def _slope(runs: Runs, most: int, x: arb) -> arb:
+    """The sum of k P(k) x^(k - 1) over at most so many runs."""
+    found, power = arb(0), arb(1)
+    for number, chance in zip(range(1, most + 1), islice(runs.chances(), 1, None), strict=False):
+        found += number * chance * power
+        power *= x
+    return found
 
 
 def widest_spread(runs: Runs, known: Known) -> arb:
