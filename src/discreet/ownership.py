@@ -51,12 +51,13 @@ class Owned:
     """Holds a right that was paid for once: of one process, and never copied.
 
     A class of this kind names itself in ``described`` and calls `check_owner` wherever the right
-    is used. `copy.copy`, `copy.deepcopy` and `pickle` raise `Refused`.
+    is used. `copy.copy`, `copy.deepcopy` and `pickle` raise `Refused`, with the ``advice``.
     """
 
     __slots__ = ("_owner",)
 
     described: ClassVar[str] = "this object"
+    advice: ClassVar[str] = "use the one there is, or pay for another one"
     _owner: tuple[int, bytes]
 
     def __new__(cls, *_: object, **__: object) -> "Owned":
@@ -75,4 +76,4 @@ class Owned:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """No copy: it would use what was paid for once more."""
-        raise Refused(f"{self.described} can't be copied: it was paid for once")
+        raise Refused(f"{self.described} can't be copied: it was paid for once; {self.advice}")

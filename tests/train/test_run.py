@@ -1,7 +1,6 @@
 """A run is paid first, makes each step once, and leaves nothing of a step that failed."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from discreet.errors import (
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.payment import Limit
-from discreet.train.run import run, run_through
+from discreet.train.run import Batch, run, run_through
 from discreet.train.units import Collated, Persons
 from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
@@ -203,7 +202,7 @@ def test_a_step_is_made_once() -> None:
         with pytest.raises(Refused, match="is over"):
             training.step(first, losses_of(model))
         with pytest.raises(Refused, match="is over"):
-            training.step(replace(second), losses_of(model))
+            training.step(Batch(second.step), losses_of(model))
         training.step(second, losses_of(model))
         assert training.report().done == 2
 

@@ -1,14 +1,19 @@
 """A count of steps for payers that keep none: until the process ends, and never resumed."""
 
+from typing import ClassVar
+
 from discreet.accounting import PrivacyLoss
 from discreet.errors import SessionEnded
+from discreet.ownership import Owned
 from discreet.payment import Receipt
 
 
-class Uncounted:
+class Uncounted(Owned):
     """Steps of one run in memory. A ledger counts them durably."""
 
     __slots__ = ("_taken",)
+
+    described: ClassVar[str] = "a run's count of steps"
 
     def __init__(self) -> None:
         """None taken."""
@@ -24,6 +29,7 @@ class Uncounted:
         plan: str,  # noqa: ARG002  # the same
     ) -> range:
         """The next steps of all."""
+        self.check_owner()
         if self._taken >= of:
             raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
         first, self._taken = self._taken, min(self._taken + count, of)

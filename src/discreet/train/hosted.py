@@ -7,13 +7,14 @@ optimizer are ready, give a turn for each step, say what a checkpoint keeps, end
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.ownership import Owned
 from discreet.payment import Payer
 from discreet.train.hooks import around_steps
 from discreet.train.plan import TrainingPlan
@@ -25,8 +26,14 @@ Call = Callable[[], None]
 Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
 
 
-class Hosted:
-    """The run, from before it is paid until the loop around it has ended."""
+class Hosted(Owned):
+    """The run, from before it is paid until the loop around it has ended. It belongs to the process
+    that made it."""
+
+    described: ClassVar[str] = "the run of a Trainer"
+    advice: ClassVar[str] = (
+        "make the Trainer in the process that trains; to go on elsewhere, resume from a checkpoint"
+    )
 
     def __init__(
         self, plan: TrainingPlan, payer: Payer[PrivacyLoss], *, name: str, by: str
@@ -52,6 +59,7 @@ class Hosted:
 
         Both calls are made around each of the optimizer's steps.
         """
+        self.check_owner()
         resume = None
         if kept is not None:
             states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
@@ -66,6 +74,7 @@ class Hosted:
 
     def turn(self) -> Batch | None:
         """The next step's, if one is left."""
+        self.check_owner()
         return next(self._turns, None)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ Trainer is given says what the examples are, and how they are collated; the plan
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -23,6 +23,7 @@ from torch.utils.data import (
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.ownership import Owned
 from discreet.payment import Payer
 from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
 from discreet.train.plan import TrainingPlan
@@ -33,7 +34,7 @@ from discreet.train.units import Collated, Part, Persons
 KEPT = "discreet"  # in each checkpoint
 
 
-class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without types mypy follows
+class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it ships without types
     """A strategy for Lightning's Trainer by which ``fit`` trains by a plan, paid for first.
 
     Guarantee: that of `discreet.train.run`, for the model and its checkpoints. ``training_step``
@@ -41,7 +42,11 @@ class PrivateStrategy(SingleDeviceStrategy):  # type: ignore[misc]  # without ty
     `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
     at once; its data set may be `Persons`. What Trainer and loader are told that can't be obeyed is
     refused by name. ``eval_is_public`` states that whatever is validated is no one's private data.
+    It trains in the process that made it, and can't be copied or pickled.
     """
+
+    described: ClassVar[str] = "a PrivateStrategy"
+    advice: ClassVar[str] = Hosted.advice
 
     def __init__(
         self,

@@ -9,10 +9,10 @@ import copy
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from discreet import checks
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.mechanisms.door import Door
+from discreet.ownership import Owned
 from discreet.payment import CountsSteps, Payer, Receipt
 from discreet.train import adaptive, units
 from discreet.train.adaptive import Adaptive, Counted
@@ -54,16 +55,37 @@ _KEPT = {"plan", "receipt", "model", "optimizer", "norms"}
 _SHARE_OF_BLOCK = 100  # a block of steps is that part of them all: what a crash may cost
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Batch(Owned):
     """The turn of one logical step, counted from 1, for `TrainingRun.step`. Which examples are in
     it is private, and so is how many."""
 
-    step: int
+    described: ClassVar[str] = "the turn of a step"
+    advice: ClassVar[str] = "give it to the run's step as it is"
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+
+    @property
+    def step(self) -> int:
+        """The number of the step, from 1."""
+        return self._step
+
+    def __repr__(self) -> str:
+        """Its step, which is public."""
+        return f"Batch(step={self._step})"
 
 
-class TrainingRun:
-    """A paid run at work: `run` makes these. Its bits live in this process alone."""
+class TrainingRun(Owned):
+    """A paid run at work: `run` makes these.
+
+    It belongs to the process that opened it and can't be copied: a copy, or a forked child, would
+    draw the same steps again, which were paid for once. `checkpoint` is for other processes.
+    """
+
+    described: ClassVar[str] = "a training run"
+    advice: ClassVar[str] = "go on elsewhere by run(..., resume=) with a checkpoint of it"
 
     def __init__(  # noqa: PLR0913  # made in one place
         self,
@@ -112,8 +134,10 @@ class TrainingRun:
         Should anything fail, or be interrupted, nothing of the step stays, and it counts as made.
         Raises `Refused` for a batch whose turn is over, and for a model or a loss that mixes
         examples: made-up ones show it (`check`), in the first step and where a part has other
-        shapes than all before, before any other is computed.
+        shapes than all before, before any other is computed. Raises `Refused` in a forked child,
+        also if the fork happened during this step.
         """
+        self.check_owner()
         if self._is_closed or batch is not self._open:
             raise Refused(f"{batch!r} is over: each batch is for one step, in its turn")
         self._open = None
@@ -132,6 +156,7 @@ class TrainingRun:
                 self._buffers.note_parameters()
                 noisy = self._noisy(replace(work, losses=draws.secret(losses)), phase)
                 told = self._counted(batch, phase, seen)
+            self.check_owner()
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
                 mean = total.div_(phase.size.batch)  # public, whatever the batch has
                 parameter.grad = mean.to(parameter.dtype)
@@ -169,7 +194,9 @@ class TrainingRun:
 
     def checkpoint(self) -> dict[str, Any]:
         """What `run` resumes from, for ``torch.save``: model, optimizer and receipt. How many
-        steps were taken, the ledger knows; no key and no random bits are in it."""
+        steps were taken, the ledger knows; no key and no random bits are in it. Raises `Refused`
+        in a forked child: its file could replace the one of the process that goes on."""
+        self.check_owner()
         self._refuse_spoiled()
         return {
             **self.paid(),
@@ -179,6 +206,7 @@ class TrainingRun:
 
     def paid(self) -> dict[str, Any]:
         """A checkpoint without the states, for those who keep these themselves: it is public."""
+        self.check_owner()
         return {
             "plan": self.plan.digest,
             "receipt": {
@@ -199,6 +227,7 @@ class TrainingRun:
         self._round.clear()
 
     def _next(self) -> Batch | None:
+        self.check_owner()
         if self._is_closed:
             raise SessionEnded("the run is over: resume it from a checkpoint, or pay for another")
         self._open = None
@@ -280,10 +309,13 @@ class TrainingRun:
         noise, bits = self.plan.noise, self._door.bits
         scale = self.plan.scale(phase)
         if isinstance(noise, ExactGaussian):
-            flat = noise.noisy(exact_sums(work, phase, noise), scale, bits)
+            steps = exact_sums(work, phase, noise)
+            self.check_owner()  # the user's losses may have forked meanwhile
+            flat = noise.noisy(steps, scale, bits)
             sums = split(flat, trainable(self._model))
         else:
             sums = float_sums(work, clipping_of(phase, noise.order), self._physical)
+            self.check_owner()  # as above
             noise.add(sums, scale, bits)
         return sums
 

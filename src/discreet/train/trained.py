@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded
 from discreet.noise import Bits
+from discreet.ownership import Owned
 from discreet.payment import Receipt, Request
 from discreet.train.plan import TrainingPlan
 from discreet.train.run import run
@@ -51,8 +52,9 @@ class Trained(Generic[V]):
 
     def sample(self, value: V, bits: Bits) -> State:  # noqa: ARG002  # a run takes secure ones
         """The trained model's state."""
+        payer = _Paid()  # first: the user's functions may fork
         model, optimizer = self.start()
-        with run(model, optimizer, self.data(value), self.plan, payer=_Paid()) as training:
+        with run(model, optimizer, self.data(value), self.plan, payer=payer) as training:
             for batch in training.batches():
                 training.step(batch, lambda part: self.losses(model, part))
         return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
@@ -62,8 +64,12 @@ class Trained(Generic[V]):
         return f"Trained({self.plan.steps} steps, epsilon={self.plan.epsilon:.6g})"
 
 
-class _Paid:
+class _Paid(Owned):
     """Whoever draws from the mechanism has paid already: nothing is charged a second time."""
+
+    __slots__ = ()
+
+    described: ClassVar[str] = "a run that a release has paid for"
 
     def charge(
         self,
@@ -75,6 +81,7 @@ class _Paid:
         is_insecure: bool = False,
     ) -> Receipt:
         """A receipt that nobody sees."""
+        self.check_owner()
         return Receipt(0, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:

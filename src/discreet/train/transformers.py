@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -20,6 +20,7 @@ from transformers.trainer_utils import TrainOutput
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.ownership import Owned
 from discreet.payment import Payer
 from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
 from discreet.train.own_losses import IGNORED, own_losses
@@ -34,7 +35,7 @@ _PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_
 _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which have nothing here
 
 
-class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types that mypy follows
+class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships without types
     """A Trainer that trains by a plan, paid for as a whole before it reads any example.
 
     Guarantee: that of `discreet.train.run`, for the model, its checkpoints and its logs. What the
@@ -42,8 +43,12 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]  # it ships without types t
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
     be obeyed are refused by name. ``train_dataset`` may be `Persons` of a data set.
-    ``eval_is_public`` states that whatever is evaluated are no one's private data.
+    ``eval_is_public`` states that whatever is evaluated are no one's private data. It trains in the
+    process that made it, and can't be copied or pickled.
     """
+
+    described: ClassVar[str] = "a PrivateTrainer"
+    advice: ClassVar[str] = Hosted.advice
 
     def __init__(  # Any: what Trainer takes
         self,
