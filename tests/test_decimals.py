@@ -43,6 +43,7 @@ WHOLE = {
     "Fraction(grid.upper)",
     "Fraction(grid.lower)",
     "Decimal(-1)",
+    "Decimal(answer)",
 }
 TEXTS = {
     "ledger/entries.py": {"Fraction"},
@@ -60,6 +61,7 @@ BINARY = {  # the float itself is what was computed, or is in the data; each is 
     "mechanisms/fixed_point.py": "Fraction(value)",
     "mechanisms/selection/gaps.py": "Fraction(chance)",
     "query/answer.py": "Fraction(float(end))",
+    "query/meaning.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it would do
     "Fraction(way)",

@@ -40,6 +40,7 @@ UNIT = Unit("person")
 COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
 NO_RIGHT = {  # classes with state that hold no right, by what they are
+    "mechanisms.silence._IfSilent": "a filter of warnings",
     "accounting.best_run._Conversion": "numbers of one calculation",
     "accounting.events._Reader": "the place in a text",
     "accounting.loss.Term": "the base of frozen values",

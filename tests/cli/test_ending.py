@@ -21,6 +21,7 @@ CODES = {
     "QueryRefused": 3,
     "RequestReused": 3,
     "SessionEnded": 3,
+    "QuestionFailed": 3,
     "LedgerLocked": 3,
     "LedgerDiffers": 3,
     "BudgetExceeded": 4,

@@ -5,6 +5,7 @@ import io
 import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def test_a_run_and_its_turns_are_not_copied(way: str) -> None:
 
 def use(way: str, training: TrainingRun, model: nn.Module, batch: Any) -> object:
     if way == "step":
-        return training.step(batch, losses_of(model))
+        training.step(batch, losses_of(model))
+        return "a step"
     if way == "next turn":
         return next(training.batches())
     return training.checkpoint() if way == "checkpoint" else training.paid()
@@ -78,7 +80,7 @@ def test_a_child_uses_no_run_and_the_parent_goes_on(way: str) -> None:
     with known(model, data(), short()) as training:
         for batch in training.batches():
             before = weights(model)
-            said = said_in_child(lambda batch=batch: use(way, training, model, batch))
+            said = said_in_child(partial(use, way, training, model, batch))
             assert said.startswith("refused: a training run belongs to the process")
             assert torch.equal(weights(model), before)
             training.step(batch, losses_of(model))
@@ -171,7 +173,7 @@ def test_a_tuned_run_is_made_by_one_process() -> None:
             return value
 
         made = Trained(short(), start, examples, lambda model, part: losses_of(model)(part))
-        assert made.privacy_loss(bounded) == short().privacy_loss  # type: ignore[arg-type]
+        assert made.privacy_loss(bounded) == short().privacy_loss
         try:
             made.sample(data(), SecureBits())
             is_refused = False

@@ -197,8 +197,8 @@ def _largest(operator: Operator, left: Meaning, right: Meaning) -> Fraction:
             exact = left.largest * right.largest
         case Operator.DIVIDE:  # by a literal
             assert right.lower is not None
-            divisor = Fraction(*float(right.lower).as_integer_ratio())  # as the engine has it
-            exact = left.largest / abs(divisor)
+            whole, parts = float(right.lower).as_integer_ratio()  # the divisor that engines have
+            exact = left.largest * parts / abs(whole)
     return exact * _ROUND_OFF + _UNDERFLOW
 
 

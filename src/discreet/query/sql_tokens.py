@@ -146,7 +146,9 @@ _NOTHING = _Lexeme("nothing", "", 0, "")
 def tokens(text: str) -> list[Token]:
     """The tokens of one SELECT statement, as sqlglot's parser takes them; each has its first
     character's number as its column."""
-    _check_characters(checks.text(sql=text))
+    if isinstance(text, str):
+        _check_characters(text)
+    checks.text(sql=text)
     lexemes = list(_lexemes(text))
     if not lexemes:
         raise QueryRefused(f"the text asks nothing; {FORM}")
