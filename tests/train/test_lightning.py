@@ -379,3 +379,47 @@ def test_modules_that_can_not_be_obeyed_are_refused(tmp_path: Path) -> None:
     assert not payer.events
     with pytest.raises(InvalidArgument, match="reduction='none'"):
         trainer(tmp_path, private()).fit(Mean(), loader())
+
+
+class Mixing(Logistic):
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        return super().training_step(batch, place) * batch[0].mean().exp()
+
+
+class Items:
+    """Shapes can't be seen before they are read."""
+
+    def __init__(self) -> None:
+        self.inner = items()
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.inner[place]
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "like"),
+    [
+        (Mixing, items(), None),
+        (Mixing, Items(), Items()),
+        (Mean, items(), None),
+        (Logs, items(), None),
+        (Logs, Items(), items()),
+    ],
+)
+def test_no_public_fact_costs_the_budget(
+    module: type[Logistic], source: Wrong, like: Wrong, tmp_path: Path
+) -> None:
+    payer = FakePayer()
+    strategy = private(payer, like=like)
+    with pytest.raises((Refused, InvalidArgument)):
+        trainer(tmp_path, strategy).fit(module(), loader(source))
+    assert not payer.events
+
+
+def test_it_trains_with_examples_like_the_data(tmp_path: Path) -> None:
+    strategy = private(like=items())
+    trainer(tmp_path, strategy).fit(Logistic(), loader(Items()))
+    assert strategy.report().done == 4

@@ -235,7 +235,7 @@ def test_a_step_that_fails_leaves_nothing(failure: type[BaseException], part: in
 
     with known(model, data(), made) as training:
         training._physical.size = 5
-        with pytest.raises(failure):
+        with pytest.raises(Refused if failure is ValueError else failure):
             training.step(next(training.batches()), failing)
         assert not weights(model).any()
         assert all(parameter.grad is None for parameter in model.parameters())

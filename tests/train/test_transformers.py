@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def trainer(folder: Path, model: nn.Module, **changes: Wrong) -> PrivateTrainer:
         "data_collator": default_data_collator,
     }
     known = {"eval_dataset", "callbacks", "losses", "eval_is_public", "processing_class", "by"}
-    known |= {"compute_loss_func", "name", "optimizers", *own}
+    known |= {"compute_loss_func", "like", "name", "optimizers", *own}
     told = {key: value for key, value in changes.items() if key in known}
     rest = {key: value for key, value in changes.items() if key not in known}
     return PrivateTrainer(model=model, args=arguments(folder, **rest), **{**own, **told})
@@ -443,3 +444,61 @@ def test_a_ledger_s_refusal_leaves_the_model(tmp_path: Path) -> None:
             tmp_path, model, payer=Ledger.in_memory(unit=Unit.ROW, limit=Limit(1, 1e-5))
         ).train()
     assert torch.equal(weights(model), before)
+
+
+class Centred(nn.Module):
+    """Mixes examples."""
+
+    def forward(self, data: Tensor) -> Tensor:
+        return data - data.mean(0, keepdim=True)
+
+
+def centred() -> nn.Module:
+    model: Any = gpt()
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, Centred())
+    return model  # type: ignore[no-any-return]
+
+
+def batch_normed() -> nn.Module:
+    model: Any = bert(OF_SEQUENCES, num_labels=2)
+    model.dropout = nn.BatchNorm1d(12)
+    return model  # type: ignore[no-any-return]
+
+
+def next_sentence() -> nn.Module:
+    return bert(BertForNextSentencePrediction)
+
+
+def counting(model: nn.Module, inputs: dict[str, Any]) -> Tensor:
+    losses: Tensor = own_losses(model, inputs) / inputs["attention_mask"].sum()
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (centred, {}),
+        (batch_normed, {"train_dataset": Texts(labelled=True)}),
+        (next_sentence, {}),
+        (gpt, {"losses": counting, "like": Texts(number=8)}),
+        (centred, {"like": Texts(number=8)}),
+        (centred, {"losses": partial(own_losses), "like": Texts(number=8)}),
+        (gpt, {"losses": lambda model, inputs: inputs["pixels"], "like": Texts(number=8)}),
+    ],
+)
+def test_no_public_fact_costs_the_budget(
+    make: Callable[[], nn.Module], changes: dict[str, Wrong], tmp_path: Path
+) -> None:
+    payer = FakePayer()
+    with pytest.raises(Refused):
+        trainer(tmp_path, make(), payer=payer, **changes).train()
+    assert not payer.events
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_train_train_with_texts_like_them(name: str, tmp_path: Path) -> None:
+    make, labelled = MODELS[name]
+    like = Texts(number=8, labelled=labelled)
+    given = trainer(tmp_path, make(), train_dataset=Texts(labelled=labelled), like=like)
+    given.train()
+    assert given.report().done == 4

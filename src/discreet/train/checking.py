@@ -6,7 +6,7 @@ depends on private data would tell something about it.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -14,22 +14,34 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
-from discreet.errors import InvalidArgument, Refused
+from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.noise import SecureBits
 from discreet.train.attributes import Attributes
 from discreet.train.clipping import Automatic, Clipping, Flat
 from discreet.train.eager import eager
 from discreet.train.engine import Contribution, backward, clipped_sum
 from discreet.train.graph import by_custom_functions
+from discreet.train.made_up import (
+    Batch,
+    each,
+    examples_in,
+    is_same,
+    made_up,
+    neighbours,
+)
 from discreet.train.owners import Owners
+from discreet.train.physical import is_out_of_memory
 from discreet.train.rules.pieces import wide_type
 from discreet.train.secret_draws import refuse_known_draws, secret_draws
 from discreet.train.unrandom import Unrandom
 
-Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
 COMPARED = 3  # examples that are computed alone
 SHUFFLES = 5  # ways in which a model's own draws come, if it draws
 WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in half precision anything is off
+
+
+class LossFailed(Refused):
+    """The loss can't be computed on the examples of a check."""
 
 
 def check(
@@ -40,45 +52,54 @@ def check(
     *,
     by_person: bool = False,
     hides_shapes: bool = False,
+    uses_values: bool = False,
 ) -> None:
     """Refuse a model or loss of which single gradients are not what they should be.
 
     Of ``like`` only shapes and types are used: made-up numbers take its place, as many examples as
-    it has (whole numbers are 0 and 1, so that they are places in any table). The engine's sum is
-    compared with a plain loop, and must not change when another example does. Meanwhile nothing is
-    random, and parameters are moved a little: where all of them are 0, nothing would show.
+    it has (whole numbers are 0 and 1, so that they are places in any table). With ``uses_values``
+    its examples are used as they are: give public ones, where a loss is defined for few values. The
+    engine's sum is compared with a plain loop, and must not change when other examples do.
+    Meanwhile nothing is random, and parameters are moved a little: where all of them are 0, nothing
+    would show. Gradients that are all 0 or not finite are refused, since they show nothing.
     Parameters, buffers and random numbers are then as before. With `by_person` the same is looked
     at where some of the examples are one person's, and clipped as one. With `hides_shapes` no
     error says what shapes ``like`` has.
     """
-    examples = _examples(like)
+    examples = examples_in(like)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    made_up = _made_up(like)
+    batch = like if uses_values else made_up(like)
+    told = {"hides_shapes": hides_shapes, "has_values": uses_values}
     with _undisturbed(model) as chance, eager():
-        compared = range(start, start + number)
-        looking = _Looking(model, losses, examples, compared, hides_shapes=hides_shapes)
-        limit = looking.compare(made_up, clipping, chance)
+        looking = _Looking(model, losses, examples, range(start, start + number), **told)
+        limit = looking.compare(batch, clipping, chance)
         if by_person:
-            looking.compare_as_one(made_up, limit)
+            looking.compare_as_one(batch, limit)
+        if examples > number + 2:
+            _Looking(model, losses, examples, _spread(examples), **told).compare_once(batch, limit)
 
 
-def shapes(batch: Batch) -> Hashable:
-    """What a batch's shapes and types are like, however many examples it has: lengths count as the
-    next power of two, since there may be as many of them as there are batches."""
-    found: list[tuple[torch.dtype, tuple[int, ...]]] = []
+def check_among_many(
+    model: nn.Module,
+    losses: Callable[[Batch], Tensor],
+    like: Batch,
+    clipping: Clipping,
+    *,
+    hides_shapes: bool = False,
+    uses_values: bool = False,
+) -> None:
+    """Refuse mixing that needs many examples, such as a limit of how many an expert takes.
 
-    def note(one: Tensor) -> Tensor:
-        found.append((one.dtype, tuple((n - 1).bit_length() if n else -1 for n in one.shape[1:])))
-        return one
-
-    _each(batch, note)
-    return tuple(found)
-
-
-def repeated(batch: Batch, size: int) -> Batch:
-    """So many of its first example."""
-    return _each(batch, lambda one: one[:1].expand(size, *one.shape[1:]))
+    The first, a middle and the last example are compared, once, as `check` does it.
+    """
+    examples = examples_in(like)
+    told = {"hides_shapes": hides_shapes, "has_values": uses_values}
+    with _undisturbed(model), eager():
+        looking = _Looking(model, losses, examples, _spread(examples), **told)
+        batch = like if uses_values else made_up(like)
+        looking.refuse_written(batch)
+        looking.compare_once(batch, clipping)
 
 
 def check_padding(
@@ -86,15 +107,17 @@ def check_padding(
     losses: Callable[[Batch], Tensor],
     like: Batch,
     filled_up: Callable[[Batch], tuple[Batch, Batch]],
+    *,
+    uses_values: bool = False,
 ) -> None:
     """Refuse a model or loss for which an example's gradient depends on how far it is filled up:
     that is as long as the longest beside it, so that one example would change all others'.
 
     ``filled_up`` gives of a batch two of which all gradients are to be the same.
     """
-    examples = _examples(like)
-    looking = _Looking(model, losses, examples, range(examples))
-    both = filled_up(_made_up(like))
+    examples = examples_in(like)
+    looking = _Looking(model, losses, examples, range(examples), has_values=uses_values)
+    both = filled_up(like if uses_values else made_up(like))
     with _undisturbed(model), eager():
         padded, plain = (looking.alone(batch) for batch in both)
         if (name := looking.differs(padded, plain)) is not None:
@@ -113,26 +136,23 @@ class _Looking:
         model: nn.Module,
         losses: Callable[[Batch], Tensor],
         examples: int,
-        compared: range,
+        compared: Sequence[int],
         *,
         hides_shapes: bool = False,
+        has_values: bool = False,
     ) -> None:
-        self.hides_shapes = hides_shapes
-        self.model, self.losses = model, refuse_known_draws(losses)
+        self.hides_shapes, self.has_values = hides_shapes, has_values
+        self.model, self.losses = model, self._tried(refuse_known_draws(losses))
         self.examples, self.compared = examples, compared
 
     def compare(self, batch: Batch, clipping: Clipping | None, chance: Unrandom) -> Clipping:
         """The examples compared: all together, with changed neighbours, and each alone; and how
         they were clipped."""
-        neighbour = _each(batch, self._changed)
+        neighbour = self._neighbours(batch)[0]
         self._together(batch, Flat(1.0))  # what the engine refuses, it says best
         limit = clipping or Flat(self._middle_norm(batch))
-        self._refuse_written(batch, neighbour)
-        wanted = self._one_by_one(batch, limit)
-        found = self._together(batch, limit)
-        if self.differs(self._together(neighbour, limit), found) is not None:
-            self._refuse_unsteady(batch, limit, found)
-            raise self._mixing(batch, neighbour)
+        self.refuse_written(batch)
+        self.compare_once(batch, limit)
         for seed in range(SHUFFLES if chance.has_drawn else 0):
             with chance.seeded(seed):
                 drawn = self._together(batch, limit)
@@ -140,7 +160,22 @@ class _Looking:
                 moved = self._together(neighbour, limit)
             if self.differs(moved, drawn) is not None:
                 raise self._mixing(batch, neighbour)
-        if (name := self.differs(found, wanted)) is not None:
+        return limit
+
+    def compare_once(self, batch: Batch, limit: Clipping) -> None:
+        """The examples compared: together, with changed neighbours, and each alone."""
+        wanted = self._one_by_one(batch, limit)
+        found = self._together(batch, limit)
+        for neighbour in self._neighbours(batch):
+            moved = self._together(neighbour, limit)
+            has_moved = not self._agree(self._norms(moved), self._norms(found))
+            if has_moved or self.differs(moved, found) is not None:
+                self._refuse_unsteady(batch, limit, found)
+                raise self._mixing(batch, neighbour)
+        name = self.differs(found, wanted)
+        if name is None and not self._agree(self._norms(found), wanted.squared_norms.sqrt()):
+            name = "norms"
+        if name is not None:
             self._refuse_unsteady(batch, limit, found)
             raise Refused(
                 f"{name}: gradients of single examples differ from those that each example has "
@@ -148,11 +183,12 @@ class _Looking:
                 "the first dimension, and without reentrant checkpoints; no loss may depend on the "
                 "number of examples"
             )
-        return limit
+        self._refuse_vacuous(wanted)
 
     def compare_as_one(self, batch: Batch, clipping: Clipping) -> None:
-        """The examples compared as those of one unit, beside the sum of what each has alone."""
-        before, after = self.compared.start, self.examples - self.compared.stop
+        """The examples compared as those of one unit, beside the sum of what each has alone. They
+        must be next to one another."""
+        before, after = self.compared[0], self.examples - self.compared[-1] - 1
         owners = Owners.of([1] * before + [len(self.compared)] + [1] * after)
         wanted = one_by_one(self.model, lambda _: self._sum_of_losses(batch), 1, clipping)
         if (name := self.differs(self._together(batch, clipping, owners), wanted)) is not None:
@@ -165,18 +201,11 @@ class _Looking:
         """The sum of the examples compared, one by one, each scaled to the same norm."""
         return self._one_by_one(batch, Automatic(1.0))
 
-    def _changed(self, one: Tensor) -> Tensor:
-        """Other numbers for all examples but those compared."""
-        other = 3 * one.flip(0) + 1 if one.is_floating_point() else 1 - one.long()
-        other, kept = other.to(one.dtype), slice(self.compared.start, self.compared.stop)
-        other[kept] = one[kept]
-        return other
-
     def _one_by_one(self, batch: Batch, clipping: Clipping) -> Contribution:
         """Each of the examples compared, alone."""
 
         def alone(number: int) -> Tensor:
-            return self._loss_alone(batch, self.compared.start + number)
+            return self._loss_alone(batch, self.compared[number])
 
         return one_by_one(self.model, alone, len(self.compared), clipping)
 
@@ -184,7 +213,7 @@ class _Looking:
         return torch.cat([self._loss_alone(batch, n) for n in self.compared]).sum()
 
     def _loss_alone(self, batch: Batch, place: int) -> Tensor:
-        found = self.losses(_each(batch, lambda one: one[place : place + 1]))
+        found = self.losses(each(batch, lambda one: one[place : place + 1]))
         return _one_loss(found, hides_shapes=self.hides_shapes)
 
     def _together(
@@ -196,8 +225,9 @@ class _Looking:
             found = self.losses(batch)
             if not isinstance(found, Tensor) or found.shape != (self.examples,):
                 return found  # the engine says what is wrong with it
-            place = torch.arange(self.examples, device=found.device)
-            is_compared = (place >= self.compared.start) & (place < self.compared.stop)
+            is_compared = torch.zeros(self.examples, dtype=torch.bool)
+            is_compared[[*self.compared]] = True
+            is_compared = is_compared.to(found.device)
             return torch.where(is_compared, found, torch.zeros_like(found))
 
         return clipped_sum(
@@ -209,6 +239,67 @@ class _Looking:
             hides_shapes=self.hides_shapes,
         )
 
+    def _neighbours(self, batch: Batch) -> list[Batch]:
+        found = neighbours(batch, self.compared, has_values=self.has_values)
+        has_others = len(self.compared) < self.examples
+        if self.has_values and has_others and all(is_same(batch, one) for one in found):
+            raise InvalidArgument("like: all examples are the same; give some that differ")
+        return found
+
+    def _tried(self, losses: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
+        """The losses, whose own failures are refused by name: values may be the cause."""
+
+        def tried(part: Batch) -> Tensor:
+            try:
+                return losses(part)
+            except DiscreetError:
+                raise
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
+                said = type(error).__name__ if self.hides_shapes else repr(error)
+                raise LossFailed(
+                    f"the loss can't be computed on {self._examples}: {said}; {self._advice}"
+                ) from (None if self.hides_shapes else error)
+
+        return tried
+
+    @property
+    def _examples(self) -> str:
+        return "the examples in like" if self.has_values else "made-up examples"
+
+    @property
+    def _advice(self) -> str:
+        if self.has_values:
+            return "give like= other public examples, which the model and the loss are made for"
+        return (
+            "if their values are the cause, give like=: public examples with values that the model "
+            "and the loss are made for"
+        )
+
+    def _norms(self, found: Contribution) -> Tensor:
+        """Norms of the examples compared, before they were clipped: (group, example)."""
+        return found.squared_norms[:, [*self.compared]].sqrt()
+
+    def _agree(self, one: Tensor, other: Tensor) -> bool:
+        """Whether norms are the same; sums don't show them where all are clipped."""
+        one, other = (norms.detach().double().cpu().nan_to_num(0, 0, 0) for norms in (one, other))
+        within = self._within * (float(other.norm()) + 1e-12)
+        return bool(float((one - other).norm()) <= within)
+
+    @property
+    def _within(self) -> float:
+        return max(WITHIN.get(p.dtype, 0.1) for p in self.model.parameters())
+
+    def _refuse_vacuous(self, wanted: Contribution) -> None:
+        """If no gradient says anything: all comparisons passed."""
+        squares = wanted.squared_norms.sum(0)
+        if not bool((squares.isfinite() & (squares > 0)).any()):
+            raise Refused(
+                f"on {self._examples} all gradients are 0 or not finite, so that nothing can be "
+                f"compared; {self._advice}"
+            )
+
     def _middle_norm(self, batch: Batch) -> float:
         """A norm that clips some but not all."""
         middle = float(self._one_by_one(batch, Flat(1.0)).squared_norms.sqrt().median())
@@ -217,16 +308,16 @@ class _Looking:
     def differs(self, one: Contribution, other: Contribution) -> str | None:
         """The first parameter whose sums differ, by more than a small part of all the other's."""
         size = math.hypot(*(float(each.norm()) for each in other.sums))
-        within = max(WITHIN.get(p.dtype, 0.1) for p in self.model.parameters()) * (size + 1e-12)
+        within = self._within * (size + 1e-12)
         names = [name for name, p in self.model.named_parameters() if p.requires_grad]
         for name, mine, theirs in zip(names, one.sums, other.sums, strict=True):
             if not float((mine - theirs).norm()) <= within:
                 return name
         return None
 
-    def _refuse_written(self, batch: Batch, neighbour: Batch) -> None:
+    def refuse_written(self, batch: Batch) -> None:
         """If passes write into the model, so that it is another one after other examples."""
-        kept = Attributes(self.model)
+        neighbour, kept = self._neighbours(batch)[0], Attributes(self.model)
         self._together(neighbour, Flat(1.0))
         changed = kept.changed()
         kept.put_back()
@@ -284,12 +375,17 @@ class _Looking:
 
     def _rows(self, values: Any) -> list[Tensor]:  # Any: nested tensors
         found: list[Tensor] = []
-        for each in values if isinstance(values, (list, tuple)) else [values]:
-            if isinstance(each, (list, tuple)):
-                found += self._rows(each)
-            elif isinstance(each, Tensor) and each.dim() and len(each) == self.examples:
-                found.append(each[self.compared.start : self.compared.stop].detach().clone())
+        for one in values if isinstance(values, (list, tuple)) else [values]:
+            if isinstance(one, (list, tuple)):
+                found += self._rows(one)
+            elif isinstance(one, Tensor) and one.dim() and len(one) == self.examples:
+                found.append(one[[*self.compared]].detach().clone())
         return found
+
+
+def _spread(examples: int) -> tuple[int, ...]:
+    """The first, a middle and the last place."""
+    return tuple(sorted({0, examples // 2, examples - 1}))
 
 
 def _one_loss(found: Tensor, *, hides_shapes: bool) -> Tensor:
@@ -355,43 +451,6 @@ def _move(parameter: Tensor) -> None:
     generator = torch.Generator().manual_seed(parameter.numel())
     numbers = torch.randn(parameter.shape, generator=generator)
     parameter.add_(size * numbers.to(parameter.device, parameter.dtype))
-
-
-def _examples(like: Batch) -> int:
-    sizes: list[int] = []
-
-    def note(one: Tensor) -> Tensor:
-        sizes.append(len(one))
-        return one
-
-    _each(like, note)
-    if len(set(sizes)) != 1 or not sizes[0]:
-        raise InvalidArgument(f"like has {sizes} examples: give tensors of one number, above 0")
-    return sizes[0]
-
-
-def _made_up(like: Batch) -> Batch:
-    """Normal numbers, or zeros and ones, of the same shapes and types."""
-    generator = torch.Generator().manual_seed(1)
-
-    def made(one: Tensor) -> Tensor:
-        if one.is_floating_point():
-            return torch.randn(one.shape, generator=generator).to(one.dtype).to(one.device)
-        return torch.randint(2, one.shape, generator=generator).to(one.dtype).to(one.device)
-
-    return _each(like, made)
-
-
-def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """The change of each tensor, in the same order and names."""
-    if isinstance(batch, Tensor):
-        return change(batch)
-    if isinstance(batch, dict):
-        return {key: _each(value, change) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        values = [_each(value, change) for value in batch]
-        return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
-    return batch
 
 
 def one_by_one(

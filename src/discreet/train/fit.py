@@ -33,6 +33,7 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     *,
     losses: Callable[[nn.Module, Part], Tensor],
     payer: Payer[PrivacyLoss],
+    like: "Data | Persons | None" = None,
     schedulers: Sequence[LRScheduler] = (),
     keep: Path | str | None = None,
     at_once: int | None = None,
@@ -45,8 +46,9 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     Guarantee: that of `run`. Of tensors and arrays, shapes and types are seen before it is paid:
     the model and the loss are tried on made-up examples like them. ``losses`` gives one loss for
     each example of a part, such as ``lambda model, part: cross_entropy(model(part.x), part.y,
-    reduction="none")``. After each step each of ``schedulers`` makes one too. The file ``keep`` is
-    written right after the charge, every minute and however the run ends;
+    reduction="none")``. ``like`` has public examples, two or more, in the form of the data: the
+    look takes these instead of made-up ones. After each step each of ``schedulers`` makes one too.
+    The file ``keep`` is written right after the charge, every minute and however the run ends;
     ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are computed
     together, by default as many as memory has room for; it changes results by rounding alone. On
     Ctrl-C the model is as after the last whole step, and what was charged stays charged. On a
@@ -67,6 +69,7 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         by=by,
         resume=resume,
         losses=partial(losses, model),
+        like=like,
         at_once=at_once,
     )
     with ExitStack() as stack:

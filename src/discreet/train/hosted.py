@@ -14,13 +14,15 @@ from torch import nn
 
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms.door import Door
 from discreet.ownership import Owned
 from discreet.payment import Payer
 from discreet.train.hooks import around_steps
+from discreet.train.looks import Losses
 from discreet.train.plan import TrainingPlan
 from discreet.train.report import NotPrivate, Report
-from discreet.train.run import Batch, TrainingRun, run
-from discreet.train.units import Collated, Persons
+from discreet.train.run import Batch, TrainingRun, run_through
+from discreet.train.units import Collated, Data, Persons
 
 Call = Callable[[], None]
 Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
@@ -44,12 +46,14 @@ class Hosted(Owned):
         self._turns: Iterator[Batch] = iter(())
         self._opened = ExitStack()
 
-    def open(
+    def open(  # noqa: PLR0913  # called in two places
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         source: Collated | Persons,
         *,
+        losses: Losses | None,
+        like: Data | None,
         at_once: int,
         kept: Kept | None,
         before: Call,
@@ -57,6 +61,7 @@ class Hosted(Owned):
     ) -> None:
         """Pay, or go on with what was ``kept``: model and optimizer are then loaded already.
 
+        Before, look at model and losses, if there are examples ``like`` the data, or tensors.
         Both calls are made around each of the optimizer's steps.
         """
         self.check_owner()
@@ -64,11 +69,19 @@ class Hosted(Owned):
         if kept is not None:
             states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
             resume = {**kept, **states}
-        opened = run(
-            model, optimizer, source, self.plan, payer=self._payer, resume=resume, **self._told
+        opened = run_through(
+            Door.secure(self._payer),
+            model,
+            optimizer,
+            source,
+            self.plan,
+            resume=resume,
+            losses=losses,
+            like=like,
+            at_once=at_once,
+            **self._told,
         )
         self.run = self._opened.enter_context(opened)
-        self.run.at_once = at_once
         self._turns = self.run.batches()
         self._opened.enter_context(around_steps(optimizer, before=before, after=after))
 

@@ -29,7 +29,7 @@ from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public
 from discreet.train.plan import TrainingPlan
 from discreet.train.report import Report
 from discreet.train.run import Batch
-from discreet.train.units import Collated, Part, Persons
+from discreet.train.units import Collated, Data, Part, Persons
 
 KEPT = "discreet"  # in each checkpoint
 
@@ -40,9 +40,11 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     Guarantee: that of `discreet.train.run`, for the model and its checkpoints. ``training_step``
     returns one loss for each example and logs nothing: it would tell of private data, of which
     `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
-    at once; its data set may be `Persons`. What Trainer and loader are told that can't be obeyed is
-    refused by name. ``eval_is_public`` states that whatever is validated is no one's private data.
-    It trains in the process that made it, and can't be copied or pickled.
+    at once; its data set may be `Persons`. ``like`` is a data set of public examples in the form of
+    the loader's: module and losses are looked at with these before anything is paid. What Trainer
+    and loader are told that can't be obeyed is refused by name. ``eval_is_public`` states that
+    whatever is validated is no one's private data. It trains in the process that made it, and can't
+    be copied or pickled.
     """
 
     described: ClassVar[str] = "a PrivateStrategy"
@@ -54,12 +56,13 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         *,
         payer: Payer[PrivacyLoss],
         device: torch.device | str = "cpu",
+        like: Data | None = None,
         eval_is_public: bool = False,
         name: str = "training",
         by: str = "owner",
     ) -> None:
         super().__init__(device)
-        self.plan, self.eval_is_public = plan, eval_is_public
+        self.plan, self.like, self.eval_is_public = plan, like, eval_is_public
         self.hosted = Hosted(plan, payer, name=name, by=by)
         self.turn: Batch | None = None  # whose it is
         self._kept: Kept | None = None  # of the checkpoint that is gone on with
@@ -94,14 +97,17 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     def on_train_start(self) -> None:
         """Pay, once model and optimizer are as they were kept."""
         assert self._source is not None
-        self.hosted.open(
-            self.lightning_module,
-            self.optimizers[0],
-            self._source,
-            at_once=self._at_once,
-            kept=self._kept,
-            before=self._before_step,
-        )
+        with _unlogged(self.lightning_module):
+            self.hosted.open(
+                self.lightning_module,
+                self.optimizers[0],
+                self._source,
+                losses=self._losses,
+                like=self.like,
+                at_once=self._at_once,
+                kept=self._kept,
+                before=self._before_step,
+            )
 
     # One step
 

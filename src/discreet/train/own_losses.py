@@ -15,6 +15,7 @@ from transformers.models.auto import modeling_auto as auto
 from discreet.errors import Refused
 
 IGNORED = -100  # the label of tokens that have none
+_LENGTH = 8  # of made-up texts
 Inputs = Mapping[str, Any]  # Any: what the model takes
 
 
@@ -24,6 +25,44 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
     For models of Transformers with ``labels``: causal and masked language models, classifiers of
     sequences, images and tokens. Raises `Refused` for others, by their name.
     """
+    loss, config = _known(model, [*inputs])
+    logits = model(**{key: value for key, value in inputs.items() if key != "labels"}).logits
+    return loss(
+        logits.to(torch.promote_types(logits.dtype, torch.float32)), inputs["labels"], config
+    )
+
+
+def check_known(model: nn.Module) -> None:
+    """Refuse models whose losses are not known, by their name."""
+    _known(model, ["labels"])
+
+
+def made_texts(model: nn.Module, examples: int) -> dict[str, Tensor] | None:
+    """Made-up inputs for models of texts: random words, and labels that are some."""
+    loss, config = _known(model, ["labels"])
+    words = getattr(config, "vocab_size", None)
+    main = next((one.main_input_name for one in model.modules() if hasattr(one, "config")), "")
+    if main != "input_ids" or not words:
+        return None
+    generator = torch.Generator().manual_seed(1)
+
+    def drawn(most: int, *shape: int) -> Tensor:
+        return torch.randint(most, shape, generator=generator)
+
+    length = min(_LENGTH, getattr(config, "max_position_embeddings", None) or _LENGTH)
+    texts = drawn(words, examples, length)
+    if loss is _of_examples:
+        labels = drawn(max(1, config.num_labels), examples)
+        if config.problem_type in ("regression", "multi_label_classification"):
+            labels = torch.rand(examples, config.num_labels, generator=generator)
+    elif any(type(one).__name__ in _OF_TOKENS for one in model.modules()):
+        labels = drawn(config.num_labels, examples, length)
+    else:
+        labels = texts.clone()
+    return {"input_ids": texts, "attention_mask": torch.ones_like(texts), "labels": labels}
+
+
+def _known(model: nn.Module, inputs: list[str]) -> tuple["Loss", Any]:  # Any: a configuration
     name, config = _named(model)
     loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is None or "labels" not in inputs:
@@ -35,10 +74,7 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
         raise Refused(
             f"{name}: its router's loss is of a batch; set config.output_router_logits = False"
         )
-    logits = model(**{key: value for key, value in inputs.items() if key != "labels"}).logits
-    return loss(
-        logits.to(torch.promote_types(logits.dtype, torch.float32)), inputs["labels"], config
-    )
+    return loss, config
 
 
 def _of_next_tokens(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
@@ -73,6 +109,8 @@ _KINDS: tuple[tuple[Mapping[str, Any], Loss], ...] = (
     (auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES, _of_examples),
     (auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES, _of_examples),
 )
+
+_OF_TOKENS = frozenset(auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES.values())
 
 
 def _named(model: nn.Module) -> tuple[str, Any]:

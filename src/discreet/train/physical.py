@@ -27,12 +27,15 @@ def unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
     """What the work on so many examples gives; nothing if memory ran out and fewer may fit."""
     try:
         return work()
-    except (torch.OutOfMemoryError, MemoryError):
-        if size <= 1:
-            raise
-    except RuntimeError as error:
-        if size <= 1 or not any(sign in str(error) for sign in _NO_MEMORY):
+    except (MemoryError, RuntimeError) as error:
+        if size <= 1 or not is_out_of_memory(error):
             raise
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether it says that memory ran out, of the processor or of another device."""
+    is_said = isinstance(error, RuntimeError) and any(one in str(error) for one in _NO_MEMORY)
+    return is_said or isinstance(error, MemoryError | torch.OutOfMemoryError)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from math import ceil, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,14 +100,16 @@ class TrainingRun(Owned):
         counter: CountsSteps[PrivacyLoss],
         told: Sequence[Counted] = (),
         physical: Physical,
+        like: Data | None = None,
     ) -> None:
         """Go on after the steps that were taken already, and what some of them told; ``physical``
-        is what was found where the model and the loss have been looked at."""
+        is what was found where the model and the loss have been looked at, at values of ``like``,
+        if there are any."""
         self.receipt, self.plan = receipt, plan
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
         self._model, self._optimizer, self._examples = model, optimizer, examples
-        self._physical, self._buffers = physical, Buffers(model)
+        self._physical, self._buffers, self._like = physical, Buffers(model), like
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[Places] = deque()  # batches that share their draws
         self._open: Batch | None = None
@@ -283,6 +286,8 @@ class TrainingRun(Owned):
             examples.data,
             self._physical,
             by_person,
+            rows=_rows(self.plan, examples.persons),
+            like=self._like,
             hides_shapes=True,
         )
 
@@ -349,7 +354,7 @@ class TrainingRun(Owned):
 
 
 @contextmanager
-def run(
+def run(  # noqa: PLR0913  # what is paid, by whom, and what is looked at before
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     train_set: "Data | Persons",
@@ -359,6 +364,8 @@ def run(
     name: str = "training",
     by: str = "owner",
     resume: Checkpoint | None = None,
+    losses: Losses | None = None,
+    like: "Data | Persons | None" = None,
 ) -> Iterator[TrainingRun]:
     """A training run, paid for as a whole before anything is read; only the number of units is,
     where it is public (`Declared.EXACT`, of samplings that replace units).
@@ -366,10 +373,22 @@ def run(
     Guarantee: everything the steps put into the model costs the plan's unit
     ``plan.privacy_loss``, which the payer recorded durably first, given the plan's assumptions.
     With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps
-    that were taken before count as made, whether the checkpoint has them or not.
+    that were taken before count as made, whether the checkpoint has them or not. With ``losses``,
+    those that steps will have, the model and the loss are looked at before anything is paid, if the
+    data are tensors or arrays, or if ``like`` has public examples in the form of the data.
     """
-    door = Door.secure(payer)
-    opened = run_through(door, model, optimizer, train_set, plan, name=name, by=by, resume=resume)
+    opened = run_through(
+        Door.secure(payer),
+        model,
+        optimizer,
+        train_set,
+        plan,
+        name=name,
+        by=by,
+        resume=resume,
+        losses=losses,
+        like=like,
+    )
     with opened as training:
         yield training
 
@@ -386,17 +405,19 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     by: str = "owner",
     resume: Checkpoint | None = None,
     losses: Losses | None = None,
+    like: "Data | Persons | None" = None,
     at_once: int | None = None,
 ) -> Iterator[TrainingRun]:
     """`run`, through a door that is given; losses that are known are looked at before it is
-    paid, if the data's shapes can be."""
+    paid, if the data's shapes can be, or if there are examples ``like`` them."""
     check_run(model, optimizer, train_set, plan)
     check_number(train_set, plan)
+    public = None if like is None else units.like(train_set, like)
     physical = Physical()
     if at_once is not None:
         physical = Physical(checks.positive_count(at_once=at_once), is_chosen=True)
     if losses is not None:
-        _look_first(model, losses, train_set, plan, physical)
+        _look_first(model, losses, train_set, plan, physical, public)
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -418,6 +439,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         counter=counter,
         told=() if resume is None else adaptive.read(resume["norms"]),
         physical=physical,
+        like=public,
     )
     try:
         yield training
@@ -428,22 +450,33 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         training.close()
 
 
+def _rows(plan: TrainingPlan, persons: Persons | None) -> int:
+    """About how many rows the largest batch has: its mean, and six standard deviations at most."""
+    batch = max(phase.size.batch for phase in plan.phases)
+    units_in_it = min(batch + ceil(6 * sqrt(batch)), max(p.size.records for p in plan.phases))
+    return units_in_it * (1 if persons is None else persons.most)
+
+
 def _look_first(  # noqa: PLR0917  # made in one place
     model: nn.Module,
     losses: Losses,
     train_set: "Data | Persons",
     plan: TrainingPlan,
     physical: Physical,
+    like: Data | None,
 ) -> None:
-    """At the model and the loss, on made-up examples, before anything is paid or read: of tensors
-    and arrays their shapes and types are enough. Notes what fits into memory."""
-    data = units.of_zeros(train_set)
+    """At the model and the loss, before anything is paid or read: on public examples like the data,
+    or on made-up ones; of tensors and arrays their shapes and types are enough for these. Notes
+    what fits into memory."""
+    data = like if like is not None else units.of_zeros(train_set)
     if data is None or isinstance(plan.noise, ExactGaussian):
         return
     clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
     buffers = Buffers(model)
     try:
-        Looks(model, losses, clipping, data, physical, isinstance(train_set, Persons)).first()
+        persons = train_set if isinstance(train_set, Persons) else None
+        by_person, rows = persons is not None, _rows(plan, persons)
+        Looks(model, losses, clipping, data, physical, by_person, rows=rows, like=like).first()
     finally:
         buffers.check_buffers()
 

@@ -6,7 +6,7 @@ counts their tokens. `PrivateTrainer` puts a paid run in the place of that loop 
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,14 +22,17 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.ownership import Owned
 from discreet.payment import Payer
+from discreet.train.checking import LossFailed, check
 from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
-from discreet.train.own_losses import IGNORED, own_losses
+from discreet.train.own_losses import IGNORED, check_known, made_texts, own_losses
 from discreet.train.plan import TrainingPlan
 from discreet.train.report import Report
 from discreet.train.run import Batch
-from discreet.train.units import Collated, Persons
+from discreet.train.units import Collated, Data, Persons
 
 KEPT = "discreet.json"  # in each checkpoint's folder
+
+_MADE_UP = 5  # texts
 
 _PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_ids": 0}
 _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which have nothing here
@@ -43,6 +46,8 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
     be obeyed are refused by name. ``train_dataset`` may be `Persons` of a data set.
+    ``like`` is a data set of public examples in the form of ``train_dataset``: model and losses are
+    looked at with these before anything is paid.
     ``eval_is_public`` states that whatever is evaluated are no one's private data. It trains in the
     process that made it, and can't be copied or pickled.
     """
@@ -56,12 +61,14 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         plan: TrainingPlan,
         payer: Payer[PrivacyLoss],
         losses: Callable[[nn.Module, dict[str, Any]], Tensor] = own_losses,
+        like: Data | None = None,
         eval_is_public: bool = False,
         name: str = "training",
         by: str = "owner",
         **keywords: Any,
     ) -> None:
-        self.plan, self.losses, self.eval_is_public = plan, losses, eval_is_public
+        self.plan, self.losses, self.like = plan, losses, like
+        self.eval_is_public = eval_is_public
         self.hosted = Hosted(plan, payer, name=name, by=by)
         self.control: Any = None  # Any: Trainer's own
         super().__init__(*args, **keywords)
@@ -114,16 +121,34 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
             max_steps, train_dataloader, resume_from_checkpoint
         )
         kept = None if resume_from_checkpoint is None else _kept(Path(resume_from_checkpoint))
+        self._look(prepared[0].train())
         self.hosted.open(
             prepared[0],
             self.optimizer,
             self._source(),
+            losses=partial(self._losses, prepared[0]),
+            like=self.like,
             at_once=self.args.per_device_train_batch_size,
             kept=kept,
             before=partial(self._call, "on_pre_optimizer_step"),
             after=partial(self._call, "on_optimizer_step"),
         )
         return prepared
+
+    def _look(self, model: nn.Module) -> None:
+        """Before it is paid, at the model's class, on made-up texts; `Hosted` looks at others."""
+        if self.losses is not own_losses:
+            return
+        check_known(model)
+        texts = made_texts(model, _MADE_UP) if self.like is None else None
+        if texts is not None:
+            with suppress(LossFailed):  # texts of another kind may be due; the first step looks too
+                check(
+                    model,
+                    partial(self._losses, model),
+                    self._prepare_inputs(texts),
+                    uses_values=True,
+                )
 
     def _source(self) -> "Collated | Persons":
         """The training data, each example made by itself."""

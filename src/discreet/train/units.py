@@ -6,7 +6,7 @@ of them drawn anew in each step; the person is sampled as one, and clipped as on
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from keyword import iskeyword
@@ -192,6 +192,9 @@ def of_zeros(data: "Data | Persons") -> Data | None:
     from torch.utils.data import TensorDataset
 
     inner = data.data if isinstance(data, Persons) else data
+    if isinstance(inner, Collated):
+        source = of_zeros(inner.data) if isinstance(inner.data, TensorDataset) else None
+        return replace(inner, data=TensorDataset(*source)) if isinstance(source, tuple) else None
     fields = inner.tensors if isinstance(inner, TensorDataset) else inner
     if isinstance(fields, tuple):
         zeros = [_zeros(field) for field in fields]
@@ -201,6 +204,25 @@ def of_zeros(data: "Data | Persons") -> Data | None:
         return None if any(one is None for one in named.values()) else named
     alone: Data | None = _zeros(fields)
     return alone
+
+
+def like(data: "Data | Persons", examples: "Data | Persons") -> Data:
+    """Public examples in the form of the data: collated as these are, and without ids."""
+    inner = data.data if isinstance(data, Persons) else data
+    public = examples.data if isinstance(examples, Persons) else examples
+    try:
+        check(public)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"like: give public examples in the form of train_set; {error}"
+        ) from None
+    if length(public) < 2:
+        raise InvalidArgument(
+            "like: give two public examples or more, so that one of them can be another's neighbour"
+        )
+    if isinstance(inner, Collated) and not isinstance(public, Collated):
+        return replace(inner, data=public)  # type: ignore[arg-type]  # checked: it has items
+    return public
 
 
 def _zeros(field: Any) -> Any:  # Any: a tensor or an array, or None of what is neither
