@@ -225,9 +225,9 @@ class _Looking:
             found = self.losses(batch)
             if not isinstance(found, Tensor) or found.shape != (self.examples,):
                 return found  # the engine says what is wrong with it
-            is_compared = torch.zeros(self.examples, dtype=torch.bool)
-            is_compared[[*self.compared]] = True
-            is_compared = is_compared.to(found.device)
+            places = {*self.compared}
+            marks = [place in places for place in range(self.examples)]
+            is_compared = torch.tensor(marks, device=found.device)
             return torch.where(is_compared, found, torch.zeros_like(found))
 
         return clipped_sum(
@@ -279,7 +279,7 @@ class _Looking:
 
     def _norms(self, found: Contribution) -> Tensor:
         """Norms of the examples compared, before they were clipped: (group, example)."""
-        return found.squared_norms[:, [*self.compared]].sqrt()
+        return found.squared_norms.detach().cpu()[:, [*self.compared]].sqrt()
 
     def _agree(self, one: Tensor, other: Tensor) -> bool:
         """Whether norms are the same; sums don't show them where all are clipped."""

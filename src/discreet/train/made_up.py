@@ -136,6 +136,5 @@ def _names(batch: Batch) -> list[object]:
 
 
 def _with(other: Tensor, one: Tensor, compared: Sequence[int]) -> Tensor:
-    places = [*compared]
-    other[places] = one[places]
-    return other
+    places = torch.tensor([*compared], device=one.device)
+    return other.index_copy(0, places, one.index_select(0, places))
