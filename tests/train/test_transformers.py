@@ -383,7 +383,7 @@ def test_words_are_masked_example_by_example(tmp_path: Path) -> None:
     )
     found.train()
     assert found.report().done == 4
-    assert all(seen[-4:])
+    assert sum(seen) >= 4  # the steps; looks at made-up labels come in between
 
 
 # What can't be obeyed
