@@ -4,11 +4,13 @@ import errno
 import fcntl
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -16,6 +18,10 @@ from sqlalchemy import Connection
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Kind, Ledger, sqlite
+from discreet.ledger.entries import Link
+from discreet.ledger.store import Rows
+from discreet.ledger.turns import LOCKS_FOR_SQLITE
+from discreet.ownership import process
 from discreet.payment import Limit
 from tests.ledger.kit import (
     PERSON,
@@ -79,6 +85,120 @@ def test_a_copying_thread_of_this_process_loses_no_receipt(tmp_path: Path) -> No
         thread.join()
     assert numbers == list(range(1, 41))
     assert charges(Ledger.open(path)) == 40
+
+
+READ = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=0); "
+COUNT = READ + "print(c.execute('select count(*) from entries').fetchone()[0])"
+WRITE = READ + "c.execute('begin immediate')"
+
+
+def read_elsewhere(path: Path, code: str = COUNT) -> str:
+    """What another program, which knows nothing of discreet, gets to see of the file."""
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout or done.stderr.splitlines()[-1]).strip()
+
+
+def copies(path: Path) -> None:
+    shutil.copyfile(path, path.with_name("copy"))
+
+
+def reads_here(path: Path) -> None:
+    with opened(path) as connection:
+        connection.execute("PRAGMA busy_timeout = 0")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            connection.execute("SELECT * FROM entries")
+
+
+def connects_here(path: Path) -> None:
+    sqlite3.connect(path).close()
+
+
+def opens_and_drops(path: Path) -> None:
+    engine = sqlite.file_engine(path)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA journal_mode")
+    engine.dispose()
+    sqlite.put_away(engine, path, process())
+
+
+def nothing(path: Path) -> None:
+    assert path.exists()
+
+
+CLOSED = [nothing, copies, reads_here, connects_here, opens_and_drops]
+
+
+@pytest.mark.skipif(not LOCKS_FOR_SQLITE, reason="no open file description locks here")
+@pytest.mark.parametrize("code", [COUNT, WRITE])
+@pytest.mark.parametrize("close", CLOSED)
+def test_no_program_gets_into_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, close: Callable[[Path], None], code: str
+) -> None:
+    """Nor takes its journal for that of a crash, whatever was closed in this process before."""
+    path, found = tmp_path / "x.ledger", []
+    ledger = made(path)
+    pay(ledger, Pure(0.1))
+    append = Rows.append
+
+    def late(self: Rows, *arguments: Any) -> Link:  # Any: as they are
+        link = append(self, *arguments)
+        self.connection.exec_driver_sql("PRAGMA cache_spill = 1")
+        close(path)
+        found.append(read_elsewhere(path, code))
+        return link
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "append", late)
+        receipt = pay(ledger, Pure(0.1))
+    assert found == ["sqlite3.OperationalError: database is locked"]
+    assert Ledger.open(path).history()[receipt.number].digest == receipt.digest
+    assert charges(ledger) == 2
+    assert read_elsewhere(path) == "3"  # while nobody charges
+
+
+def test_a_program_that_reads_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.ledger"
+    ledger = made(path)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    with opened(path) as connection:
+        rows = connection.execute("SELECT * FROM entries UNION ALL SELECT * FROM entries")
+        assert rows.fetchone()
+        with pytest.raises(LedgerError, match="others kept it busy for too long: try again"):
+            pay(ledger, Pure(0.1))
+        rows.close()
+    assert pay(ledger, Pure(0.1)).number == 1
+    assert charges(ledger) == 1
+
+
+LEFT = """
+l = Ledger.open(path)
+l.charge(Pure(0.1), purpose="x", by="ana")
+def half(self):
+    raw = self.connection.driver_connection
+    raw.execute("PRAGMA cache_size = 1")
+    raw.execute("CREATE TABLE much (x)")  # spills: the file itself is half written
+    for _ in range(200):
+        raw.execute("INSERT INTO much VALUES (zeroblob(4000))")
+    die()
+store.Connection.commit = half
+l.charge(Pure(0.1), purpose="x", by="ana")
+"""
+
+
+@pytest.mark.parametrize("was_open", [False, True])
+def test_a_half_written_transaction_is_undone_by_the_next(tmp_path: Path, was_open: bool) -> None:
+    path = tmp_path / "x.ledger"
+    ledger = made(path)
+    pay(ledger, Pure(0.1))
+    size = path.stat().st_size
+    killed(LEFT, path)
+    assert path.stat().st_size > size + 400_000
+    assert pay(ledger if was_open else Ledger.open(path), Pure(0.1)).number == 3
+    assert charges(ledger) == 3
+    assert path.stat().st_size < size + 100_000
 
 
 SPEND = """
@@ -229,7 +349,7 @@ def test_a_file_system_without_locks_is_refused_by_name(
     for flock in (unable, pretending):
         with monkeypatch.context() as patch:
             patch.setattr(fcntl, "flock", flock)
-            with pytest.raises(LedgerError, match=r"can't lock files by flock.*local disk"):
+            with pytest.raises(LedgerError, match=r"can't lock files.*local disk"):
                 Ledger.open(path)
     with monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", unable)

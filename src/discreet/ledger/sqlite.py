@@ -22,10 +22,13 @@ from sqlalchemy.pool import StaticPool
 from discreet import checks
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger.entries import FORMAT, FORMATS
-from discreet.ledger.turns import turn
+from discreet.ledger.turns import LOCKS_FOR_SQLITE, turn
 from discreet.ownership import process
 
 BUSY_SECONDS = 60.0
+# Closing the file anywhere in the process would release the locks that SQLite takes, so the turn
+# holds its own in their place.
+_NO_LOCKS = "&vfs=unix-none" if LOCKS_FOR_SQLITE else ""
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
@@ -218,7 +221,7 @@ def _close(made: list[sqlite3.Connection]) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw",  # never make a file by opening it
+        f"{path.as_uri()}?mode=rw{_NO_LOCKS}",  # never make a file by opening it
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

@@ -1,13 +1,19 @@
-"""Turns at a ledger's file: an exclusive lock on the file itself, whatever name it is opened by.
+"""Turns at a ledger's file: exclusive locks on the file itself, whatever name it is opened by.
 
-It is a ``flock``. It belongs to one open descriptor, so that nothing else in the process can give
-it up by closing the file, as a copy does; and to the file, so that two names of it share one lock.
+A ``flock`` keeps out other processes of discreet. On Linux a lock on the bytes that SQLite locks
+keeps out every other program that reads the file by SQLite: it would take the journal of a
+transaction in progress for that of a crash, and undo it. Both locks belong to one open descriptor,
+so that nothing else in the process can release them by closing the file, as a copy does; and to
+the file, so that two names of it share them.
 """
 
 import fcntl
+import io
 import os
 import re
 import stat
+import struct
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +23,10 @@ from pathlib import Path
 from discreet.errors import LedgerError
 
 _SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two looks whether a file is free
+_SQLITE_BYTES = 0x40000000, 512  # the pending, reserved and shared locks: first byte, length
+_SQLITE_PENDING = 0x40000000, 1  # whoever holds it lets no new reader in
+_BYTE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
+LOCKS_FOR_SQLITE = _BYTE_LOCK is not None  # so that SQLite itself must take none in a turn
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # what a new ledger is built as
 
 
@@ -35,12 +45,9 @@ def turn(path: Path, seconds: float) -> Iterator[int]:
     Raises `LedgerError` if nobody else gives it up for so many seconds, if it has more than one
     name, or if its file system has no such locks.
     """
-    descriptor = _opened(path)
-    try:
-        _wait(descriptor, path, seconds)
-        yield descriptor
-    finally:
-        os.close(descriptor)  # which ends the turn
+    with _opened(path) as file:  # an object, which is closed even if Ctrl-C cuts in here
+        _wait(file.fileno(), path, seconds)
+        yield file.fileno()
 
 
 def identity(descriptor: int, path: Path) -> Identity:
@@ -69,19 +76,18 @@ def identity(descriptor: int, path: Path) -> Identity:
 
 def check_locks(path: Path) -> None:
     """Raise `LedgerError` unless this file, which is held, is held against everybody else."""
-    other = _opened(path)
-    try:
-        if _is_taken(other, path):
+    with _opened(path) as other:
+        if _flock(other.fileno(), path) or (
+            LOCKS_FOR_SQLITE and _lock_bytes(other.fileno(), path, _SQLITE_BYTES)
+        ):
             raise _no_locks(path, "a second lock was given")
-    finally:
-        os.close(other)
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path) -> io.FileIO:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise LedgerError(f"{path} is no file: give the path of a ledger's file")
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return io.FileIO(path, "r+")
     except FileNotFoundError as mistake:
         raise LedgerError(
             f"there is no ledger at {path}, or it can't be opened: make one by Ledger.create"
@@ -100,19 +106,40 @@ def _wait(descriptor: int, path: Path, seconds: float) -> None:
 
 
 def _is_taken(descriptor: int, path: Path) -> bool:
-    """Whether this descriptor has the lock now."""
+    """Whether this descriptor has the locks now. It keeps those that it got."""
+    if not _flock(descriptor, path):
+        return False
+    if not LOCKS_FOR_SQLITE or _lock_bytes(descriptor, path, _SQLITE_BYTES):
+        return True
+    _lock_bytes(descriptor, path, _SQLITE_PENDING)  # so that readers one after another end
+    return False
+
+
+def _flock(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as mistake:
-        raise _no_locks(path, mistake.strerror) from mistake
+        raise _no_locks(path, f"flock: {mistake.strerror}") from mistake
+    return True
+
+
+def _lock_bytes(descriptor: int, path: Path, region: tuple[int, int]) -> bool:
+    assert _BYTE_LOCK is not None
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, *region, 0)
+    try:
+        fcntl.fcntl(descriptor, _BYTE_LOCK, lock)
+    except (BlockingIOError, PermissionError):  # another program reads
+        return False
+    except OSError as mistake:
+        raise _no_locks(path, f"open file description locks: {mistake.strerror}") from mistake
     return True
 
 
 def _no_locks(path: Path, cause: str | None) -> LedgerError:
     return LedgerError(
-        f"the ledger {path}: its file system can't lock files by flock ({cause}), so that two "
+        f"the ledger {path}: its file system can't lock files ({cause}), so that two "
         "processes could spend one budget twice: keep the ledger's folder on a local disk"
     )
 
