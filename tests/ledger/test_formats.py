@@ -13,7 +13,8 @@ import pytest
 from discreet.accounting import Gaussian, Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged, LedgerDiffers
 from discreet.ledger import Ledger
-from discreet.ledger.sqlite import _SCHEMA, file_engine
+from discreet.ledger.database import file_database
+from discreet.ledger.sqlite import _SCHEMA
 from discreet.payment import Limit, Request
 from discreet.unit import Unit
 from tests.ledger.kit import charges, opened, pay
@@ -27,7 +28,8 @@ PERSON = Unit("person_id")
 def path(tmp_path: Path) -> Path:
     place = tmp_path / "old.ledger"
     place.touch()
-    with file_engine(place).connect() as connection:
+    database = file_database(place)
+    with database.connect() as connection:
         connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(b'dscr')}")
         connection.exec_driver_sql("PRAGMA user_version = 1")
         for statement in _SCHEMA.values():
@@ -35,6 +37,7 @@ def path(tmp_path: Path) -> Path:
         for row in TOLD["rows"]:
             connection.exec_driver_sql("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", tuple(row))
         connection.commit()
+    database.end()
     return place
 
 

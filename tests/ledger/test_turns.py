@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Kind, Ledger, sqlite
+from discreet.ledger.database import file_database, put_away
 from discreet.ledger.entries import Link
 from discreet.ledger.store import Rows
 from discreet.ledger.turns import LOCKS_FOR_SQLITE
@@ -115,11 +116,10 @@ def connects_here(path: Path) -> None:
 
 
 def opens_and_drops(path: Path) -> None:
-    engine = sqlite.file_engine(path)
-    with engine.connect() as connection:
+    database = file_database(path)
+    with database.connect() as connection:
         connection.exec_driver_sql("PRAGMA journal_mode")
-    engine.dispose()
-    sqlite.put_away(engine, path, process())
+    put_away(database, path, process())
 
 
 def nothing(path: Path) -> None:

@@ -10,29 +10,23 @@ so that no other program alters it by mistake.
 import os
 import secrets
 import sqlite3
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import StaticPool
 
 from discreet import checks
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
+from discreet.ledger.database import Database, file_database
 from discreet.ledger.entries import FORMAT, FORMATS
-from discreet.ledger.turns import LOCKS_FOR_SQLITE, turn
-from discreet.ownership import process
+from discreet.ledger.turns import turn
 
 BUSY_SECONDS = 60.0
-# Closing the file anywhere in the process would release the locks that SQLite takes, so the turn
-# holds its own in their place.
-_NO_LOCKS = "&vfs=unix-none" if LOCKS_FOR_SQLITE else ""
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
-_JOURNAL_HEADER = 28  # bytes; all are 0 once a transaction ended
 _KNOWN = " and ".join(str(known) for known in FORMATS)
 
 _SCHEMA = {
@@ -85,19 +79,7 @@ def told_plainly(name: str) -> Iterator[None]:
         raise LedgerError(f"{name}: the database refused ({cause})") from cause
 
 
-def memory_engine() -> Engine:
-    """A database of its own in memory, on one connection that lives as long as the engine."""
-    return _engine(
-        lambda: sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    )
-
-
-def file_engine(path: Path) -> Engine:
-    """The database in an existing file, on one connection that is made when it is first needed."""
-    return _engine(lambda: _connect(path))
-
-
-def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
+def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
     """Make a new ledger file, readable by its owner only; False if something is there already.
 
     It is built beside its place and appears there at once, whole.
@@ -107,11 +89,11 @@ def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
             with turn(draft, BUSY_SECONDS):  # nobody opens it before it has one name
-                engine = file_engine(draft)
+                database = file_database(draft)
                 try:
-                    fill(engine)
+                    fill(database)
                 finally:
-                    engine.dispose()
+                    database.end()
                 os.link(draft, path)
                 draft.unlink()
         finally:
@@ -123,20 +105,6 @@ def make_file(path: Path, fill: Callable[[Engine], None]) -> bool:
     except OSError as mistake:
         raise LedgerError(f"no ledger can be made at {path}: {mistake.strerror}") from mistake
     return True
-
-
-def put_away(engine: Engine, path: Path, owner: object) -> None:
-    """Disconnect, and remove the journal, unless others are at work or one was killed at it."""
-    if owner != process():
-        return  # a child's copy of its parent's
-    engine.dispose()
-    place = path.resolve()
-    journal = place.with_name(f"{place.name}-journal")
-    with suppress(OSError, LedgerError):
-        if journal.exists():
-            with turn(place, 0):
-                if not any(journal.read_bytes()[:_JOURNAL_HEADER]):
-                    journal.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -198,45 +166,3 @@ def as_path(path: str | os.PathLike[str]) -> Path:
             os.fsencode(text)
             return Path(text).absolute()
     raise InvalidArgument(f"path = {checks.quoted(path)}: give the path of a ledger's file")
-
-
-def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
-    made: list[sqlite3.Connection] = []
-
-    def connected() -> sqlite3.Connection:
-        made.append(connect())
-        return made[-1]
-
-    engine = create_engine(
-        "sqlite+pysqlite://", creator=connected, poolclass=StaticPool, hide_parameters=True
-    )
-    weakref.finalize(engine, _close, made)
-    return engine
-
-
-def _close(made: list[sqlite3.Connection]) -> None:
-    for connection in made:
-        connection.close()
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw{_NO_LOCKS}",  # never make a file by opening it
-        uri=True,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    connection.text_factory = _text
-    try:
-        connection.execute("PRAGMA journal_mode = PERSIST").fetchall()
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _text(raw: bytes) -> str:
-    """Text even from damaged bytes: whether it is right, its digest tells."""
-    return raw.decode(errors="surrogateescape")

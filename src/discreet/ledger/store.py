@@ -1,8 +1,9 @@
 """Where links are kept: transactions over a database, and the rows in them.
 
 A transaction holds the ledger's file alone: threads queue at the store, and processes at the file
-itself. The connection stays open in between, for as long as its file is the one at its path. A
-fork waits until no transaction is in progress, and its child connects anew.
+itself. If it fails or is interrupted, it is rolled back before others go on. The connection stays
+open in between, for as long as its file is the one at its path. A fork waits until no transaction
+is in progress, and its child connects anew.
 """
 
 import logging
@@ -18,7 +19,6 @@ from typing import Any, ClassVar
 from sqlalchemy import (
     Column,
     Connection,
-    Engine,
     Integer,
     MetaData,
     Select,
@@ -28,10 +28,10 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain, entries, sqlite
+from discreet.ledger.database import Database, file_database, memory_database, put_away
 from discreet.ledger.entries import ROOT, Backup, Fact, Link, Opening, Row, State
 from discreet.ledger.turns import Identity, check_locks, identity, turn
 from discreet.ownership import process
@@ -127,30 +127,30 @@ class Rows:
 class Store:
     """The transactions of one ledger. ``path`` is None for one in memory."""
 
-    def __init__(self, engine: Engine, path: Path | None) -> None:
-        """Work on this engine; `open_file` and `in_memory` make it."""
+    def __init__(self, database: Database, path: Path | None) -> None:
+        """Work on this database; `open_file` and `in_memory` make it."""
         self.path = path
         self.turns = threading.RLock()
         self._identity: Identity | None = None  # once connected, the file's
-        self._begin(engine)
+        self._begin(database)
         _Stores.add(self)
 
     @staticmethod
     def in_memory(opening: Opening) -> "Store":
         """A new store that ends with this process."""
-        engine = sqlite.memory_engine()
-        _start(engine, opening)
-        return Store(engine, None)
+        database = memory_database()
+        _start(database, opening)
+        return Store(database, None)
 
     @staticmethod
     def make_file(path: Path, opening: Opening) -> bool:
         """Make a new file that holds the first link; False if something is there already."""
-        return sqlite.make_file(path, lambda engine: _start(engine, opening))
+        return sqlite.make_file(path, lambda database: _start(database, opening))
 
     @staticmethod
     def open_file(path: Path) -> "Store":
         """The store in an existing file, once it is known for a ledger of this format."""
-        store = Store(sqlite.file_engine(path), path)
+        store = Store(file_database(path), path)
         with store.reading() as rows:
             sqlite.check_schema(rows.connection)
         return store
@@ -159,10 +159,10 @@ class Store:
         """Make a verified copy, marked as one, in a new file; False if something is there."""
         return sqlite.make_file(path, self._copy)
 
-    def _copy(self, engine: Engine) -> None:
-        with self.reading() as rows, engine.connect() as connection:
+    def _copy(self, database: Database) -> None:
+        with self.reading() as rows, database.connect() as connection:
             sqlite.copy(rows.connection, connection)
-        with sqlite.told_plainly("the copy"), engine.connect() as connection:
+        with sqlite.told_plainly("the copy"), database.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             copied = Rows(connection)
             sqlite.check_schema(connection)
@@ -195,14 +195,18 @@ class Store:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Rows]:
         with self.turns, self._turn(), sqlite.told_plainly(self.name):
+            if self._database.in_transaction:  # an interruption cut into the handler below
+                self._database.abandon()
             try:
-                with self._engine.connect() as connection:
+                with self._database.connect() as connection:
                     connection.exec_driver_sql(begin)
                     yield Rows(connection)
+                    if not self._database.in_transaction:
+                        raise LedgerError(f"{self.name}: another use of it ended a transaction")
                     connection.commit()
-            except DBAPIError:
-                if self.path is not None:
-                    self._engine.dispose()  # after a failure of the disk, believe nothing cached
+                self._database.finish()
+            except BaseException:
+                self._database.abandon()
                 raise
 
     @contextmanager
@@ -231,13 +235,12 @@ class Store:
         """Connect anew in a child: its parent's connection is left alone, and never closed."""
         if self.path is None:
             raise LedgerError("a ledger in memory stays in its process: use a file to share one")
-        _Stores.left.append(self._engine)
-        self._begin(sqlite.file_engine(self.path))
+        _Stores.left.append(self._database)
+        self._begin(file_database(self.path))
 
-    def _begin(self, engine: Engine) -> None:
-        self._engine, self._process = engine, process()
-        if self.path is not None:
-            weakref.finalize(self, sqlite.put_away, engine, self.path, self._process)
+    def _begin(self, database: Database) -> None:
+        self._database, self._process = database, process()
+        weakref.finalize(self, put_away, database, self.path, self._process).atexit = False
 
 
 class _Stores:
@@ -247,7 +250,7 @@ class _Stores:
     making = threading.Lock()
     every: ClassVar["weakref.WeakSet[Store]"] = weakref.WeakSet()
     stopped: ClassVar[list[Store]] = []
-    left: ClassVar[list[Engine]] = []
+    left: ClassVar[list[Database]] = []
 
     @classmethod
     def add(cls, store: Store) -> None:
@@ -274,8 +277,8 @@ os.register_at_fork(
 )
 
 
-def _start(engine: Engine, opening: Opening) -> None:
-    with sqlite.told_plainly("the new ledger"), engine.connect() as connection:
+def _start(database: Database, opening: Opening) -> None:
+    with sqlite.told_plainly("the new ledger"), database.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         sqlite.create_schema(connection)
         Rows(connection).start(opening)

@@ -1,0 +1,158 @@
+"""Ctrl-C, or any failure, in a transaction: it is undone, and the ledger goes on at once."""
+
+import gc
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from discreet.accounting import PrivacyLoss, Pure
+from discreet.errors import LedgerError, RequestReused
+from discreet.ledger import Ledger
+from discreet.ledger.store import Rows
+from discreet.payment import Limit, Receipt, Request
+from tests.ledger.kit import PERSON, begun, charges, ended, made, pay
+
+LOSS = PrivacyLoss.of(Pure(0.001))
+MODULES = ("discreet/ledger", "sqlalchemy/engine", "sqlalchemy/pool")
+
+
+class Interrupted(BaseException):
+    """Not an Exception, as KeyboardInterrupt isn't."""
+
+
+def interrupted(step: int, act: Callable[[], object]) -> bool:
+    """Whether the act was interrupted, at its so many-th call or line below these modules."""
+    left = step
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # Any: as sys.settrace says
+        nonlocal left
+        if not any(part in frame.f_code.co_filename for part in MODULES):
+            return None
+        if frame.f_code.co_name in ("_collection_gced", "_finalize_fairy"):
+            return None  # what the collector calls can't be interrupted
+        left -= 1
+        if left == 0:
+            raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except BaseException:
+        if left > 0:
+            raise
+        return True  # SQLAlchemy's own assertions may hide it
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def acts(ledger: Ledger, folder: Path, number: int) -> dict[str, Callable[[], object]]:
+    """All that writes; each on a receipt of its own."""
+
+    def receipt(kind: str) -> Receipt:
+        return pay(ledger, LOSS, Request(f"{kind}-{number}", "body"))
+
+    def lock_and_unlock(of: Receipt) -> None:
+        ledger.lock(of)
+        ledger.unlock("a test", "ana", allow_repeat=True)
+
+    keep, steps, failed = map(receipt, ("keep", "steps", "failed"))
+    return {
+        "charge": lambda: pay(ledger, LOSS),
+        "keep": lambda: ledger.keep(keep, "42"),
+        "reserve": lambda: ledger.reserve(steps, LOSS, count=1, of=5, plan="plan"),
+        "lock": lambda: lock_and_unlock(failed),
+        "backup": lambda: ledger.backup(folder / f"copy-{number}"),
+        "spent": ledger.spent,
+    }
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("name", ["charge", "keep", "reserve", "lock", "backup", "spent"])
+def test_an_interrupted_ledger_goes_on(tmp_path: Path, name: str, is_file: bool) -> None:
+    """Interrupted at one of many places, also in SQLAlchemy; receipts before it stay."""
+    path = tmp_path / "x.ledger"
+    ledger = made(path, 100) if is_file else Ledger.in_memory(unit=PERSON, limit=Limit(100))
+    kept, count = [], 0
+    for number, step in enumerate(range(1, 3000, 89 if name == "charge" else 331)):
+        act = acts(ledger, tmp_path, number)[name]
+        was_interrupted = interrupted(step, act)
+        count += was_interrupted
+        if ledger.is_locked:
+            ledger.unlock("a test", "ana", allow_repeat=True)
+        kept.append(pay(ledger, LOSS))
+        if is_file:
+            kept.append(pay(Ledger.open(path), LOSS))
+        if not was_interrupted:
+            break
+    assert count >= 3
+    gc.collect()
+    found = {entry.number: entry.digest for entry in ledger.history()}
+    assert all(found[receipt.number] == receipt.digest for receipt in kept)
+    ledger.verify()
+
+
+def test_a_transaction_inside_another_gives_no_false_receipt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a signal's handler may begin one; in memory nothing else keeps it out."""
+    ledger = Ledger.in_memory(unit=PERSON, limit=Limit(1))
+    inner, plain = [], Rows.append
+
+    def nested(self: Rows, *arguments: Any) -> Any:  # Any: as they are
+        link = plain(self, *arguments)
+        monkeypatch.undo()
+        inner.append(pay(ledger, Pure(0.1)))
+        return link
+
+    monkeypatch.setattr(Rows, "append", nested)
+    with pytest.raises(LedgerError, match="another use of it ended a transaction"):
+        pay(ledger, Pure(0.1))
+    assert [entry.number for entry in ledger.history()] == [0, 1]
+    assert inner[0].number == 1
+    assert charges(ledger) == 1
+
+
+DAEMONS = """
+def run(l):
+    while True:
+        l.charge(Pure(0.001), purpose="x", by="ana")
+
+ledgers = [Ledger.open(path) for _ in range(3)]
+ledgers.append(Ledger.in_memory(unit=Unit("person"), limit=Limit(1000)))
+for l in ledgers:
+    threading.Thread(target=run, args=(l,), daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+def test_an_exit_closes_no_connection(tmp_path: Path) -> None:
+    """Threads may be using it; to close it then ended the process by a signal."""
+    path = tmp_path / "x.ledger"
+    made(path, 100)
+    closing = """
+from discreet.ledger import database
+database._Driver.end = lambda self: print("closed")
+"""
+    assert ended(begun(closing + DAEMONS, path)) == ""
+    assert charges(Ledger.open(path)) > 0
+
+
+def test_a_repeated_request_after_an_interruption(tmp_path: Path) -> None:
+    ledger = made(tmp_path / "x.ledger")
+    paid = 0
+    for step in range(1, 1500, 150):
+        request = Request(f"number {step}", "body")
+        interrupted(step, partial(pay, ledger, LOSS, request))
+        try:
+            paid += pay(ledger, LOSS, request).number > 0
+        except RequestReused:  # recorded before the interruption
+            paid += 1
+    assert charges(ledger) == paid
