@@ -80,15 +80,21 @@ def charge_for(
     loss: PrivacyLoss | Term, purpose: str, by: str, request: Request | None, *, is_insecure: bool
 ) -> Charge:
     """The charge that is asked for, once it is sure that it can be written down and read again."""
-    whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
-    if not isinstance(whole, PrivacyLoss):
-        raise InvalidArgument(f"loss = {checks.quoted(loss)}: give a PrivacyLoss")
+    whole = loss_of(loss)
     if request is not None and not (isinstance(request, Request) and isinstance(request.body, str)):
         raise InvalidArgument(
             f"request = {checks.quoted(request)}: give a Request with a text as body"
         )
     exact, told, who = _written(whole), checks.text(purpose=purpose), checks.text(by=by)
     return Charge(exact, told, who, request, bool(is_insecure))
+
+
+def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
+    """The privacy loss that is given, also as a single term."""
+    whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
+    if not isinstance(whole, PrivacyLoss):
+        raise InvalidArgument(f"loss = {checks.quoted(loss)}: give a PrivacyLoss")
+    return whole
 
 
 def _written(loss: PrivacyLoss) -> PrivacyLoss:

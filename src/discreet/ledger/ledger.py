@@ -23,6 +23,7 @@ from discreet.ledger.decisions import (
     check_open,
     failures,
     last_steps,
+    loss_of,
     opening_for,
     paid,
     receipt_of,
@@ -128,7 +129,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """
         store = Store.open_file(as_path(path))
         kept = None if anchor is None else Anchor(as_path(anchor))
-        if kept is not None and not kept.path.exists():
+        if kept is not None and not os.path.exists(kept.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
                 kept.advance(Mark.of(rows.head()))
         ledger = Ledger(store, kept)
@@ -252,7 +253,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             _append(rows, head, Lock(receipt.number))
 
     def reserve(
-        self, receipt: Receipt, loss: PrivacyLoss, *, count: int, of: int, plan: str
+        self, receipt: Receipt, loss: PrivacyLoss | Term, *, count: int, of: int, plan: str
     ) -> range:
         """The next ``count`` steps, or as many as are left, of all the ``of`` that were paid
         under this receipt; durably taken before they run, and never given again.
@@ -261,11 +262,11 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
         """
         wanted, most = checks.size(count=count), checks.size(of=of)
-        told = checks.text(plan=plan)
+        told, whole = checks.text(plan=plan), loss_of(loss)
         with self._writing() as (rows, head):
-            if paid(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):
+            if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
                 raise InvalidArgument(
-                    f"charge {receipt.number} paid for something else than {loss}: go on with the "
+                    f"charge {receipt.number} paid for something else than {whole}: go on with the "
                     "plan that it was made for"
                 )
             last = last_steps(rows, receipt.number)
@@ -342,7 +343,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """How many more charges of this privacy loss would be admitted, one after the other."""
-        whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
+        whole = loss_of(loss)
         with self._reading() as (rows, head):
             opening, spent = rows.opening(head), head.state.spent
         return opening.filter.count_left(spent, whole.for_unit(opening.unit))

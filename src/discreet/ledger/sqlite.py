@@ -27,6 +27,7 @@ BUSY_SECONDS = 60.0
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
+_LONGEST_PATH = 512  # bytes that SQLite takes, the journal's ending included
 _KNOWN = " and ".join(str(known) for known in FORMATS)
 
 _SCHEMA = {
@@ -70,8 +71,8 @@ def told_plainly(name: str) -> Iterator[None]:
         raise LedgerDamaged(f"{name} is damaged: {damage}; it takes no charge") from damage
     except UnicodeDecodeError as mistake:  # in what SQLite says of a damaged file
         raise LedgerDamaged(f"{name}: it is damaged") from mistake
-    except DBAPIError as mistake:
-        cause = mistake.orig
+    except (DBAPIError, sqlite3.Error) as mistake:
+        cause = mistake.orig if isinstance(mistake, DBAPIError) else mistake
         code = getattr(cause, "sqlite_errorname", "")
         for start, (kind, meaning) in _MEANINGS.items():
             if code.startswith(start):
@@ -86,6 +87,7 @@ def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.ledger")
     try:
+        _check_length(path)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
             with turn(draft, BUSY_SECONDS):  # nobody opens it before it has one name
@@ -105,6 +107,18 @@ def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
     except OSError as mistake:
         raise LedgerError(f"no ledger can be made at {path}: {mistake.strerror}") from mistake
     return True
+
+
+def _check_length(path: Path) -> None:
+    """Refuse names that leave no room for the journal's, before the first charge needs it."""
+    journal = path.with_name(f"{path.name}-journal")
+    most = os.pathconf(path.parent, "PC_NAME_MAX")
+    for text, longest in ((journal.name, most), (str(journal.resolve()), _LONGEST_PATH)):
+        if len(os.fsencode(text)) > longest:
+            raise InvalidArgument(
+                f"path = {checks.quoted(str(path))}: its journal would be {checks.quoted(text)}, "
+                f"which is longer than {longest} bytes: give a shorter path"
+            )
 
 
 def sync_folder(folder: Path) -> None:
@@ -164,5 +178,6 @@ def as_path(path: str | os.PathLike[str]) -> Path:
     if isinstance(text, str) and text and "\0" not in text:
         with suppress(UnicodeEncodeError):
             os.fsencode(text)
-            return Path(text).absolute()
+            if Path(text).absolute().name:  # not the root folder
+                return Path(text).absolute()
     raise InvalidArgument(f"path = {checks.quoted(path)}: give the path of a ledger's file")

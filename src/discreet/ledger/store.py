@@ -160,7 +160,11 @@ class Store:
         return sqlite.make_file(path, self._copy)
 
     def _copy(self, database: Database) -> None:
-        with self.reading() as rows, database.connect() as connection:
+        with (
+            self.reading() as rows,
+            sqlite.told_plainly("the copy"),
+            database.connect() as connection,
+        ):
             sqlite.copy(rows.connection, connection)
         with sqlite.told_plainly("the copy"), database.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
