@@ -5,7 +5,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -20,11 +20,21 @@ from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
     Gaussian,
+    PoissonSampled,
     PrivacyLoss,
     Pure,
+    RandomAllocation,
+    SampledWithoutReplacement,
+    SampledWithReplacement,
+    Shuffled,
     Term,
+    TruncatedPoisson,
+    TunedNegativeBinomial,
+    TunedPoisson,
     Zcdp,
+    terms,
 )
+from discreet.accounting.loss import MOST_NESTED
 from discreet.errors import InvalidArgument, WrongUnit
 from discreet.exact import Number, fraction
 from discreet.unit import Change, Unit
@@ -411,3 +421,36 @@ class TestBadInput:
         assert (1 * Pure(2)).delta(one) == (1 * Pure(2)).delta(1)
         half = one / 2
         assert (1 * Pure(2)).epsilon(half) == (1 * Pure(2)).epsilon(0.5)
+
+
+HOLDERS: dict[str, Callable[[PrivacyLoss], Term]] = {
+    "PoissonSampled": lambda inner: PoissonSampled(inner, 0.5),
+    "TruncatedPoisson": lambda inner: TruncatedPoisson(inner, 0.5, 50, 100),
+    "RandomAllocation": lambda inner: RandomAllocation(inner, 2),
+    "SampledWithReplacement": lambda inner: SampledWithReplacement(inner, 5, 50),
+    "SampledWithoutReplacement": lambda inner: SampledWithoutReplacement(inner, 5, 50),
+    "Shuffled": Shuffled,
+    "TunedPoisson": lambda inner: TunedPoisson(inner, 2),
+    "TunedNegativeBinomial": lambda inner: TunedNegativeBinomial(inner, 1, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("beside", [PrivacyLoss(), 1 * Pure(0.1)])
+def test_terms_nest_to_a_limit(name: str, beside: PrivacyLoss) -> None:
+    """Beyond it they are refused before anything is priced."""
+    loss = 1 * Gaussian(4)
+    for _ in range(MOST_NESTED):
+        loss = HOLDERS[name](loss) + beside
+        assert PrivacyLoss.from_json(loss.to_json()) == loss
+    with pytest.raises(InvalidArgument, match=f"at most {MOST_NESTED} terms may hold one another"):
+        HOLDERS[name](loss)
+
+
+def test_every_term_that_holds_another_has_a_limit() -> None:
+    holding = {kind for kind in terms.__all__ if "privacy_loss" in names_of(getattr(terms, kind))}
+    assert holding == {*HOLDERS, "Threshold"}  # which holds no sample
+
+
+def names_of(kind: type[Term]) -> set[str]:
+    return {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass

@@ -65,7 +65,7 @@ def to_dp_event(
     whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
     if not isinstance(whole, PrivacyLoss):
         raise InvalidArgument(f"loss = {loss!r}: give a term or a privacy loss")
-    return _written(whole, events, depth=0)
+    return _written(whole, events)
 
 
 # Reading
@@ -276,12 +276,10 @@ _AROUND: dict[str, Callable[[Any, PrivacyLoss], Term]] = {
 # Writing
 
 
-def _written(loss: PrivacyLoss, events: Any, depth: int) -> Any:
-    if depth > _DEEPEST:
-        raise InvalidArgument(f"loss: give one in which terms hold at most {_DEEPEST} others")
+def _written(loss: PrivacyLoss, events: Any) -> Any:
     parts = []
     for term, count in loss.terms:
-        one = _event(term, events, depth)
+        one = _event(term, events)
         parts.append(_made(events, "SelfComposedDpEvent", one, count) if count > 1 else one)
     match parts:
         case []:
@@ -299,27 +297,27 @@ def _made(events: Any, name: str, *values: object) -> Any:
     raise NoBound(f"there is no {name} among the given events: give a version that has one")
 
 
-def _event(term: Term, events: Any, depth: int) -> Any:
+def _event(term: Term, events: Any) -> Any:
     """The event of one term, its numbers rounded against us."""
     if name_and_values := _noise_told(term) or _promise_told(term):
         name, *values = name_and_values
         return _made(events, name, *values)
     match term:
         case terms.PoissonSampled(privacy_loss=loss, rate=rate):
-            inner = _written(loss, events, depth + 1)
+            inner = _written(loss, events)
             return _made(events, "PoissonSampledDpEvent", float_up(rate), inner)
         case terms.SampledWithoutReplacement(privacy_loss=loss, sample=sample, population=whole):
             name, sizes = "SampledWithoutReplacementDpEvent", (int(whole), int(sample))
-            return _made(events, name, *sizes, _written(loss, events, depth + 1))
+            return _made(events, name, *sizes, _written(loss, events))
         case terms.SampledWithReplacement(privacy_loss=loss, sample=sample, population=whole):
             name, sizes = "SampledWithReplacementDpEvent", (int(whole), int(sample))
-            return _made(events, name, *sizes, _written(loss, events, depth + 1))
+            return _made(events, name, *sizes, _written(loss, events))
         case terms.TunedPoisson(privacy_loss=loss, mean=mean, most=0):
-            inner = _written(loss, events, depth + 1)
+            inner = _written(loss, events)
             return _made(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
         case terms.TunedNegativeBinomial(privacy_loss=loss, eta=eta, gamma=gamma, most=0):
             if eta >= 0 and fraction(float(eta)) == eta:
-                inner, runs = _written(loss, events, depth + 1), _mean(eta, gamma)
+                inner, runs = _written(loss, events), _mean(eta, gamma)
                 return _made(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
     raise NoBound(f"there is no event for {term!r}")
 

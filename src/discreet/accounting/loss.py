@@ -270,6 +270,9 @@ def _within_reach() -> Iterator[None]:
         ) from mistake
 
 
+MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
+
+
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
     """A privacy loss that another term is to hold: of no unit of its own, and of neighbours that
     differ in this way, or in any."""
@@ -284,7 +287,18 @@ def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
                 f"{term!r} protects units that are {_CHANGES[term.change]}, and here they are "
                 f"{_CHANGES[change]}"
             )
+    if _levels(loss) > MOST_NESTED:
+        raise InvalidArgument(
+            f"privacy_loss: at most {MOST_NESTED} terms may hold one another around the innermost "
+            "one: combine some of them, such as a sample of a sample into one of the product rate"
+        )
     return loss
+
+
+def _levels(loss: PrivacyLoss) -> int:
+    """How many terms stand in one another; each was checked when it was made."""
+    inner = (getattr(term, "privacy_loss", None) for term, _ in loss.terms)
+    return 1 + max((_levels(each) for each in inner if each is not None), default=0)
 
 
 def _check_change(terms: tuple[tuple[Term, int], ...], unit: Unit | None) -> None:
