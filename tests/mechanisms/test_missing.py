@@ -19,6 +19,8 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
@@ -55,6 +57,38 @@ Some = Any  # Any: what each mechanism takes and gives
 ONE = {"x": Grid(0, 10)}
 THREE = {"ill": Grid(0, 1), "x": Grid(0, 10), "y": Grid(-4, 2)}
 NULL = {"ill": 1, "x": 7, "y": -3}
+_VALUES = [1.0, None, "a", 3.0, float("nan")]
+CONTAINERS: list[Table] = [
+    np.array(_VALUES, dtype=object),
+    _VALUES,
+    [*_VALUES, [1, 2], (), [[1], [2]], [1, 2, 3]],
+    tuple((value,) for value in _VALUES),
+    pd.Series(_VALUES, dtype=object),
+    pd.Series([1.0, None, 3.0]),
+    pd.Series([1, None, 3], dtype="Int64"),
+    pd.array([1, None, 3], dtype="Int64"),
+    pd.DataFrame({"x": _VALUES}),
+    pd.Series([1.0, 3.0, None], dtype="Float64"),
+    pl.Series([1.0, None, 3.0]),
+    pl.Series([1, None, 3]),
+    pl.DataFrame({"x": [1, None, 3]}),
+    pa.array([1, None, 3]),
+    pa.chunked_array([[1.0], [None, 3.0]]),
+]
+
+
+@pytest.mark.parametrize("given", CONTAINERS, ids=lambda given: type(given).__name__)
+def test_lists_series_and_frames_are_rows(given: Table) -> None:
+    found = Rows.of(given, tuple(ONE.items()), "x")
+    assert [ONE["x"].value(place) for place in sorted(found.column())] == [1, 3]
+
+
+def test_lists_of_rows_are_tables() -> None:
+    rows = [(0, 1, 2), [1, 3, -4], (1, None, 0), (1, 2), 7, [[1], [2], [3]], "abc"]
+    found = Rows.of(rows, tuple(THREE.items()), "x")
+    assert len(found.places) == 2
+
+
 REPLACED = PERSON.with_change(Change.REPLACE)
 
 

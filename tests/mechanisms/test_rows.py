@@ -104,7 +104,7 @@ def test_a_list_of_no_rows_is_a_table_too(table: Wrong) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [[1, 2], np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), None, 3.0],
+    [{1: 2}, np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), None, 3.0],
     ids=repr,
 )
 def test_anything_else_is_no_table(wrong: Wrong) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -117,14 +117,16 @@ class Rows:
         name: str,
         null: Mapping[str, Number] | None = None,
     ) -> "Rows":
-        """The rows of an array; of one column, or if there is no row, it may have one dimension.
-        A plain ``TypeError`` if it is no array of such a shape; no value makes it fail.
+        """The rows of an array, a list of rows, a series or a frame; of one column, or if there is
+        no row, it may have one dimension. A plain ``TypeError`` if it has no such shape; no value
+        makes it fail.
 
         Where a value is missing, the column's value of ``null`` stands for it; without one, the
         row is skipped. No row has a say in what becomes of others.
         """
+        table = _array(table, len(columns))
         if type(table) is not np.ndarray:
-            raise TypeError(f"part {name!r}: expected an array of numbers")
+            raise TypeError(f"part {name!r}: expected an array, a list, a series or a frame")
         if table.ndim == 1 and (len(columns) == 1 or not table.size):
             table = table.reshape(-1, len(columns))
         if table.ndim != 2 or table.shape[1] != len(columns):
@@ -146,6 +148,24 @@ class Rows:
     def __repr__(self) -> str:
         """What is public: the columns, and not how many rows there are."""
         return f"Rows({dict(self.columns)!r})"
+
+
+def _array(table: object, width: int) -> object:
+    """Lists, series and frames as arrays, each value by itself; anything else as it is."""
+    if isinstance(table, list | tuple):
+        made = np.full((len(table), width), None, dtype=object)
+        for place, row in enumerate(table):
+            values = row if type(row) in (list, tuple) else [row]
+            if len(values) == width:  # a row of another length is missing
+                for column, value in enumerate(values):
+                    made[place, column] = value
+        return made
+    match type(table).__module__.partition(".")[0]:
+        case "pandas" | "polars":
+            return cast(Any, table).to_numpy()
+        case "pyarrow":
+            return cast(Any, table).to_numpy(zero_copy_only=False)
+    return table
 
 
 def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: of any kind
