@@ -51,6 +51,8 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "audit.replay.Run": "a payer of audits, which pays nothing",
     "cli.ending._OwnersFile": "the handler of a log",
     "frozen.FrozenMapping": "a value that can't be altered",
+    "ledger.database.Database": "a connection that the stores of a process lend",
+    "ledger.database._Driver": "a connection that the stores of a process lend",
     "ledger.ledger.Ledger": "the right is in its file; a copy opens the file anew",
     "ledger.store.Rows": "a view inside one transaction",
     "ledger.store.Store": "connects anew in each process; one in memory refuses another process",

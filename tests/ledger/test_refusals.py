@@ -31,7 +31,7 @@ def test_a_run_that_no_longer_fits(kind: Callable[[Limit], Filter]) -> None:
     reached = re.search(r"would reach ε = ([0-9.]+), the limit is 1", said)
     assert reached is not None
     assert 1 < float(reached[1]) < 1.6  # and not hundreds, as by Renyi divergences
-    itself = re.search(r"by itself this charge costs ε = ([0-9.]+), which is ([0-9.]+) %", said)
+    itself = re.search(r"by itself this charge costs ε = ([0-9.]+) and takes ([0-9.]+) % of", said)
     assert itself is not None
     assert float(itself[1]) == pytest.approx(RUN.epsilon(1e-6), rel=1e-5)
     assert 50 < float(itself[2]) < 70

@@ -481,3 +481,15 @@ def test_other_formats_are_refused(form: str) -> None:
 def test_only_dates_have_a_format() -> None:
     with pytest.raises(InvalidArgument, match="a text column has no format"):
         Column(ColumnType.TEXT, format="%d/%m/%Y")
+
+
+def test_texts_with_an_exponent_and_many_digits_are_rounded() -> None:
+    """More digits than the engine's decimals hold: they are read as floats, and not clamped."""
+    texts = ["1251817892684960514772.e-10", "2.4000000000000000000000000000000000000001e0"]
+    table = ibis_table(pa.table({"x": texts}))
+    for column, wanted in (
+        (Column.integer(-(2**63), 2**63 - 1), [125181789268, 2]),
+        (Column.integer(-5, 5), [5, 2]),
+    ):
+        answer = table.select(x=converted(table.x, column)).to_pyarrow()
+        assert answer["x"].to_pylist() == wanted

@@ -154,7 +154,7 @@ def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
         return ""
     said = f"by itself this charge costs ε = {up(cost * UNIT)}"
     if part is not None:
-        said += f", {up(100 * part)} % of all such charges that fit into an empty ledger"
+        said += f" and takes {up(100 * part)} % of an empty ledger"
     return f"{said}; "
 
 

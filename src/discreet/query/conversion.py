@@ -195,15 +195,14 @@ def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
     else:
         inside = (_float(raw) if kind.is_floating() else raw).try_cast("int64")
     is_wide = not (kind.is_boolean() or kind.is_signed_integer())
-    if is_wide:  # a text with an exponent and more digits than the engine's decimals have
-        inside = ibis.coalesce(inside, _float(raw).try_cast("int64"))
     if column.lower is None or column.upper is None:
         return inside
     if is_wide:
         far, zero = _float(raw), ibis.literal(0, "int64")
         least, most = (ibis.literal(end, "int64") for end in (-(2**63), 2**63 - 1))
         beyond = ibis.cases((far >= 1, most), (far <= -1, least), (far.notnull(), zero))
-        inside = ibis.coalesce(inside, beyond)
+        # a text with an exponent and more digits than the engine's decimals have is none of them
+        inside = ibis.coalesce(inside, far.try_cast("int64"), beyond)
     lower, upper = (ibis.literal(int(end), "int64") for end in (column.lower, column.upper))
     return clamped(inside, lower, upper)
 
