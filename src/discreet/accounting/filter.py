@@ -124,8 +124,8 @@ class Filter:
 
     @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and few of them are kept
     def priced(self, loss: PrivacyLoss) -> Price:
-        """What this charge adds to the sums; `NoBound` if that can't be known. It may take long
-        the first time, so a ledger asks before it locks anything."""
+        """Price this charge: its addition to the sums; `NoBound` if that can't be known. The first
+        time may take long, so a ledger asks before it locks anything."""
         plain = plain_way(self.tracks, loss)
         ways = [plain]
         if (beside := self._beside(loss, plain)) is not None:

@@ -1,4 +1,4 @@
-"""What a charge adds to the sums of a filter, in whole units, rounded up.
+"""Prices of charges: their additions to the sums of a filter, in whole units, rounded up.
 
 A charge has one or two ways to be counted. In the plain one each term counts by itself. In the
 other one the terms that have no square of mu, such as the steps of a training run, count together
@@ -33,8 +33,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a charge adds to the sums of one filter: known before anything is drawn, and whatever
-    was spent before.
+    """The addition of a charge to the sums of one filter. It is known before anything is drawn, and
+    it doesn't depend on what was spent before.
 
     ``ways`` holds one or two ways to count it, the better one first. ``alone`` is what it costs by
     itself with all of delta, if it fits the filter in no way at all.
@@ -88,7 +88,7 @@ def units_up(amount: Fraction, unit: Fraction) -> int:
 
 
 def _cost(track: Track, loss: PrivacyLoss) -> int:
-    """Of terms that it can't count, a sum of epsilons or of squares is exhausted; without a
+    """A sum of epsilons or of squares is exhausted by terms that it can't count; without a
     Renyi divergence or a rho, a charge is refused."""
     try:
         return units_up(track.cost(loss), UNIT)

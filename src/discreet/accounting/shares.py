@@ -1,4 +1,4 @@
-"""How a filter shares its limit's delta among leaks, squares and orders, unless one is told.
+"""The shares of a limit's delta for leaks, squares and orders, and their defaults.
 
 The default serves all kinds of charges. The shares for training give nearly everything to squares,
 which count training runs and normal noise best; those for leaks give half to charges that fail with

@@ -122,7 +122,7 @@ def check_open(rows: Rows, head: Link, purpose: str) -> None:
 
 
 def locking(rows: Rows, head: Link) -> list[Link]:
-    """What locked the ledger since it was last open, the latest first."""
+    """The entries that locked the ledger since it was last open, the latest first."""
     found, link = [], head
     while link.state.is_locked:
         if isinstance(link.fact, Lock | Backup):
@@ -151,7 +151,7 @@ def _charge(rows: Rows, number: int) -> Charge:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """What a charge leads to under an opening, from these sums: other sums, or an error."""
+    """The result of a charge under an opening, from these sums: other sums, or an error."""
 
     opening: Opening
     before: Spent

@@ -42,7 +42,7 @@ class Identity:
 def turn(path: Path, seconds: float) -> Iterator[int]:
     """Hold the file alone inside the block, and give its descriptor; others wait for their turn.
 
-    Raises `LedgerError` if nobody else gives it up for so many seconds, if it has more than one
+    Raises `LedgerError` if others hold it for longer than ``seconds``, if it has more than one
     name, or if its file system has no such locks.
     """
     with _opened(path) as file:  # an object, which is closed even if Ctrl-C cuts in here

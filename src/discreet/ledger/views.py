@@ -148,7 +148,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
 
 
 def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
-    """What the charge costs with nothing beside it, if that is known."""
+    """The cost of the charge with nothing beside it, if that is known, in words."""
     cost, part = chosen.alone(loss), chosen.part(chosen.priced(loss))
     if cost is None:
         return ""

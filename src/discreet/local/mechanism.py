@@ -182,7 +182,7 @@ def truths(reports: Reports) -> Reports:
 
 
 def rows_of_truths(length: int, reports: Reports) -> Reports:
-    """Those of the reports that are so many truth values each."""
+    """The reports that are rows of truth values of this length; the others are left out."""
     if _one_by_one(reports, dimensions=2):
         rows = [own for own in reports if is_row_of_truths(own, length)]
         reports = np.array(rows, bool).reshape(-1, length)
