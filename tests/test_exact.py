@@ -13,8 +13,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import exact
-from discreet.exact import (
+from discreet import _exact
+from discreet._exact import (
     ball,
     decimal_down,
     decimal_up,
@@ -52,7 +52,7 @@ class TestFraction:
             (np.uint8(255), Fraction(255)),
         ],
     )
-    def test_means_the_shortest_decimal(self, given_: exact.Number, meant: Fraction) -> None:
+    def test_means_the_shortest_decimal(self, given_: _exact.Number, meant: Fraction) -> None:
         assert is_number(given_)
         assert fraction(given_) == meant
         assert type(fraction(given_)) is Fraction

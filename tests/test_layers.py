@@ -28,9 +28,9 @@ def test_every_part_is_read() -> None:
         ("accounting/terms.py", "from ..noise.bits import Bits", "must not import noise"),
         ("noise/bits.py", "import numpy\n\ndef f():\n    import discreet.ledger", ":4: noise must"),
         (
-            "unit.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from discreet import payment",
-            "must not import payment",
+            "_unit.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from discreet import _budget",
+            "must not import _budget",
         ),
         ("query/run.py", "importlib.import_module('discreet.cli')", "must not import cli"),
         ("local/one.py", "from discreet.synth import two", "must not import synth"),
@@ -62,7 +62,7 @@ def test_a_planted_arrow_is_found(tmp_path: Path, file: str, code: str, complain
         ),
         (
             "query/sql/parse.py",
-            "import sqlglot\nfrom ..plan import Plan\nfrom discreet import unit",
+            "import sqlglot\nfrom ..plan import Plan\nfrom discreet import _unit",
         ),
         ("ledger/__init__.py", "import sqlalchemy\nfrom discreet.accounting import Pure"),
         ("cli.py", "import typer\nfrom discreet import _version, query"),

@@ -13,18 +13,18 @@ SOURCE = Path(discreet.__file__).parent
 # The only files that may call ``sample``: the door itself, and what hands on to several. And
 # ``begin``, by which an interactive mechanism draws: the door's streaming form.
 MAY_SAMPLE = {
-    "mechanisms/release.py",
-    "mechanisms/together.py",
-    "mechanisms/tuning/scored.py",
-    "mechanisms/tuning/tuning.py",
+    "mechanisms/_release.py",
+    "mechanisms/_together.py",
+    "mechanisms/tuning/_scored.py",
+    "mechanisms/tuning/_tuning.py",
 }
-MAY_BEGIN = {"mechanisms/session.py"}
+MAY_BEGIN = {"mechanisms/_session.py"}
 DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
 # What has no data: there a sample is a number of records, and a transaction begins.
 HAVE_NO_DATA = {"sample": "accounting/", "begin": "ledger/"}
 
 # ``Door(...)`` is written inside ``Door.secure``, and in the audit, whose doors are insecure.
-DOOR_HOME = "mechanisms/door.py"
+DOOR_HOME = "mechanisms/_door.py"
 DOOR_MAKER = "secure"
 MAY_BUILD_DOORS = "audit/"
 
@@ -43,9 +43,9 @@ def test_the_allowed_places_exist() -> None:
     ("file", "code"),
     [
         ("query/run.py", "value = mechanism.sample(3, bits)"),
-        ("mechanisms/additive.py", "def f(m):\n    return [m.parts[0].sample(v, b) for v in m]"),
+        ("mechanisms/_additive.py", "def f(m):\n    return [m.parts[0].sample(v, b) for v in m]"),
         ("query/run.py", "draw = mechanism.sample"),
-        ("train/run.py", "answer = mechanism.begin(bits)"),
+        ("train/_run.py", "answer = mechanism.begin(bits)"),
         ("query/run.py", "draw = getattr(mechanism, 'sample')"),
         ("query/run.py", "draw = operator.methodcaller('sample', 3, bits)"),
         ("query/run.py", "door = Door(payer, bits, trace)"),
@@ -55,10 +55,10 @@ def test_the_allowed_places_exist() -> None:
         ("query/run.py", "door = object.__new__(Door)"),
         ("query/run.py", "make = Door"),
         ("query/run.py", "doors = map(Door, payers)"),
-        ("mechanisms/release.py", "def release(b, m, payer):\n    door = Door(payer, bits, None)"),
-        ("mechanisms/door.py", "def secure(payer):\n    return Door(payer, bits, None)"),
+        ("mechanisms/_release.py", "def release(b, m, payer):\n    door = Door(payer, bits, None)"),
+        ("mechanisms/_door.py", "def secure(payer):\n    return Door(payer, bits, None)"),
         (
-            "mechanisms/door.py",
+            "mechanisms/_door.py",
             "class Door:\n    def other(p):\n        return Door(p, bits, None)",
         ),
     ],
@@ -72,13 +72,13 @@ def test_a_planted_side_door_is_found(tmp_path: Path, file: str, code: str) -> N
 @pytest.mark.parametrize(
     ("file", "code"),
     [
-        ("mechanisms/release.py", "def through(door):\n    return mechanism.sample(v, door.bits)"),
-        ("mechanisms/together.py", "drawn = part.sample(value, bits)"),
+        ("mechanisms/_release.py", "def through(door):\n    return mechanism.sample(v, door.bits)"),
+        ("mechanisms/_together.py", "drawn = part.sample(value, bits)"),
         (
-            "mechanisms/door.py",
+            "mechanisms/_door.py",
             "class Door:\n    def secure(payer) -> Door:\n        return Door(payer, bits, None)",
         ),
-        ("audit/replay.py", "door = Door(payer, Recorded(words), trace)"),
+        ("audit/_replay.py", "door = Door(payer, Recorded(words), trace)"),
         ("query/run.py", "def run(plan: Door) -> None:\n    door = Door.secure(payer)"),
         ("query/run.py", "from discreet.mechanisms.release import Door\nx: Door | None = None"),
         ("noise/laplace.py", "def sample(scale, bits):\n    return sample(scale, bits)"),

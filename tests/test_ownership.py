@@ -17,82 +17,82 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet import Ledger, Limit, Unit, ownership
+from discreet import Ledger, Limit, Unit, _ownership
+from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused
 from discreet.mechanisms import DiscreteLaplace
-from discreet.mechanisms.door import Door
-from discreet.mechanisms.session import Session
+from discreet.mechanisms._door import Door
+from discreet.mechanisms._session import Session
 from discreet.mechanisms.trees import StreamCounter
 from discreet.noise import SecureBits
-from discreet.ownership import Owned
 from discreet.train import Batch
-from discreet.train.counting import Uncounted
-from discreet.train.hosted import Hosted
+from discreet.train._counting import Uncounted
+from discreet.train._hosted import Hosted
+from discreet.train._trained import _Paid
 from discreet.train.lightning import PrivateStrategy
-from discreet.train.trained import _Paid
 from tests.mechanisms.kit import FakePayer
 from tests.train import test_transformers as of_trainers
-from tests.train.guests import gpt
 from tests.train.steps import data, known, linear, short
+from tests.train.third_party_models import gpt
 
 UNIT = Unit("person")
 COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
 NO_RIGHT = {  # classes with state that hold no right, by what they are
-    "mechanisms.silence._IfSilent": "a filter of warnings",
-    "accounting.best_run._Conversion": "numbers of one calculation",
-    "accounting.events._Reader": "the place in a text",
-    "accounting.loss.Term": "the base of frozen values",
-    "audit.bits.RecordingBits": "words that are no secret",
-    "audit.bits.ScriptedBits": "words that are no secret",
-    "audit.bits.SeededBits": "words that are no secret",
-    "audit.bits.ZeroNoiseBits": "words that are no secret",
-    "audit.replay.Run": "a payer of audits, which pays nothing",
-    "cli.ending._OwnersFile": "the handler of a log",
-    "frozen.FrozenMapping": "a value that can't be altered",
-    "ledger.database.Database": "a connection that the stores of a process lend",
-    "ledger.database._Driver": "a connection that the stores of a process lend",
-    "ledger.ledger.Ledger": "the right is in its file; a copy opens the file anew",
-    "ledger.store.Rows": "a view inside one transaction",
-    "ledger.store.Store": "connects anew in each process; one in memory refuses another process",
-    "ledger.store._Stores": "the stores of this process, which a fork waits for",
-    "local.client.bits.SystemBits": "has no state: each call asks the operating system",
-    "local.mechanism.Frequencies": "a base of frozen values",
-    "local.mechanism.Reporting": "a base of frozen values",
-    "mechanisms.additive.IndependentNoise": "a base of frozen values",
-    "mechanisms.real.NoiseOnGrid": "a base of frozen values",
-    "mechanisms.thresholds.noisy_counts.NoisyCounts": "a base of frozen values",
-    "noise.bits.SecureBits": "a copy or a child has a fresh stream: tests/noise/test_bits.py",
-    "noise.bits._Process": "counts forks, one for each process",
-    "noise.bits._Streams": "streams of each thread, made anew in each process",
-    "noise.inversion.Inverted": "a table of public probabilities",
-    "noise.steps.Stepped": "a table of public probabilities",
-    "noise.stretched.Magnitudes": "a table of public probabilities",
-    "noise.stretched.Signed": "a table of public probabilities",
-    "ownership.Owned": "the base of those that hold one",
-    "query.files.Tables": "reads tables; each release pays",
-    "train.attributes.Attributes": "a model's attributes within one step",
-    "train.buffers.Buffers": "a model's buffers within one step",
-    "train.capture.Capture": "what one backward pass leaves",
-    "train.checking._Looking": "looks at made-up examples",
-    "train.contributions.Seen": "counts within one step",
+    "mechanisms._silence._IfSilent": "a filter of warnings",
+    "accounting._best_run._Conversion": "numbers of one calculation",
+    "accounting._events._Reader": "the place in a text",
+    "accounting._loss.Term": "the base of frozen values",
+    "audit._bits.RecordingBits": "words that are no secret",
+    "audit._bits.ScriptedBits": "words that are no secret",
+    "audit._bits.SeededBits": "words that are no secret",
+    "audit._bits.ZeroNoiseBits": "words that are no secret",
+    "audit._replay.Run": "a payer of audits, which pays nothing",
+    "cli._exit_codes._OwnersFile": "the handler of a log",
+    "_frozen.FrozenMapping": "a value that can't be altered",
+    "ledger._database.Database": "a connection that the stores of a process lend",
+    "ledger._database._Driver": "a connection that the stores of a process lend",
+    "ledger._ledger.Ledger": "the right is in its file; a copy opens the file anew",
+    "ledger._store.Rows": "a view inside one transaction",
+    "ledger._store.Store": "connects anew in each process; one in memory refuses another process",
+    "ledger._store._Stores": "the stores of this process, which a fork waits for",
+    "local.client._bits.SystemBits": "has no state: each call asks the operating system",
+    "local._mechanism.Frequencies": "a base of frozen values",
+    "local._mechanism.Reporting": "a base of frozen values",
+    "mechanisms._additive.IndependentNoise": "a base of frozen values",
+    "mechanisms._real.NoiseOnGrid": "a base of frozen values",
+    "mechanisms.thresholds._noisy_counts.NoisyCounts": "a base of frozen values",
+    "noise._bits.SecureBits": "a copy or a child has a fresh stream: tests/noise/test_bits.py",
+    "noise._bits._Process": "counts forks, one for each process",
+    "noise._bits._Streams": "streams of each thread, made anew in each process",
+    "noise._inversion.Inverted": "a table of public probabilities",
+    "noise._steps.Stepped": "a table of public probabilities",
+    "noise._affine_quantile.Magnitudes": "a table of public probabilities",
+    "noise._affine_quantile.Signed": "a table of public probabilities",
+    "_ownership.Owned": "the base of those that hold one",
+    "query._declaration_file.Tables": "reads tables; each release pays",
+    "train._attributes.Attributes": "a model's attributes within one step",
+    "train._buffers.Buffers": "a model's buffers within one step",
+    "train._capture.Capture": "what one backward pass leaves",
+    "train._checking._Looking": "looks at made-up examples",
+    "train._step_inputs.Seen": "counts within one step",
     "train.lightning._Drawn": "asks the strategy for each turn",
-    "train.noise._Kept": "public tables",
-    "train.noise._Room": "memory of one step",
-    "train.physical.Physical": "the size of parts, which changes no sum",
-    "train.progress._Teller": "a bar on a screen",
-    "train.rules.pieces.Squares": "numbers of one pass",
-    "train.rules.recurrent._Gru": "one layer's pass",
-    "train.rules.recurrent._Lstm": "one layer's pass",
-    "train.rules.recurrent._Plain": "one layer's pass",
-    "train.sampling._Fresh": "the choice of batches; each run makes its own",
-    "train.sampling._InEpochs": "the choice of batches; each run makes its own",
-    "train.secret_draws.RefuseGenerators": "watches calls of PyTorch within one step",
-    "train.secret_draws.SecretDraws": "draws of the user's model: no noise comes from them",
-    "train.secret_draws._Watch": "watches calls of PyTorch within one step",
+    "train._noise._Kept": "public tables",
+    "train._noise._Room": "memory of one step",
+    "train._physical.Physical": "the size of parts, which changes no sum",
+    "train._progress._Teller": "a bar on a screen",
+    "train._rules._gradients.Squares": "numbers of one pass",
+    "train._rules._recurrent._Gru": "one layer's pass",
+    "train._rules._recurrent._Lstm": "one layer's pass",
+    "train._rules._recurrent._Plain": "one layer's pass",
+    "train._sampling._Fresh": "the choice of batches; each run makes its own",
+    "train._sampling._InEpochs": "the choice of batches; each run makes its own",
+    "train._secret_draws.RefuseGenerators": "watches calls of PyTorch within one step",
+    "train._secret_draws.SecretDraws": "draws of the user's model: no noise comes from them",
+    "train._secret_draws._Watch": "watches calls of PyTorch within one step",
     "train.transformers._Drawn": "the length of an epoch",
-    "train.unrandom.Unrandom": "settings within one step",
+    "train._deterministic.Unrandom": "settings within one step",
 }
 
 
@@ -152,16 +152,16 @@ def trainer() -> Owned:
 
 
 RIGHTS: dict[str, Callable[[], Owned]] = {
-    "mechanisms.door.Door": lambda: Door.secure(Ledger.in_memory(unit=UNIT, limit=Limit(1))),
-    "mechanisms.session.Session": opened,
-    "mechanisms.trees.stream._Totals": totals,
-    "noise.bits._Stream": stream,
-    "train.counting.Uncounted": Uncounted,
-    "train.hosted.Hosted": hosted,
+    "mechanisms._door.Door": lambda: Door.secure(Ledger.in_memory(unit=UNIT, limit=Limit(1))),
+    "mechanisms._session.Session": opened,
+    "mechanisms.trees._stream._Totals": totals,
+    "noise._bits._Stream": stream,
+    "train._counting.Uncounted": Uncounted,
+    "train._hosted.Hosted": hosted,
     "train.lightning.PrivateStrategy": lambda: PrivateStrategy(short(), payer=FakePayer()),
-    "train.run.Batch": lambda: Batch(1),
-    "train.run.TrainingRun": lambda: known(linear(), data(), short()).__enter__(),
-    "train.trained._Paid": _Paid,
+    "train._run.Batch": lambda: Batch(1),
+    "train._run.TrainingRun": lambda: known(linear(), data(), short()).__enter__(),
+    "train._trained._Paid": _Paid,
     "train.transformers.PrivateTrainer": trainer,
 }
 COPIES: dict[str, Callable[[object], object]] = {
@@ -221,10 +221,10 @@ USES = {
 }
 SETTING = """
 import ctypes, os, signal
-from discreet import Bounded, Ledger, Limit, Unit, ownership, session
+from discreet import Bounded, Ledger, Limit, Unit, _ownership, session
 from discreet.errors import Refused
 from discreet.mechanisms import DiscreteLaplace
-from discreet.mechanisms.door import Door
+from discreet.mechanisms._door import Door
 from discreet.mechanisms.trees import StreamCounter
 from discreet.noise import SecureBits
 
@@ -297,8 +297,8 @@ print(len(found), len(set(found)))
 
 
 def test_a_process_is_the_same_as_itself() -> None:
-    before = ownership.process()
-    assert ownership.process() == before
-    assert in_child(lambda: ownership.process() != before)
-    assert in_child(lambda: ownership.process() == ownership.process())
-    assert ownership.process() == before
+    before = _ownership.process()
+    assert _ownership.process() == before
+    assert in_child(lambda: _ownership.process() != before)
+    assert in_child(lambda: _ownership.process() == _ownership.process())
+    assert _ownership.process() == before

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
+from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
-from discreet.unit import Change, Unit
 
 UNITS = [
     Unit("person_id"),

@@ -8,11 +8,11 @@ anything private comes out. The terms of a `PrivacyLoss` live in `discreet.accou
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from discreet._budget import Limit, MuLimit, Receipt, RenyiLimit, Request, RhoLimit
+from discreet._unit import Change, Unit
 from discreet._version import __version__
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError
-from discreet.payment import Limit, MuLimit, Receipt, RenyiLimit, RhoLimit
-from discreet.unit import Change, Unit
 
 if TYPE_CHECKING:
     from discreet import train as train
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         Staircase,
         Together,
     )
-    from discreet.mechanisms.release import Release, release
-    from discreet.mechanisms.session import Session, session
+    from discreet.mechanisms._release import Release, release
+    from discreet.mechanisms._session import Session, session
     from discreet.query import Answer, Column, Noise, Table, col, count, mean, open, sum  # noqa: A004
 
 _ROOMS = {
@@ -95,6 +95,7 @@ __all__ = [
     "Receipt",
     "Release",
     "RenyiLimit",
+    "Request",
     "RhoLimit",
     "Sensitivity",
     "Session",

@@ -6,9 +6,9 @@ from itertools import islice, product
 
 from hypothesis import strategies as st
 
+from discreet._unit import Change
 from discreet.accounting import Approximate, Gaussian, PrivacyLoss, Pure, Term, terms
 from discreet.errors import InvalidArgument, WrongUnit
-from discreet.unit import Change
 
 _NUMBERS = (Fraction(1, 10**7), Fraction(1, 8), Fraction(3, 2), Fraction(40))
 _WHOLE = (1, 2, 40)

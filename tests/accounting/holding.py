@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting import Term, knowledge
-from discreet.accounting.pairs import Pair
-from discreet.exact import float_up, precision
+from discreet._exact import float_up, precision
+from discreet.accounting import Term, _knowledge
+from discreet.accounting.pld._dominating_pairs import Pair
 from tests.accounting.enumerated import Law
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0]
@@ -22,7 +22,7 @@ def assert_holds(term: Term, laws: list[Law]) -> None:
             assert real.delta(epsilon) <= once + SURE
             if len(real.p) < 100:
                 assert real.and_again(real).delta(epsilon) <= twice + SURE
-    if isinstance(term, knowledge.KnowsRenyi) and not knowledge.leak(1 * term):
+    if isinstance(term, _knowledge.KnowsRenyi) and not _knowledge.leak(1 * term):
         for order in ORDERS:
             bound = renyi(term, order)
             assert all(real.renyi(float(order)) <= bound + SURE for real in laws)
@@ -46,7 +46,7 @@ def assert_attained(term: Term, laws: list[Law], slack: float = SURE) -> None:
 
 def renyi(term: Term, order: Fraction) -> float:
     """The bound at this order, as a float."""
-    assert isinstance(term, knowledge.KnowsRenyi)
+    assert isinstance(term, _knowledge.KnowsRenyi)
     with precision(256):
         return float_up(term.renyi(order))
 

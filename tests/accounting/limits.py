@@ -3,15 +3,15 @@
 from fractions import Fraction
 from functools import cache
 
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.accounting import (
     Filter,
     PrivacyLoss,
     Spent,
     Term,
 )
-from discreet.accounting.filter import _shared
-from discreet.accounting.shares import FOR_SMALL_LIMITS
-from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet.accounting._filter import _shared
+from discreet.accounting._shares import FOR_SMALL_LIMITS
 
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
 DELTAS = [0.0, 1e-30, 1e-9, 1e-6, 1e-3, 0.3]

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from flint import arb, fmpq
 
+from discreet._exact import lower_fraction, precision
 from discreet.accounting import (
     Approximate,
     BoundedRange,
@@ -34,7 +35,6 @@ from discreet.accounting import (
     Threshold,
     Zcdp,
 )
-from discreet.exact import lower_fraction, precision
 
 BITS = 400
 HAS_REFERENCE = {

@@ -26,7 +26,7 @@ import numpy as np
 from flint import acb, acb_mat, arb, fmpq
 from numpy.typing import NDArray
 
-from discreet.exact import precision
+from discreet._exact import precision
 
 BITS = 192
 AGREEMENT = 1e-13

@@ -13,13 +13,13 @@ from itertools import pairwise
 
 from flint import arb
 
+from discreet._budget import Limit
+from discreet._exact import ball, float_up, fraction, precision, root_down
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
-from discreet.accounting.domination import largest_square, square_of_pure
-from discreet.accounting.pairs import Atoms, Pair, Side, normal
-from discreet.accounting.pieces import Weighted
-from discreet.accounting.shares import Squares
-from discreet.exact import ball, float_up, fraction, precision, root_down
-from discreet.payment import Limit
+from discreet.accounting._domination import largest_square, square_of_pure
+from discreet.accounting._shares import Squares
+from discreet.accounting.pld._continuous import Weighted
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from tests.accounting import reference
 
 Outcomes = tuple[tuple[float, float], ...]  # the probability of each answer on either neighbour

@@ -8,13 +8,13 @@ import numpy as np
 from flint import arb, arb_poly
 from hypothesis import strategies as st
 
-from discreet.accounting.composition import Composition, composed
-from discreet.accounting.grid import Points
-from discreet.accounting.pairs import Side
-from discreet.accounting.pieces import Floats
-from discreet.accounting.single import Single
-from discreet.exact import precision
-from tests.accounting.test_pieces import exact
+from discreet._exact import precision
+from discreet.accounting.pld._composition import Composition, composed
+from discreet.accounting.pld._continuous import Floats
+from discreet.accounting.pld._discretize import Points
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._uncomposed import Single
+from tests.accounting.test_continuous import exact
 
 BITS = 400
 UNDER = arb(10) ** -307

@@ -14,6 +14,8 @@ from itertools import product
 import pytest
 from flint import arb
 
+from discreet._budget import Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet._exact import float_up, precision
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -24,9 +26,7 @@ from discreet.accounting import (
     Term,
     Zcdp,
 )
-from discreet.accounting.domination import largest_square
-from discreet.exact import float_up, precision
-from discreet.payment import Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet.accounting._domination import largest_square
 from tests.accounting import reference
 from tests.accounting.strategies import (
     DEPTH,

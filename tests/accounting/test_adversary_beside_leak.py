@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import pytest
 
+from discreet._budget import Limit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Term
-from discreet.accounting.domination import chords, largest_square
-from discreet.accounting.prices import UNIT, Price, Way
-from discreet.accounting.shares import Squares
-from discreet.payment import Limit
+from discreet.accounting._domination import chords, largest_square
+from discreet.accounting._prices import UNIT, Price, Way
+from discreet.accounting._shares import Squares
 from tests.accounting.strategies import (
     SQUARES,
     TOLERANCE,

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from flint import arb, arb_poly
 
+from discreet._budget import RenyiLimit
+from discreet._exact import ball, fraction, precision
 from discreet.accounting import (
     DiscreteLaplace,
     Filter,
@@ -15,12 +17,10 @@ from discreet.accounting import (
     Pure,
     RandomAllocation,
     Term,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import NoBound
-from discreet.exact import ball, fraction, precision
-from discreet.payment import RenyiLimit
 from tests.accounting.enumerated import Law, allocated, gaussian
 from tests.accounting.holding import (
     SURE,
@@ -103,7 +103,7 @@ class TestRandomAllocation:
             most = float(logs.max())
             total = float(np.exp(logs - most).sum()) * (x[1] - x[0]) ** 2
             exact.append((most + math.log(total)) / float(order - 1))
-        assert knowledge.leak(1 * term) == 0
+        assert _knowledge.leak(1 * term) == 0
         assert max(exact) <= renyi(term, order) * (1 + SURE) + SURE
         assert renyi(term, order) <= min(1.001 * max(exact), renyi(Gaussian(multiplier), order))
 
@@ -111,7 +111,7 @@ class TestRandomAllocation:
     def test_it_leaks_no_more_than_one_step(self, inner: Term) -> None:
         """So it fits limits in which nothing may leak, for less than one step does."""
         term = RandomAllocation(inner, 20)
-        assert knowledge.leak(1 * term) == 0
+        assert _knowledge.leak(1 * term) == 0
         filter_ = Filter.for_limit(RenyiLimit({2: 0.5, 4: 0.9}))
         spent = filter_.add(filter_.start, 1 * term)
         assert filter_.admits(spent)

@@ -8,6 +8,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._exact import fraction, precision
 from discreet.accounting import (
     Approximate,
     DiscreteGaussian,
@@ -17,15 +18,14 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    distribution,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.analytic import gaussian_deltas
-from discreet.accounting.domination import Chords, beside_leak, chords, largest_square
-from discreet.accounting.pairs import Side
-from discreet.accounting.profile import Profile, profile
+from discreet.accounting._analytic import gaussian_deltas
+from discreet.accounting._domination import Chords, beside_leak, chords, largest_square
+from discreet.accounting._profile import Profile, profile
+from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import NoBound
-from discreet.exact import fraction, precision
 from tests.accounting import reference
 
 TENTH = Fraction(1, 10)
@@ -62,7 +62,7 @@ def test_no_exact_law_is_told_apart_more_easily(
     loss: PrivacyLoss, leak: Fraction, part: Fraction
 ) -> None:
     """For either order of the neighbours, at thresholds on both sides of 1."""
-    beside = part * leak if part * leak > 2 * knowledge.leak(loss) else leak
+    beside = part * leak if part * leak > 2 * _knowledge.leak(loss) else leak
     square = chords(loss, leak).square(beside)
     far = 2 * float(profile(loss).epsilons[-1]) + 1
     with precision(reference.BITS):
@@ -83,10 +83,10 @@ def test_no_run_is_told_apart_more_easily(
     square = chords(loss, leak).square(part * leak)
     far = profile(loss, float(leak) / 1000).epsilons[-1]
     nearest = math.inf
-    for order in knowledge.pairs(loss, Side.LOWER):
+    for order in _knowledge.pairs(loss, Side.LOWER):
         for step in range(24):
             epsilon = far * (step / 20) ** 1.5
-            lower = distribution.delta(order, epsilon, 1e-3, Side.LOWER)
+            lower = _distribution.delta(order, epsilon, 1e-3, Side.LOWER)
             with precision(reference.BITS):
                 upper = float(dominating(square, part * leak, fraction(epsilon)))
                 less = float(dominating(square * Fraction(97, 100), part * leak, fraction(epsilon)))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._exact import fraction
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -19,9 +20,8 @@ from discreet.accounting import (
     calibrate,
     calibrate_count,
 )
-from discreet.accounting.analytic import gaussian_multiplier
+from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import fraction
 
 Family = Callable[[Fraction], PrivacyLoss | Term]
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from flint import arb
 
+from discreet._exact import ball, fraction, precision
 from discreet.accounting import (
     DiscreteLaplace,
     Gaussian,
@@ -22,10 +23,9 @@ from discreet.accounting import (
     Pure,
     RandomizedResponse,
 )
-from discreet.exact import ball, fraction, precision
 from tests.accounting import reference, sampled
 from tests.accounting.sampled import Change, Steps
-from tests.soon import soon
+from tests.time_limit import soon
 
 FIGURES = Path(__file__).parent / "figures"
 BITS = 200

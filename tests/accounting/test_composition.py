@@ -6,14 +6,14 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import composition
-from discreet.accounting.composition import composed, decayed_sums
-from discreet.accounting.grid import Points
-from discreet.accounting.pairs import Side
-from discreet.accounting.pieces import ROUND
-from discreet.exact import precision
+from discreet._exact import precision
+from discreet.accounting.pld import _composition
+from discreet.accounting.pld._composition import composed, decayed_sums
+from discreet.accounting.pld._continuous import ROUND
+from discreet.accounting.pld._discretize import Points
+from discreet.accounting.pld._dominating_pairs import Side
 from tests.accounting.sums import BITS, UNDER, Case, cases, check_case, check_epsilon, numbers
-from tests.accounting.test_pieces import exact
+from tests.accounting.test_continuous import exact
 
 
 class TestDecayedSums:
@@ -47,7 +47,7 @@ class TestComposed:
         self, largest: int, what: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What wraps round and what lies above is charged."""
-        monkeypatch.setattr(composition, "LARGEST", largest)
+        monkeypatch.setattr(_composition, "LARGEST", largest)
         for tilt in (0.02, 0.3, 1.0, 3.0):
             for step in (0.1, 1.0):
                 index = np.array([-9, -2, 0, 1, 11], dtype=np.int64)
@@ -61,7 +61,7 @@ class TestComposed:
     def test_sums_in_small_blocks(
         self, block: int, what: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(composition, "_BLOCK", block)
+        monkeypatch.setattr(_composition, "_BLOCK", block)
         points = Points(
             np.array([-9, -2, 0, 1, 11]), np.array([0.2, 0.3, 0.3, 0.15, 0.05]), 0.0, 0.1, 0.0
         )

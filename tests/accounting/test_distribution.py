@@ -10,6 +10,7 @@ from flint import arb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet._exact import fraction, precision
 from discreet.accounting import (
     BoundedRange,
     Gaussian,
@@ -18,18 +19,16 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    aims,
-    distribution,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.aims import Counted
-from discreet.accounting.interval import attained
-from discreet.accounting.pairs import Pair, Side, normal, reverse, sampled
+from discreet.accounting._interval import attained
+from discreet.accounting.pld import _distribution, _tilt
+from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled
+from discreet.accounting.pld._tilt import Counted
 from discreet.errors import NoBound
-from discreet.exact import fraction, precision
-from tests.accounting import test_grid as grid
-from tests.accounting.test_grid import Worst, known_weights, worsts
-from tests.accounting.test_pieces import exact, rates
+from tests.accounting import test_discretize as grid
+from tests.accounting.test_continuous import exact, rates
+from tests.accounting.test_discretize import Worst, known_weights, worsts
 
 BITS = 2400  # deltas down to 1e-300 are told from e^600 q
 UNSEEN = arb(2) ** -600
@@ -42,7 +41,7 @@ Profile = Callable[[arb], arb]
 def assert_brackets(pairs: Counted, true: Profile, delta: float) -> tuple[float, float]:
     """The true delta, of one order of the neighbours, at both ends."""
     sides = (Side.LOWER, Side.UPPER)
-    lower, upper = (distribution.epsilon(pairs, delta, TOLERANCE, side) for side in sides)
+    lower, upper = (_distribution.epsilon(pairs, delta, TOLERANCE, side) for side in sides)
     assert lower >= 0
     assert upper >= 0
     with precision(BITS):
@@ -57,7 +56,7 @@ def assert_brackets(pairs: Counted, true: Profile, delta: float) -> tuple[float,
 
 def assert_brackets_delta(pairs: Counted, true: Profile, epsilon: float) -> None:
     lower, upper = (
-        distribution.delta(pairs, epsilon, TOLERANCE, side) for side in (Side.LOWER, Side.UPPER)
+        _distribution.delta(pairs, epsilon, TOLERANCE, side) for side in (Side.LOWER, Side.UPPER)
     )
     with precision(BITS):
         truth = true(exact(epsilon))
@@ -177,8 +176,8 @@ class TestTheEndsOfARange:
 
     def test_many_laplace_laws_at_a_tiny_delta(self) -> None:
         """What rounding leaves open at the last edge is no infinite loss."""
-        (order,) = knowledge.pairs(100 * Laplace(10), Side.UPPER)
-        found = distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
+        (order,) = _knowledge.pairs(100 * Laplace(10), Side.UPPER)
+        found = _distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
         assert 8.5 < found < 8.6
         assert not (100 * Laplace(10)).interval(1e-20).is_wide
 
@@ -203,7 +202,7 @@ class TestManyTerms:
         upper = loss.epsilon(delta)
         lower = attained(loss, fraction(delta), TOLERANCE)
         assert lower <= upper <= lower * (1 + TOLERANCE)
-        monkeypatch.setattr(aims, "_MANY", 10**9)
+        monkeypatch.setattr(_tilt, "_MANY", 10**9)
         alone = loss.epsilon(delta)
         assert upper == pytest.approx(alone, rel=TOLERANCE)
         assert attained(loss, fraction(delta), TOLERANCE) <= upper
@@ -212,7 +211,7 @@ class TestManyTerms:
     def test_rows_that_have_nothing_where_others_have_most(self) -> None:
         """A large tilt shows only the largest losses, which not all pairs have."""
         one, other = (sampled(normal(Fraction(mu)), Fraction(1, 2)) for mu in (100, 110))
-        group = aims.Seen.at([(one, 1), (other, 1)], 1e-9)
+        group = _tilt.Seen.at([(one, 1), (other, 1)], 1e-9)
         for tilt in (0.1, 1.0, 100.0):
             log_moments, means, variances = group.moments(tilt)
             assert np.isfinite([log_moments, means, variances]).all()
@@ -222,12 +221,12 @@ class TestManyTerms:
 
     def test_what_is_enough_is_no_more_than_asked(self) -> None:
         """The order of the neighbours that costs less is seen as coarsely as that allows."""
-        gone, come = knowledge.pairs(PrivacyLoss(self.TERMS), Side.UPPER)
-        whole = distribution.epsilon(gone, 1e-6, TOLERANCE, Side.UPPER)
-        close = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER)
-        coarse = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=whole)
+        gone, come = _knowledge.pairs(PrivacyLoss(self.TERMS), Side.UPPER)
+        whole = _distribution.epsilon(gone, 1e-6, TOLERANCE, Side.UPPER)
+        close = _distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER)
+        coarse = _distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=whole)
         assert close <= coarse <= whole
-        barely = distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=close * 1.0001)
+        barely = _distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=close * 1.0001)
         assert barely == close
 
 
@@ -335,7 +334,7 @@ class TestJoined:
     def test_bits_and_a_normal_law(self, epsilon: str, count: int, mu: str) -> None:
         square = Fraction(mu) ** 2
         told, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
-        whole = distribution.joined([*told, (normal(square), 1)], Side.UPPER)
+        whole = _distribution.joined([*told, (normal(square), 1)], Side.UPPER)
         assert np.isfinite(whole.atoms.p).all()
         assert np.isfinite(whole.atoms.q).all()
         span = count * float(Fraction(epsilon)) + float(square) + 9 * float(Fraction(mu))

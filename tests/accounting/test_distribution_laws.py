@@ -16,13 +16,13 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    distribution,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.pairs import Side
+from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument
-from tests.accounting.test_pieces import log_uniform
-from tests.soon import soon
+from tests.accounting.test_continuous import log_uniform
+from tests.time_limit import soon
 
 TOLERANCE = 0.001
 
@@ -45,11 +45,11 @@ class TestLaws:
     @given(losses, deltas)
     @settings(max_examples=25)
     def test_lower_is_below_upper(self, loss: PrivacyLoss, delta: float) -> None:
-        orders = knowledge.pairs(loss, Side.UPPER)
-        same = knowledge.pairs(loss, Side.LOWER)
+        orders = _knowledge.pairs(loss, Side.UPPER)
+        same = _knowledge.pairs(loss, Side.LOWER)
         for above, below in zip(orders, same, strict=True):
-            upper = distribution.epsilon(above, delta, TOLERANCE, Side.UPPER)
-            lower = distribution.epsilon(below, delta, TOLERANCE, Side.LOWER)
+            upper = _distribution.epsilon(above, delta, TOLERANCE, Side.UPPER)
+            lower = _distribution.epsilon(below, delta, TOLERANCE, Side.LOWER)
             assert lower <= upper
 
     @given(losses, deltas)

@@ -6,11 +6,11 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from discreet._exact import lower_fraction, precision, upper_fraction
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
-from discreet.accounting.analytic import gaussian_leak
-from discreet.accounting.domination import epsilon_of_square, largest_square, square_of_pure
+from discreet.accounting._analytic import gaussian_leak
+from discreet.accounting._domination import epsilon_of_square, largest_square, square_of_pure
 from discreet.errors import NoBound
-from discreet.exact import lower_fraction, precision, upper_fraction
 from tests.accounting import reference
 
 EPSILONS = [Fraction(1, 1000), Fraction(1, 10), Fraction(1), Fraction(3), Fraction(12)]

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from scipy.special import gammaln
 
+from discreet._exact import precision
+from discreet._unit import Change
 from discreet.accounting import (
     Approximate,
     BoundedRange,
@@ -32,14 +34,12 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     Zcdp,
+    _tuning,
     from_dp_event,
     to_dp_event,
-    tuning,
 )
-from discreet.accounting.loss import MOST_NESTED
+from discreet.accounting._loss import MOST_NESTED
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.exact import precision
-from discreet.unit import Change
 from tests.accounting.examples import some_loss
 
 PEER = Path(__file__).parents[2] / ".peers" / "dp-accounting" / "bin" / "python"
@@ -177,7 +177,7 @@ class TestReading:
         law = np.exp(log - log.max())
         assert float(law @ runs / law.sum()) == pytest.approx(mean, rel=1e-6)
         with precision(200):
-            least = tuning.NegativeBinomial(term.eta, term.gamma).mean()
+            least = _tuning.NegativeBinomial(term.eta, term.gamma).mean()
             assert mean <= least < mean * (1 + 1e-13)
 
     def test_large_counts_are_exact(self) -> None:

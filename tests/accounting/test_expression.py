@@ -21,7 +21,7 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from tests.accounting.examples import ALL_TERMS, some_loss
-from tests.soon import soon
+from tests.time_limit import soon
 
 PIECES = st.sampled_from(
     [

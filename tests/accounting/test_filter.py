@@ -8,6 +8,8 @@ import pytest
 from flint import arb
 from hypothesis import given, settings
 
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet._exact import lower_fraction, precision, upper_fraction
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -18,14 +20,12 @@ from discreet.accounting import (
     Spent,
     Term,
     Zcdp,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.domination import square_of_pure
-from discreet.accounting.prices import EXHAUSTED, LEAK_UNIT, UNIT
-from discreet.accounting.shares import Squares
+from discreet.accounting._domination import square_of_pure
+from discreet.accounting._prices import EXHAUSTED, LEAK_UNIT, UNIT
+from discreet.accounting._shares import Squares
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import lower_fraction, precision, upper_fraction
-from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss
 from tests.accounting.limits import (
@@ -118,11 +118,11 @@ class TestSums:
     def test_charges_round_up(self, term: Term) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * term)
-        leak = knowledge.leak(3 * term)
+        leak = _knowledge.leak(3 * term)
         assert spent.leak * LEAK_UNIT >= leak
         with precision(reference.BITS):
             for total, order in orders_of(filter_, spent):
-                in_units = knowledge.renyi(3 * term, order) * 10**18
+                in_units = _knowledge.renyi(3 * term, order) * 10**18
                 assert total <= upper_fraction(in_units) + 1
             for law in reference.laws_of_term(term):
                 if leak and not law.infinite > 0:

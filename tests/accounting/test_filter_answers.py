@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._budget import AnyLimit, Limit
+from discreet._exact import lower_fraction, precision
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -22,12 +24,10 @@ from discreet.accounting import (
     Term,
     Zcdp,
 )
-from discreet.accounting.analytic import gaussian_multiplier
-from discreet.accounting.prices import EXHAUSTED
-from discreet.accounting.shares import Squares
+from discreet.accounting._analytic import gaussian_multiplier
+from discreet.accounting._prices import EXHAUSTED
+from discreet.accounting._shares import Squares
 from discreet.errors import InvalidArgument
-from discreet.exact import lower_fraction, precision
-from discreet.payment import AnyLimit, Limit
 from tests.accounting import reference
 from tests.accounting.examples import some_loss
 from tests.accounting.limits import (

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet.accounting import Gaussian, Interval, PoissonSampled, PrivacyLoss, Pure, html
-from discreet.exact import fraction
-from discreet.unit import Unit
+from discreet._exact import fraction
+from discreet._unit import Unit
+from discreet.accounting import Gaussian, Interval, PoissonSampled, PrivacyLoss, Pure, _html
 
 SGD = 1000 * PoissonSampled(Gaussian(1), 0.01) + Pure(0.5)
 
@@ -109,7 +109,7 @@ def test_a_profile_and_a_trade_off() -> None:
 @pytest.mark.parametrize("number", [1e-300, 0.1, 1 / 3, 123456.7, 1e300])
 @pytest.mark.parametrize("digits", [1, 3, 6])
 def test_numbers_are_rounded_to_their_side(number: float, digits: int) -> None:
-    low, high = html.down(number, digits), html.up(number, digits)
+    low, high = _html.down(number, digits), _html.up(number, digits)
     assert Fraction(low) <= fraction(number) <= Fraction(high)
     assert float(high) <= float(low) * (1 + 11 * 10**-digits)
 

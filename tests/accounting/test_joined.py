@@ -13,11 +13,11 @@ from discreet.accounting import (
     PoissonSampled,
     PrivacyLoss,
     Pure,
-    distribution,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.pairs import Side
-from discreet.accounting.spectrum import convolved
+from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._fourier import convolved
 from discreet.errors import NoBound
 
 SUMS = [
@@ -34,22 +34,22 @@ SUMS = [
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)
 def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None:
-    for order in knowledge.pairs(loss, Side.UPPER):
-        atoms = distribution.joined(order, Side.UPPER).atoms
+    for order in _knowledge.pairs(loss, Side.UPPER):
+        atoms = _distribution.joined(order, Side.UPPER).atoms
         assert 1 <= atoms.p.sum() < 1 + 1e-6
         assert 1 - 1e-9 <= atoms.q.sum() < 1 + 1e-3
         for epsilon in (0.0, 0.2, 1.0, 2.0):
             far = atoms.loss > epsilon
             claimed = float((atoms.p[far] * -np.expm1(epsilon - atoms.loss[far])).sum())
-            assert claimed >= distribution.delta(order, epsilon, 1e-3, Side.LOWER)
-            assert claimed <= distribution.delta(order, epsilon, 1e-3, Side.UPPER) * 1.01 + 1e-12
+            assert claimed >= _distribution.delta(order, epsilon, 1e-3, Side.LOWER)
+            assert claimed <= _distribution.delta(order, epsilon, 1e-3, Side.UPPER) * 1.01 + 1e-12
 
 
 @pytest.mark.parametrize("loss", [Pure(650) + Gaussian(1), 40 * Pure(20), 9 * Laplace(0.0125)])
 def test_losses_too_large_for_a_grid(loss: PrivacyLoss) -> None:
-    for order in knowledge.pairs(loss, Side.UPPER):
+    for order in _knowledge.pairs(loss, Side.UPPER):
         with pytest.raises(NoBound, match="too large for a grid"):
-            distribution.joined(order, Side.UPPER)
+            _distribution.joined(order, Side.UPPER)
 
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import Number, fraction
+from discreet._unit import Change, Unit
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -34,10 +36,8 @@ from discreet.accounting import (
     Zcdp,
     terms,
 )
-from discreet.accounting.loss import MOST_NESTED
+from discreet.accounting._loss import MOST_NESTED
 from discreet.errors import InvalidArgument, WrongUnit
-from discreet.exact import Number, fraction
-from discreet.unit import Change, Unit
 from tests.accounting.examples import ALL_TERMS, some_loss, some_term
 
 PERSON = Unit("person_id")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import precision
 from discreet.accounting import (
     BoundedRange,
     DiscreteGaussian,
@@ -24,12 +25,11 @@ from discreet.accounting import (
     SparseVector,
     Term,
     Threshold,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.normal_sums import NormalSums
-from discreet.accounting.pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._normal_sums import NormalSums
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.exact import precision
 from tests.accounting import reference
 
 ORDERS = [Fraction(1001, 1000), Fraction(3, 2), Fraction(2), Fraction(17)]
@@ -59,7 +59,7 @@ def assert_close(law: reference.Law, term: Term, epsilon: float, near: float) ->
 
 
 def renyi(term: Term, order: Fraction) -> arb:
-    return knowledge.renyi(1 * term, order)
+    return _knowledge.renyi(1 * term, order)
 
 
 class TestLaplace:
@@ -378,8 +378,8 @@ class TestThreshold:
 
     def test_leaks_and_noise_add_up(self) -> None:
         term = Threshold(Gaussian(2), 1e-3)
-        assert knowledge.leak(3 * term) == Fraction(3, 1000)
-        assert knowledge.zcdp(1 * term) == Fraction(1, 8)
+        assert _knowledge.leak(3 * term) == Fraction(3, 1000)
+        assert _knowledge.zcdp(1 * term) == Fraction(1, 8)
         alone = (1 * Gaussian(2)).delta(1)
         assert (1 * term).delta(1) == pytest.approx(1e-3 + 0.999 * alone, rel=2e-3)
         assert Threshold(Pure(1), 0.01).approximate() == (Fraction(1), Fraction(1, 100))

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.admitted import RUNS, Run, admitted, parts
+from discreet._budget import AnyLimit, Limit
+from discreet._exact import fraction
 from discreet.accounting import (
     Approximate,
     DiscreteGaussian,
@@ -23,11 +25,9 @@ from discreet.accounting import (
     Spent,
     Zcdp,
 )
-from discreet.accounting.analytic import gaussian_multiplier
-from discreet.accounting.prices import EXHAUSTED
+from discreet.accounting._analytic import gaussian_multiplier
+from discreet.accounting._prices import EXHAUSTED
 from discreet.errors import NoBound
-from discreet.exact import fraction
-from discreet.payment import AnyLimit, Limit
 from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, evenly_shared, made
 
 RUN = 200 * PoissonSampled(Gaussian(1.2), 0.01)  # its Renyi divergences are beyond every bound

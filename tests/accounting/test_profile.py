@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
+from discreet._exact import ball, fraction, precision
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -22,10 +23,9 @@ from discreet.accounting import (
     Term,
     Zcdp,
 )
-from discreet.accounting.pairs import Atoms, Pair, Side
-from discreet.accounting.profile import Profile
+from discreet.accounting._profile import Profile
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, fraction, precision
 
 SGD = 1000 * PoissonSampled(Gaussian(1), 0.01)
 SOME = [

@@ -10,6 +10,8 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import ball, fraction, precision
+from discreet._unit import Unit
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -20,8 +22,6 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.errors import InvalidArgument, NoBound
-from discreet.exact import ball, fraction, precision
-from discreet.unit import Unit
 from tests.accounting.examples import ALL_TERMS, some_loss
 
 Distribution = tuple[Fraction, ...]

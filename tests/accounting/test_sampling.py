@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import pytest
 
+from discreet._unit import Change
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -27,12 +28,11 @@ from discreet.accounting import (
     Term,
     TruncatedPoisson,
     Zcdp,
-    binomial,
-    knowledge,
+    _binomial,
+    _knowledge,
 )
-from discreet.accounting.pairs import Pair, Side
+from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.unit import Change
 from tests.accounting.enumerated import (
     ABSENT,
     Noise,
@@ -134,15 +134,15 @@ class TestBinomialTail:
                 ),
                 Fraction(0),
             )
-            found = binomial.tail(trials, rate, least)
+            found = _binomial.tail(trials, rate, least)
             assert exact <= found
             assert found == 1 or found <= exact * (1 + Fraction(1, 2**100))
 
     def test_large_numbers(self) -> None:
-        found = binomial.tail(10**9, Fraction(1, 1000), 10**6 + 5 * 10**3)
+        found = _binomial.tail(10**9, Fraction(1, 1000), 10**6 + 5 * 10**3)
         assert 2.5e-7 < found < 3.5e-7  # the normal law's is 2.9e-7
-        assert binomial.tail(10**6, Fraction(1), 10) == 1
-        assert binomial.tail(10**6, Fraction(0), 10) == 0
+        assert _binomial.tail(10**6, Fraction(1), 10) == 1
+        assert _binomial.tail(10**6, Fraction(0), 10) == 0
 
 
 class TestBadInput:
@@ -194,7 +194,7 @@ class TestBadInput:
         once = SampledWithoutReplacement(Gaussian(1), 1, 2)
         with pytest.raises(NoBound, match="group"):
             (1 * TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 1, 10)).renyi(2)
-        assert knowledge.leak(1 * SampledWithReplacement(once, 2, 4)) >= Fraction(1, 16)
+        assert _knowledge.leak(1 * SampledWithReplacement(once, 2, 4)) >= Fraction(1, 16)
         assert TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 10, 10).leak() == 0
 
     def test_laws_that_differ_by_the_order_serve_no_replaced_unit(self) -> None:
@@ -243,8 +243,8 @@ class TestLeaks:
         ids=repr,
     )
     def test_simple_bounds_stay_above_the_distribution(self, term: Term) -> None:
-        assert isinstance(term, knowledge.KnowsPairs)
-        epsilon, delta = knowledge.approximate(1 * term)
+        assert isinstance(term, _knowledge.KnowsPairs)
+        epsilon, delta = _knowledge.approximate(1 * term)
         assert delta < 1
         (lower, *_) = [hockey_stick_of(pair, float(epsilon)) for pair in term.pairs(Side.LOWER)]
         assert lower <= float(delta) * (1 + 1e-9) + 1e-12

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.accounting import Gaussian, Pure, RandomizedResponse, Shuffled, ShuffledReports, Term
-from discreet.accounting.pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side
 from tests.accounting.enumerated import Law, shuffled, told
 from tests.accounting.holding import (
     ORDERS,

@@ -10,6 +10,8 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import ball, lower_fraction, precision, upper_fraction
+from discreet._unit import Change, Unit
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -19,12 +21,10 @@ from discreet.accounting import (
     RandomizedResponse,
     Term,
     Zcdp,
-    knowledge,
+    _knowledge,
     terms,
 )
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.exact import ball, lower_fraction, precision, upper_fraction
-from discreet.unit import Change, Unit
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, KINDS, instances
 
@@ -36,7 +36,7 @@ ATTAINED = {"Approximate", "DiscreteLaplace", "Gaussian", "Pure", "RandomizedRes
 
 def renyi(term: Term, order: Fraction) -> arb:
     with precision(reference.BITS):
-        return knowledge.renyi(1 * term, order)
+        return _knowledge.renyi(1 * term, order)
 
 
 class TestTable:
@@ -57,8 +57,8 @@ class TestTable:
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_something_is_known_of_each(self, term: Term) -> None:
-        assert isinstance(term, knowledge.KnowsApproximate | knowledge.KnowsRenyi)
-        assert not isinstance(term, knowledge.Leaks) or isinstance(term, knowledge.KnowsRenyi)
+        assert isinstance(term, _knowledge.KnowsApproximate | _knowledge.KnowsRenyi)
+        assert not isinstance(term, _knowledge.Leaks) or isinstance(term, _knowledge.KnowsRenyi)
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     @pytest.mark.parametrize("count", [1, 30])
@@ -95,15 +95,15 @@ class TestTable:
             with precision(reference.BITS):
                 found = lower_fraction(renyi(term, order))
                 with suppress(NoBound):
-                    assert found <= knowledge.approximate(1 * term)[0]
+                    assert found <= _knowledge.approximate(1 * term)[0]
                 with suppress(NoBound):
-                    assert found <= knowledge.zcdp(1 * term) * order
+                    assert found <= _knowledge.zcdp(1 * term) * order
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_renyi_is_never_below_the_mechanism(self, term: Term) -> None:
         with precision(reference.BITS):
             for law in reference.laws_of_term(term):
-                if knowledge.leak(1 * term) and not law.infinite > 0:
+                if _knowledge.leak(1 * term) and not law.infinite > 0:
                     continue  # what leaks doesn't show in this order
                 for order in ORDERS:
                     told = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
@@ -116,7 +116,7 @@ class TestTable:
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_epsilon_and_delta_hold_for_the_mechanism(self, term: Term) -> None:
         try:
-            epsilon, delta = knowledge.approximate(1 * term)
+            epsilon, delta = _knowledge.approximate(1 * term)
         except NoBound:
             pytest.skip("no fixed epsilon")
         with precision(reference.BITS):
@@ -126,7 +126,7 @@ class TestTable:
     def test_a_leak_is_said(self, term: Term) -> None:
         with precision(reference.BITS):
             for law in reference.laws_of_term(term):
-                said = ball(knowledge.leak(PrivacyLoss.of(term)))
+                said = ball(_knowledge.leak(PrivacyLoss.of(term)))
                 assert law.infinite - said <= arb(2) ** -200
 
 
@@ -281,7 +281,7 @@ class TestApproximate:
         assert Approximate(0.5, 0).approximate() == Pure(0.5).approximate()
 
     def test_says_its_leak(self) -> None:
-        assert knowledge.leak(3 * Approximate(1, 1e-6) + 2 * Approximate(0, 0.1) + Pure(1)) == (
+        assert _knowledge.leak(3 * Approximate(1, 1e-6) + 2 * Approximate(0, 0.1) + Pure(1)) == (
             Fraction(3, 10**6) + Fraction(2, 10)
         )
 

@@ -12,6 +12,7 @@ from flint import arb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet._exact import fraction, lower_fraction, precision, upper_fraction
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -20,15 +21,14 @@ from discreet.accounting import (
     Pure,
     Term,
     Zcdp,
-    analytic,
-    knowledge,
-    theorems,
+    _analytic,
+    _knowledge,
+    _theorems,
 )
 from discreet.errors import NoBound
-from discreet.exact import fraction, lower_fraction, precision, upper_fraction
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss, some_term
-from tests.soon import soon
+from tests.time_limit import soon
 
 COUNTS = [1, 2, 7, 10_000]
 DELTAS = [Fraction(0), Fraction(1, 10**300), Fraction(1, 10**9), Fraction(1, 20), Fraction(9, 10)]
@@ -48,7 +48,7 @@ def true_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
 class TestTable:
     """All terms x all theorems x counts; grows by itself."""
 
-    @pytest.mark.parametrize("name", theorems._EPSILONS)
+    @pytest.mark.parametrize("name", _theorems._EPSILONS)
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_each_epsilon_holds_or_says_why_not(self, term: Term, name: str) -> None:
         told: list[str] = []
@@ -56,7 +56,7 @@ class TestTable:
             loss = count * term
             for delta in DELTAS:
                 try:
-                    bound = theorems._EPSILONS[name](loss, delta)
+                    bound = _theorems._EPSILONS[name](loss, delta)
                 except NoBound as reason:
                     told.append(str(reason))
                     continue
@@ -65,7 +65,7 @@ class TestTable:
                     assert true_delta(loss, bound) <= delta
         assert all(len(reason) > 20 for reason in told)
 
-    @pytest.mark.parametrize("theorem", theorems._DELTAS)
+    @pytest.mark.parametrize("theorem", _theorems._DELTAS)
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_each_delta_holds_or_says_why_not(
         self, term: Term, theorem: Callable[[PrivacyLoss, Fraction], Fraction]
@@ -86,12 +86,12 @@ class TestTable:
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_some_theorem_answers_for_each(self, term: Term) -> None:
-        above = knowledge.leak(1 * term) + Fraction(1, 10**6)
+        above = _knowledge.leak(1 * term) + Fraction(1, 10**6)
         if above < 1:
             assert math.isfinite((1 * term).epsilon(above))
         assert 0 <= (1 * term).delta(1) <= 1
         assert set((1 * term).explain(0.5).figures) | set((1 * term).explain(0.5).silent) == set(
-            theorems._EPSILONS
+            _theorems._EPSILONS
         )
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
@@ -146,7 +146,7 @@ class TestMixtures:
     @given(some_loss(), epsilons)
     def test_epsilon_of_delta_comes_back(self, loss: PrivacyLoss, epsilon: float) -> None:
         delta = loss.delta(epsilon)
-        if 0 < delta < 0.9 and not knowledge.leak(loss):  # near a leak, epsilon leaps
+        if 0 < delta < 0.9 and not _knowledge.leak(loss):  # near a leak, epsilon leaps
             assert loss.epsilon(delta) <= epsilon * (1 + 3e-3) + 1e-5
 
     @settings(max_examples=40)
@@ -183,8 +183,8 @@ class LeakyZcdp(Term):
 def test_every_curve_counts_the_leaks(name: str) -> None:
     rho, leak = Fraction(1, 100), Fraction(1, 10**4)
     leaky, tight = 3 * LeakyZcdp(rho, leak), 3 * Zcdp(rho)
-    place = list(theorems._EPSILONS).index(name)
-    epsilon, delta = theorems._EPSILONS[name], theorems._DELTAS[place]
+    place = list(_theorems._EPSILONS).index(name)
+    epsilon, delta = _theorems._EPSILONS[name], _theorems._DELTAS[place]
     for a in EPSILONS:
         assert delta(leaky, a) == delta(tight, a) + 3 * leak
     assert epsilon(leaky, Fraction(4, 10**4)) == epsilon(tight, Fraction(1, 10**4))
@@ -237,9 +237,9 @@ class TestKnownValues:
         drift = 5 * math.expm1(0.1) + 6 * math.expm1(0.3)
         expected = drift + math.sqrt(2 * math.log(1e6) * (0.5 + 1.8))
         assert loss.explain(1e-6).figures["advanced composition"] == pytest.approx(expected)
-        back = theorems._advanced_delta(loss, fraction(expected))
+        back = _theorems._advanced_delta(loss, fraction(expected))
         assert float(back) == pytest.approx(1e-6, rel=1e-9)
-        assert theorems._advanced_delta(loss, fraction(drift)) > Fraction(999, 1000)
+        assert _theorems._advanced_delta(loss, fraction(drift)) > Fraction(999, 1000)
 
     def test_advanced_composition_is_silent_where_it_is_of_no_use(self) -> None:
         assert "above 100" in (1 * Pure(101)).explain(0.1).silent["advanced composition"]
@@ -308,7 +308,7 @@ class TestKnownValues:
     def test_leaks_add_up_to_certainty(self) -> None:
         assert (3 * Approximate(1, 0.5)).delta(10) == pytest.approx(0.875, abs=1e-9)
         assert (10**6 * Approximate(1, 0.5)).delta(0) == 1.0
-        assert theorems._basic_delta(10**6 * Approximate(1, 0.5), Fraction(1)) == 1
+        assert _theorems._basic_delta(10**6 * Approximate(1, 0.5), Fraction(1)) == 1
         assert (3 * Approximate(1, 0.5)).epsilon(0.99) == math.inf
 
     def test_a_gaussian_too_weak_to_matter(self) -> None:
@@ -369,7 +369,7 @@ class TestCalibration:
     @pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-9", "1e-3", "9/10"])
     def test_the_least_noise_that_is_enough(self, epsilon: str, delta: str) -> None:
         target, most = Fraction(epsilon), Fraction(delta)
-        least = analytic.gaussian_multiplier(target, most)
+        least = _analytic.gaussian_multiplier(target, most)
         assert true_delta(1 * Gaussian(least), target) <= most
         assert fraction((1 * Gaussian(least)).epsilon(most)) <= target
         smaller = least * (1 - Fraction(1, 10**6))
@@ -378,14 +378,14 @@ class TestCalibration:
     @settings(max_examples=50)
     @given(st.floats(1e-4, 100), st.floats(1e-30, 0.5))
     def test_never_above_the_target(self, epsilon: float, delta: float) -> None:
-        least = analytic.gaussian_multiplier(fraction(epsilon), fraction(delta))
+        least = _analytic.gaussian_multiplier(fraction(epsilon), fraction(delta))
         assert (1 * Gaussian(least)).epsilon(delta) <= epsilon
         assert (1 * Gaussian(least)).delta(epsilon) <= delta
         assert (1 * Gaussian(least * (1 - Fraction(1, 10**6)))).delta(epsilon) > delta
 
     def test_needs_a_delta(self) -> None:
         with pytest.raises(NoBound, match="needs a delta above 0"):
-            analytic.gaussian_multiplier(Fraction(1), Fraction(0))
+            _analytic.gaussian_multiplier(Fraction(1), Fraction(0))
 
 
 class TestExtremes:
@@ -472,7 +472,7 @@ class TestExplanation:
         assert all(said.epsilon <= figure for figure in said.figures.values())
 
     def test_the_order_of_theorems_is_fixed(self) -> None:
-        assert list(theorems._EPSILONS) == [
+        assert list(_theorems._EPSILONS) == [
             "basic composition",
             "advanced composition",
             "zCDP",
@@ -488,7 +488,7 @@ def test_the_conversion_constant() -> None:
     for order in (Fraction(11, 10), Fraction(2), Fraction(64), 1 + Fraction(1, 10**9)):
         with precision(400):
             a = reference.exact(order)
-            constant = theorems.log_conversion(order).exp()
+            constant = _theorems.log_conversion(order).exp()
             assert abs(constant - (a - 1) ** (a - 1) / a**a) < arb(2) ** -300
             for step in range(-40, 41):
                 over = (a / (a - 1)).log() + arb(step) / 10  # l - eps

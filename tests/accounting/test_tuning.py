@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import Number, precision, upper_fraction
+from discreet._unit import Change, Unit
 from discreet.accounting import (
     Approximate,
     BoundedRange,
@@ -31,14 +33,12 @@ from discreet.accounting import (
     Threshold,
     TunedNegativeBinomial,
     TunedPoisson,
-    knowledge,
-    tuning,
+    _knowledge,
+    _tuning,
 )
-from discreet.accounting import tuning as laws
-from discreet.accounting.pairs import Side
+from discreet.accounting import _tuning as laws
+from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from discreet.exact import Number, precision, upper_fraction
-from discreet.unit import Change, Unit
 from tests.accounting.enumerated import Floats, Law
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
@@ -152,7 +152,7 @@ def best_laws(case: Case, base: Sequence[tuple[Floats, Floats]]) -> list[Law]:
 
 
 def renyi(term: Term, order: Fraction) -> float:
-    assert isinstance(term, knowledge.KnowsRenyi)
+    assert isinstance(term, _knowledge.KnowsRenyi)
     with precision(256):
         return float(upper_fraction(term.renyi(order)))
 
@@ -174,7 +174,7 @@ def test_no_outcome_tells_more(
     term, laws = case.term(loss), best_laws(case, base)
     assert excess(term, laws) <= SURE
     with suppress(NoBound):
-        epsilon, _ = knowledge.approximate(1 * term)
+        epsilon, _ = _knowledge.approximate(1 * term)
         assert max(real.delta(float(epsilon)) for real in laws) <= SURE
 
 
@@ -231,7 +231,7 @@ class TestLeaks:
             real = Law(*best)
             assert all(real.delta(each) <= (1 * term).delta(each) + SURE for each in EPSILONS)
             assert best[0][best[1] == 0].sum() <= (1 * term).delta(40) + SURE
-            epsilon, delta = knowledge.approximate(1 * term)
+            epsilon, delta = _knowledge.approximate(1 * term)
             assert real.delta(float(epsilon)) <= float(delta) + SURE
 
     def test_a_leak_is_counted_for_each_run(self) -> None:
@@ -263,7 +263,7 @@ class TestPapers:
     ) -> None:
         """Papernot and Steinke (2022) for pure runs; Liu and Talwar (2019) for eta 1."""
         term = TunedNegativeBinomial(Pure(epsilon), eta, gamma)
-        found, delta = knowledge.approximate(1 * term)
+        found, delta = _knowledge.approximate(1 * term)
         assert epsilon <= found <= (2 + eta) * epsilon
         assert delta == 0
 
@@ -300,7 +300,7 @@ class TestPapers:
         for case in (negative_binomial(eta, g) for eta in ETAS for g in GAMMAS):
             term = case.term(Pure(1))
             assert isinstance(term, TunedNegativeBinomial)
-            runs = tuning.NegativeBinomial(term.eta, term.gamma)
+            runs = _tuning.NegativeBinomial(term.eta, term.gamma)
             real = sum(k * chance for k, chance in case.chances.items())
             assert float(runs.mean()) == pytest.approx(real, rel=1e-9)
             for k, chance in zip(range(20), runs.chances(), strict=False):
@@ -319,7 +319,7 @@ class TestPairs:
     )
     def test_it_is_one(self, case: Case, loss: PrivacyLoss) -> None:
         term = case.term(loss)
-        assert isinstance(term, knowledge.KnowsPairs)
+        assert isinstance(term, _knowledge.KnowsPairs)
         [pair] = term.pairs(Side.UPPER)
         atoms = pair.atoms
         assert atoms.p.sum() == pytest.approx(1, abs=1e-12)

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from discreet._budget import Limit, RenyiLimit
+from discreet._exact import fraction
 from discreet.accounting import (
     Approximate,
     Filter,
@@ -17,13 +19,11 @@ from discreet.accounting import (
     Pure,
     Spent,
     Term,
-    knowledge,
+    _knowledge,
 )
-from discreet.accounting.domination import largest_square, square_of_pure
-from discreet.accounting.shares import Squares
-from discreet.accounting.tracks import SquaresOfMu
-from discreet.exact import fraction
-from discreet.payment import Limit, RenyiLimit
+from discreet.accounting._domination import largest_square, square_of_pure
+from discreet.accounting._filter_sums import SquaresOfMu
+from discreet.accounting._shares import Squares
 from tests.accounting import reference
 from tests.accounting.strategies import (
     SQUARES,
@@ -137,7 +137,7 @@ class TestSquares:
 
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + 2 * knowledge.zcdp(loss)
+            return state + 2 * _knowledge.zcdp(loss)
 
         bit = Pure(fraction(math.floor(math.sqrt(full) * 1000) / 1000))
         rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
@@ -196,7 +196,7 @@ class TestOtherLimits:
     def test_mu_with_bits_at_their_epsilon_is_unsound(self) -> None:
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + 2 * knowledge.zcdp(loss)
+            return state + 2 * _knowledge.zcdp(loss)
 
         rule = Rule(Fraction(0), after, lambda state: state <= Fraction(1, 4))  # type: ignore[operator]  # a fraction
         allowed = math.erf(0.5 / (2 * math.sqrt(2)))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.accounting import Pure
-from discreet.cli import asking
+from discreet.cli import _asking
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.query import Question, bounding
-from discreet.unit import Unit
+from discreet.query import Question, _bounding
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
 
 LEDGER = Path("wages.ledger")
@@ -112,7 +112,7 @@ def test_nothing_is_called_free_that_is_not(
         case "undeclared":
             spent = "-1"
         case "failing":
-            monkeypatch.setattr(bounding.Prepared, "compute", lambda *_: 1 / 0)
+            monkeypatch.setattr(_bounding.Prepared, "compute", lambda *_: 1 / 0)
     ended = ask(BY_UNION, "--epsilon", spent, "--request", "r")
     assert ended.code != 0
     assert FREE not in ended.err
@@ -143,11 +143,11 @@ def test_a_stopped_request_tells_what_became_of_it(
             case "charge":
                 planted.setattr(Ledger, "charge", stopped_behind(Ledger.charge))
             case "compute":
-                planted.setattr(bounding.Prepared, "compute", stop)
+                planted.setattr(_bounding.Prepared, "compute", stop)
             case "keep":
                 planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
             case "after":
-                planted.setattr(asking, "_show_answer", stop)
+                planted.setattr(_asking, "_show_answer", stop)
         ended = ask(*asked)
     assert (ended.code, ended.out) == (130, "")
     assert "stopped; what was paid stays paid" in ended.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.exact import fraction
+from discreet._exact import fraction
 from discreet.ledger import Ledger
 from tests.cli.kit import COUNT, DECLARE, Run
 
@@ -23,7 +23,7 @@ def failed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
         raise RuntimeError(SECRET)
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.query.bounding.Prepared.compute", fails)
+        patched.setattr("discreet.query._bounding.Prepared.compute", fails)
         ended = run("ask", "wages", COUNT, "--epsilon", "0.5")
     assert ended.code == 5
     assert ended.out == ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.query import files
+from discreet.query import _declaration_file
 from tests.cli.kit import COUNT, DECLARE, Run
 
 FILE = Path("discreet.toml")
@@ -101,7 +101,9 @@ def test_a_second_table_joins_the_first(run: Run) -> None:
 def test_paths_start_from_the_file(run: Run, tmp_path: Path) -> None:
     Path("sub").mkdir()
     assert run(*DECLARE, "--file", "sub/d.toml", "--ledger", "sub/own.ledger").code == 0
-    assert (table_file := files.read(Path("sub/d.toml"))["wages"]).ledger == Path("sub/own.ledger")
+    assert (table_file := _declaration_file.read(Path("sub/d.toml"))["wages"]).ledger == Path(
+        "sub/own.ledger"
+    )
     assert table_file.source.resolve() == tmp_path / "wages.parquet"
     assert run("ask", "wages", COUNT, "--epsilon", "0.1", "--file", "sub/d.toml").code == 0
     assert Path("sub/own.ledger").exists()

@@ -21,7 +21,7 @@ from rich.console import RenderableType
 from typer.main import get_command
 
 from discreet.cli import app
-from discreet.cli.output import show, table
+from discreet.cli._output import show, table
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process
 
 COMMAND = str(Path(sys.executable).with_name("discreet"))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.accounting import Gaussian, PrivacyLoss, Pure, parse
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.unit import Unit
 from tests.cli.kit import Run
 
 STEPS = ("price", "steps * Gaussian(8)", "--find", "steps", "--epsilon", "3", "--delta", "1e-5")

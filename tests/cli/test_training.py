@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli import training
+from discreet.cli import _training
 from tests.cli.kit import Run
 
 
-@pytest.mark.parametrize("name", training.names())
+@pytest.mark.parametrize("name", _training.names())
 def test_every_example_runs(run: Run, name: str) -> None:
     ended = run("train", name, "--epsilon", "2", "--delta", "1e-4")
     assert (ended.code, ended.err) == (0, "")
@@ -30,8 +30,8 @@ def test_what_is_asked_reaches_the_example(
 
     (tmp_path / "planted.py").touch()
     (tmp_path / "__init__.py").touch()
-    monkeypatch.setattr(training, "EXAMPLES", tmp_path)
-    monkeypatch.setattr(training, "import_module", lambda name: Planted)
+    monkeypatch.setattr(_training, "EXAMPLES", tmp_path)
+    monkeypatch.setattr(_training, "import_module", lambda name: Planted)
     ended = run("train", "planted", "--epsilon", "0.1", "--delta", "1e-4")
     assert (ended.code, ended.out, ended.err) == (0, "[1, 2]\n", "")
     run("train", "planted")
@@ -39,21 +39,21 @@ def test_what_is_asked_reaches_the_example(
         {"epsilon": Decimal("0.1"), "delta": Decimal("1e-4")},
         {"delta": Decimal("1e-5")},
     ]
-    assert training.names() == ["planted"]
-    assert training.begun("pl") == ["planted"]
-    assert training.begun("x") == []
+    assert _training.names() == ["planted"]
+    assert _training.begun("pl") == ["planted"]
+    assert _training.begun("x") == []
 
 
 def test_the_help_names_examples_and_pytorch(run: Run) -> None:
     told = run("train", "--help").out
     assert "discreet[torch]" in told
-    assert all(name in told for name in training.names())
+    assert all(name in told for name in _training.names())
 
 
 def test_other_names_are_refused(run: Run) -> None:
     ended = run("train", "circle")
     assert ended.code == 2
-    assert f"'circle': there are {', '.join(training.names())}" in ended.told
+    assert f"'circle': there are {', '.join(_training.names())}" in ended.told
 
 
 def test_a_delta_that_is_none_is_refused_with_a_good_one(run: Run) -> None:
@@ -68,8 +68,8 @@ def test_without_pytorch_it_says_how_to_get_it(
         raise ImportError('private training needs PyTorch: pip install "discreet[torch]"')
 
     (tmp_path / "line.py").touch()
-    monkeypatch.setattr(training, "EXAMPLES", tmp_path)
-    monkeypatch.setattr(training, "import_module", missing)
+    monkeypatch.setattr(_training, "EXAMPLES", tmp_path)
+    monkeypatch.setattr(_training, "import_module", missing)
     ended = run("train", "line")
     assert ended.code == 3
     assert "pip install 'discreet[torch]'" in ended.told
@@ -77,5 +77,5 @@ def test_without_pytorch_it_says_how_to_get_it(
     def other(name: str) -> None:
         raise ImportError("another")
 
-    monkeypatch.setattr(training, "import_module", other)
+    monkeypatch.setattr(_training, "import_module", other)
     assert run("train", "line").code == 5

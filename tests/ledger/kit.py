@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from discreet._budget import Limit, Receipt, Request
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Term
 from discreet.ledger import Kind, Ledger
-from discreet.ledger.sqlite import _SCHEMA
-from discreet.payment import Limit, Receipt, Request
-from discreet.unit import Unit
+from discreet.ledger._sqlite import _SCHEMA
 
 PERSON = Unit("person")
 START = """
@@ -20,9 +20,8 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, DiscreetError
-from discreet.ledger import Ledger, anchor, ledger, sqlite, store
-from discreet.payment import Limit, Request
-from discreet.unit import Unit
+from discreet import Limit, Request, Unit
+from discreet.ledger import Ledger, _anchor, _ledger, _sqlite, _store
 path, *arguments = sys.argv[1:]
 
 def die(*_, **__):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Request
 from discreet.accounting import Pure
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import Ledger
-from discreet.ledger.anchor import Anchor, Mark
-from discreet.payment import Request
+from discreet.ledger._anchor import Anchor, Mark
 from tests.ledger.kit import charges, copied, files, made, pay, raced
 
 

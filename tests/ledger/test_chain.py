@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit, Request
+from discreet._exact import fraction
+from discreet._unit import Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged
-from discreet.exact import fraction
 from discreet.ledger import Ledger
-from discreet.ledger.chain import next_state, verify
-from discreet.ledger.entries import ROOT, Answer, Charge, Fact, Lock, Opening, Steps, Unlock, write
-from discreet.payment import Limit, Request
-from discreet.unit import Unit
+from discreet.ledger._chain import next_state, verify
+from discreet.ledger._entries import ROOT, Answer, Charge, Fact, Lock, Opening, Steps, Unlock, write
 from tests.accounting.limits import evenly_shared
 from tests.ledger.kit import PERSON, made, pay
 

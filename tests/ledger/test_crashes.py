@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from discreet._budget import Request
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged, LedgerError, RequestReused
 from discreet.ledger import Ledger
-from discreet.ledger.sqlite import told_plainly
-from discreet.payment import Request
+from discreet.ledger._sqlite import told_plainly
 from tests.ledger.kit import begun, charges, ended, killed, made, pay
 
-BEFORE_WRITING = "store.Rows.append = die"
-BEFORE_COMMIT = "store.Connection.commit = die"
+BEFORE_WRITING = "_store.Rows.append = die"
+BEFORE_COMMIT = "_store.Connection.commit = die"
 AFTER_COMMIT = """
-commit = store.Connection.commit
-store.Connection.commit = lambda self: (commit(self), die())
+commit = _store.Connection.commit
+_store.Connection.commit = lambda self: (commit(self), die())
 """
 CHARGE = 'l.charge(Pure(0.6), purpose="x", by="ana", request=Request("first", "body"))'
 
@@ -71,8 +71,8 @@ def test_killed_between_paying_and_keeping(tmp_path: Path) -> None:
     [
         (BEFORE_COMMIT, False),
         (AFTER_COMMIT, False),
-        ("sqlite.os.link = die", False),
-        ("sqlite.sync_folder = die", True),
+        ("_sqlite.os.link = die", False),
+        ("_sqlite.sync_folder = die", True),
     ],
 )
 def test_killed_while_making(tmp_path: Path, point: str, is_made: bool) -> None:
@@ -88,7 +88,7 @@ def test_killed_before_the_anchor_moved(tmp_path: Path) -> None:
     path, anchor = tmp_path / "x.ledger", tmp_path / "anchor"
     made(path)
     opening = f"l = Ledger.open(path, anchor={str(anchor)!r})"
-    killed(f"{opening}\nanchor.Anchor.advance = die\n{CHARGE}", path)
+    killed(f"{opening}\n_anchor.Anchor.advance = die\n{CHARGE}", path)
     ledger = Ledger.open(path, anchor=anchor)
     assert charges(ledger) == 1
     assert pay(ledger, Pure(0.1)).number == 2

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Request
 from discreet.accounting import Approximate, Pure
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import Ledger
-from discreet.ledger.entries import ROOT, canonical, sha256
-from discreet.payment import Request
+from discreet.ledger._entries import ROOT, canonical, sha256
 from tests.ledger.kit import charges, copied, made, opened, pay, unguarded
 
 

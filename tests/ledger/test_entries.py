@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
+from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting.prices import LEAK_UNIT, UNIT
+from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged
-from discreet.ledger.entries import (
+from discreet.ledger._entries import (
     FORMAT,
     FORMATS,
     ROOT,
@@ -28,8 +30,6 @@ from discreet.ledger.entries import (
     sha256,
     write,
 )
-from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
-from discreet.unit import Change, Unit
 
 AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)
 STATE = State(Spent(0, (1, 2, 3)), 4, is_locked=False, opening=0, terms=ROOT)

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from discreet import Bounded, mechanisms, release
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
+from discreet._checks import LONGEST_TEXT
 from discreet.accounting import (
     Approximate,
     DiscreteLaplace,
@@ -25,14 +27,12 @@ from discreet.accounting import (
     Zcdp,
     parse,
 )
-from discreet.checks import LONGEST_TEXT
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Ledger
 from discreet.mechanisms import Part, RealSensitivity
-from discreet.mechanisms.keeping import decoded, encoded
-from discreet.mechanisms.sensitivity import Sensitivity
+from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.mechanisms._serialize import decoded, encoded
 from discreet.noise import SecureBits
-from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from tests.ledger.kit import PERSON, charges, made, pay
 
 NINES = "9" * 5000

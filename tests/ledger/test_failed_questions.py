@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Bounded, release
+from discreet._budget import Limit, Receipt
 from discreet.accounting import Pure
 from discreet.errors import (
     ComputationFailed,
@@ -15,9 +16,8 @@ from discreet.errors import (
     QuestionFailed,
 )
 from discreet.ledger import Kind, Ledger
-from discreet.ledger.entries import Fact, Lock, Unlock
+from discreet.ledger._entries import Fact, Lock, Unlock
 from discreet.mechanisms import DiscreteLaplace
-from discreet.payment import Limit, Receipt
 from tests.ledger.kit import PERSON, charges, made
 from tests.ledger.test_chain import charge as charge_fact
 from tests.ledger.test_chain import slipped_in

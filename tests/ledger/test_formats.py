@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit, Request
+from discreet._unit import Unit
 from discreet.accounting import Gaussian, Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged, LedgerDiffers
 from discreet.ledger import Ledger
-from discreet.ledger.database import file_database
-from discreet.ledger.sqlite import _SCHEMA
-from discreet.payment import Limit, Request
-from discreet.unit import Unit
+from discreet.ledger._database import file_database
+from discreet.ledger._sqlite import _SCHEMA
 from tests.ledger.kit import charges, opened, pay
 
 TOLD = json.loads(Path(__file__).with_name("format_1.json").read_text(encoding="ascii"))

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import LedgerError, RequestReused
 from discreet.ledger import Ledger
-from discreet.ledger.store import Rows
-from discreet.payment import Limit, Receipt, Request
+from discreet.ledger._store import Rows
 from tests.ledger.kit import PERSON, begun, charges, ended, made, pay
 
 LOSS = PrivacyLoss.of(Pure(0.001))
@@ -138,8 +138,8 @@ def test_an_exit_closes_no_connection(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     made(path, 100)
     closing = """
-from discreet.ledger import database
-database._Driver.end = lambda self: print("closed")
+from discreet.ledger import _database
+_database._Driver.end = lambda self: print("closed")
 """
     assert ended(begun(closing + DAEMONS, path)) == ""
     assert charges(Ledger.open(path)) > 0

@@ -14,18 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure
-from discreet.accounting.loss import Term
-from discreet.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    LedgerDiffers,
-    LedgerError,
-    LedgerLocked,
-    WrongUnit,
-)
-from discreet.ledger import Kind, Ledger, store
-from discreet.payment import (
+from discreet._budget import (
     AnyLimit,
     Limit,
     MuLimit,
@@ -35,7 +24,18 @@ from discreet.payment import (
     Request,
     RhoLimit,
 )
-from discreet.unit import Change, Unit
+from discreet._unit import Change, Unit
+from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure
+from discreet.accounting._loss import Term
+from discreet.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    LedgerDiffers,
+    LedgerError,
+    LedgerLocked,
+    WrongUnit,
+)
+from discreet.ledger import Kind, Ledger, _store
 from tests.ledger.kit import PERSON, charges, files, made, opened, pay
 
 TENTH = Pure(0.1)
@@ -374,7 +374,7 @@ def test_a_receipt_from_elsewhere_locks_nothing(ledger: Ledger) -> None:
 def test_a_clock_set_back_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = made(path)
     pay(ledger, Pure(0.5))
-    monkeypatch.setattr(store, "_now", lambda: datetime(1970, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(_store, "_now", lambda: datetime(1970, 1, 1, tzinfo=UTC))
     pay(ledger, Pure(0.5))
     with pytest.raises(BudgetExceeded):
         pay(ledger, TENTH)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from discreet._budget import AnyLimit, Limit, MuLimit, Receipt, RenyiLimit, Request
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Zcdp
 from discreet.errors import (
     BudgetExceeded,
@@ -22,8 +23,7 @@ from discreet.errors import (
     QuestionFailed,
     RequestReused,
 )
-from discreet.ledger import Kind, Ledger, store
-from discreet.payment import AnyLimit, Limit, MuLimit, Receipt, RenyiLimit, Request
+from discreet.ledger import Kind, Ledger, _store
 from tests.ledger.kit import PERSON
 
 Outcome = type[DiscreetError] | tuple[int, str | None]
@@ -120,7 +120,7 @@ class Ledgers(RuleBasedStateMachine):
         self, loss: PrivacyLoss, purpose: str, by: str, request: Request | None, year: int
     ) -> None:
         expected = self.model.charge(loss, purpose, by, request)
-        with mock.patch.object(store, "_now", return_value=datetime(year, 1, 1, tzinfo=UTC)):
+        with mock.patch.object(_store, "_now", return_value=datetime(year, 1, 1, tzinfo=UTC)):
             if isinstance(expected, type):
                 with pytest.raises(expected):
                     self.ledger.charge(loss, purpose=purpose, by=by, request=request)

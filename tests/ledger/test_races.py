@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, LedgerError
-from discreet.ledger import Kind, Ledger, sqlite
-from discreet.payment import Limit
+from discreet.ledger import Kind, Ledger, _sqlite
 from tests.ledger.kit import PERSON, begun, charges, ended, made, opened, pay, raced
 
 RACE = """
@@ -136,7 +136,7 @@ def test_a_ledger_in_memory_is_not_spent_twice_by_a_fork(tmp_path: Path) -> None
 def test_a_writer_that_does_not_end_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 0.05)
     ledger = made(tmp_path / "x.ledger")
     with opened(tmp_path / "x.ledger") as other:
         other.execute("BEGIN IMMEDIATE")

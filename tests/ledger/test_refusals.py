@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerError
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.unit import Unit
 from tests.ledger.kit import begun, charges, ended, files, made, pay
 
 LIMIT = Limit(1, 1e-6)

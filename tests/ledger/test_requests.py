@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerLocked, RequestReused
 from discreet.ledger import Kind, Ledger
-from discreet.payment import Limit, Receipt, Request
 from tests.ledger.kit import PERSON, charges, made, pay, raced
 
 HALF = Pure(0.5)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import CountsSteps, Limit, Receipt
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.errors import InvalidArgument, LedgerDamaged, SessionEnded
 from discreet.ledger import Kind, Ledger
-from discreet.payment import CountsSteps, Limit, Receipt
 from tests.ledger.kit import PERSON, begun, ended, killed, made, opened, pay, raced, unguarded
 
 LOSS = PrivacyLoss.of(Pure(0.1))
@@ -79,7 +79,7 @@ def test_another_plan_or_loss_or_receipt_is_refused(ledger: Ledger) -> None:
 
 
 RACE = """
-from discreet.payment import Receipt
+from discreet import Receipt
 from datetime import datetime
 book = Ledger.open(path)
 charge = book.history()[1]

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from discreet._budget import Limit
+from discreet._ownership import process
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
-from discreet.ledger import Kind, Ledger, sqlite
-from discreet.ledger.database import file_database, put_away
-from discreet.ledger.entries import Link
-from discreet.ledger.store import Rows
-from discreet.ledger.turns import LOCKS_FOR_SQLITE
-from discreet.ownership import process
-from discreet.payment import Limit
+from discreet.ledger import Kind, Ledger, _sqlite
+from discreet.ledger._database import file_database, put_away
+from discreet.ledger._entries import Link
+from discreet.ledger._store import Rows
+from discreet.ledger._turns import LOCKS_FOR_SQLITE
 from tests.ledger.kit import (
     PERSON,
     START,
@@ -162,7 +162,7 @@ def test_a_program_that_reads_is_waited_for(
 ) -> None:
     path = tmp_path / "x.ledger"
     ledger = made(path)
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 0.05)
     with opened(path) as connection:
         rows = connection.execute("SELECT * FROM entries UNION ALL SELECT * FROM entries")
         assert rows.fetchone()
@@ -183,7 +183,7 @@ def half(self):
     for _ in range(200):
         raw.execute("INSERT INTO much VALUES (zeroblob(4000))")
     die()
-store.Connection.commit = half
+_store.Connection.commit = half
 l.charge(Pure(0.1), purpose="x", by="ana")
 """
 
@@ -327,7 +327,7 @@ def test_a_file_taken_away_in_the_middle_gives_no_receipt(
 def test_a_draft_that_a_killed_maker_left_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     make = 'Ledger.create(path, unit=Unit("person"), limit=Limit(1))'
-    dying = "link = os.link\nsqlite.os.link = lambda *names: (link(*names), die())\n"
+    dying = "link = os.link\n_sqlite.os.link = lambda *names: (link(*names), die())\n"
     killed(dying + make, path)
     assert len(files(tmp_path)) >= 2
     assert pay(Ledger.open(path), Pure(0.1)).number == 1
@@ -361,7 +361,7 @@ def test_a_file_system_without_locks_is_refused_by_name(
 def test_who_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ledger"
     ledger = made(path)
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 0.05)
     with path.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="others kept it busy for too long: try again"):
@@ -431,7 +431,7 @@ def test_a_slow_price_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.Monkey
         return price(self, spent, loss)
 
     monkeypatch.setattr(Filter, "add", late)
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 10)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 10)
     outcomes: list[object] = []
 
     def spend(loss: PrivacyLoss) -> None:

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet._unit import Unit
 from discreet.accounting import Approximate, Gaussian, Pure, Zcdp
 from discreet.errors import BudgetExceeded, NoBound
 from discreet.ledger import Ledger
-from discreet.ledger.views import _above, down, up
-from discreet.payment import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
-from discreet.unit import Unit
+from discreet.ledger._views import _above, down, up
 from tests.ledger.kit import pay
 
 

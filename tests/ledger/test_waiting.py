@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet._budget import Limit
 from discreet.accounting import Filter, PrivacyLoss, Pure, Zcdp
-from discreet.accounting.prices import Price
+from discreet.accounting._prices import Price
 from discreet.errors import BudgetExceeded, DiscreetError, NoBound
-from discreet.ledger import Ledger, sqlite
-from discreet.payment import Limit
+from discreet.ledger import Ledger, _sqlite
 from tests.ledger.kit import PERSON, charges, pay
 
 Act = Callable[[Ledger, Path], object]
@@ -79,7 +79,7 @@ def test_others_charge_while_a_ledger_computes(
     ledger = Ledger.create(path, unit=PERSON, limit=Limit(1, 1e-6))
     pay(ledger, Pure(0.01))
     other = Ledger.open(path)
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 1)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 1)
     with slowly(monkeypatch, name, lambda: act(ledger, tmp_path / "copy")):
         pay(other, Pure(0.01))
         pay(ledger, Pure(0.01))
@@ -93,7 +93,7 @@ def test_a_charge_without_a_bound_is_priced_once(
     """However many others charge meanwhile: sums don't change that it has no price."""
     path = tmp_path / "x.ledger"
     ledger = Ledger.create(path, unit=PERSON, limit=Limit(1, 1e-6))
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 1)
+    monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 1)
     other, fast, dear = Ledger.open(path), Filter.priced, 1 * Zcdp(0.25)
     tries: list[PrivacyLoss] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 from flint import arb
 
-from discreet.exact import ball, precision
+from discreet._exact import ball, precision
 from discreet.local import (
     CountMeanSketch,
     DuchiMean,

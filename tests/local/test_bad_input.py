@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._unit import Change, Unit
 from discreet.local import (
     CountMeanSketch,
     DuchiMean,
@@ -15,8 +16,7 @@ from discreet.local import (
     Rappor,
     UnaryEncoding,
 )
-from discreet.unit import Change, Unit
-from tests.wrong import Call, complaints, fails_with_huge
+from tests.bad_values import Call, complaints, fails_with_huge
 
 ALIKE = {"epsilon": 1, "categories": 4}
 AIM = {"error": 0.3, "confidence": 0.9, "reports": 20_000}

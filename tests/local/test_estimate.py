@@ -9,8 +9,8 @@ from flint import arb, ctx
 from scipy import special
 from scipy.stats import binom
 
-from discreet.local.client.bits import Whole
-from discreet.local.estimate import Counted, Floats, Rates, Scaled, Summed, mean_of_truths
+from discreet.local._estimate import Counted, Floats, Rates, Scaled, Summed, mean_of_truths
+from discreet.local.client._bits import Whole
 
 RATES = {
     "even": Rates.of(Fraction(3, 4), Fraction(1, 4)),
@@ -73,7 +73,7 @@ def test_an_interval_of_the_normal_law_would_not(monkeypatch: pytest.MonkeyPatch
         half = -special.ndtri(miss / 2) * np.sqrt(chance * (1 - chance) / reports)
         return chance - half, chance + half
 
-    monkeypatch.setattr("discreet.local.estimate.mean_of_truths", normal)
+    monkeypatch.setattr("discreet.local._estimate.mean_of_truths", normal)
     assert worst_coverage(RATES["rare"], 60, 0.1) < 0.85
 
 

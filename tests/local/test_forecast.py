@@ -22,7 +22,7 @@ from discreet.local import (
     Rappor,
     UnaryEncoding,
 )
-from discreet.local.forecast import deviation, stddev
+from discreet.local._forecast import deviation, stddev
 from tests.local.kit import ALL, FREQUENCIES, drawn
 
 HALF = Fraction(1, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.errors import InvalidArgument
 from discreet.local import LocalHashing
-from discreet.local.client.hashing import is_prime
+from discreet.local.client._hashing import is_prime
 
 
 def buckets(mechanism: LocalHashing) -> Any:

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._budget import Limit
+from discreet._exact import ball, fraction, precision
+from discreet._unit import Change, Unit
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.errors import InvalidArgument, WrongUnit
-from discreet.exact import ball, fraction, precision
 from discreet.ledger import Ledger
 from discreet.local import (
     ONE_REPORT,
@@ -24,8 +26,6 @@ from discreet.local import (
     UnaryEncoding,
     client,
 )
-from discreet.payment import Limit
-from discreet.unit import Change, Unit
 from tests.local.kit import (
     ALL,
     FREQUENCIES,

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from discreet._exact import Number, ball, precision
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, ball, precision
-from discreet.local.odds import costs_at_most, epsilon_above, in_reach, odds_below
+from discreet.local._odds import costs_at_most, epsilon_above, in_reach, odds_below
 from tests.local.kit import ALL, Make
 
 EPSILONS = [Fraction(1, 10**6), 0.01, Fraction(1, 3), 1, 2.5, 10, 32]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._exact import ball, fraction, precision
 from discreet.accounting import Pure
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, fraction, precision
 from discreet.local import PermanentAnswers, Rappor
 from tests.local.kit import lost, rappor, worst
 

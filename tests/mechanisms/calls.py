@@ -54,6 +54,7 @@ from discreet.mechanisms.thresholds import (
 )
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
+from tests.bad_values import Call
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.test_table import (
     NAMES,
@@ -67,7 +68,6 @@ from tests.mechanisms.test_table import (
     scores,
     sets,
 )
-from tests.wrong import Call
 
 GRID = Grid(0, 10)
 EPSILON = {"epsilon": 1}

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from discreet._budget import Limit, Receipt, Request
+from discreet._exact import ball
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
-from discreet.exact import ball
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door
-from discreet.mechanisms.fixed_point import FloatArray
-from discreet.payment import Limit, Receipt, Request
-from discreet.unit import Unit
+from discreet.mechanisms._fixed_point import FloatArray
 
 Wrong = Any  # of a type that nobody may give there, on purpose
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import accounting
+from discreet._exact import ball, fraction, precision
 from discreet.accounting import PrivacyLoss
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument, Refused
-from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import Additive, Bounded, DiscreteLaplace, Gaussian, Part, Sensitivity
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from tests.mechanisms.kit import PERSON, Wrong, number

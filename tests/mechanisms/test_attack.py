@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import ball, fraction, precision
+from discreet._exact import ball, fraction, precision
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity
 from tests.mechanisms.kit import PERSON, least_delta, number
 from tests.noise.walk import Walk, discrete_laplace, gaussian, walk

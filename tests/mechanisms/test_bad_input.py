@@ -10,9 +10,9 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import DiscreteLaplace, Gaussian, release, session
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.mechanisms.tuning import PoissonRuns, Tuning
+from tests.bad_values import WRONG, Call, complaints, fails_with_huge
 from tests.mechanisms.calls import ASKED_OF, BY_EPSILON, BY_ERROR, MADE, SESSIONS, STATED
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
-from tests.wrong import WRONG, Call, complaints, fails_with_huge
 
 FINE: dict[str, list[str]] = {
     "name": ["text"],

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from discreet._unit import Unit
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import (
@@ -26,7 +27,6 @@ from discreet.mechanisms import (
     Staircase,
     Value,
 )
-from discreet.unit import Unit
 from tests.mechanisms.kit import LAPLACE, PERSON, SECRET, Wrong, number
 
 NOT_WHOLE = [-1, 0.5, float("nan"), float("inf"), True, "1", None, Fraction(1, 2), np.float64(0.5)]

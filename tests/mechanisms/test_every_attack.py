@@ -25,14 +25,15 @@ from discreet.mechanisms import (
     Sensitivity,
     Together,
 )
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._max_norm import MaxNorm
+from discreet.mechanisms._staircase import Staircase
 from discreet.mechanisms.framework import (
     MeanOfBlocks,
     MedianOfBlocks,
     ProposeTestRelease,
     proposed,
 )
-from discreet.mechanisms.max_norm import MaxNorm
 from discreet.mechanisms.quantiles import (
     ApproximateBounds,
     Cumulative,
@@ -50,7 +51,6 @@ from discreet.mechanisms.selection import (
     PermuteAndFlip,
     TopK,
 )
-from discreet.mechanisms.staircase import Staircase
 from discreet.mechanisms.thresholds import (
     GaussianThreshold,
     LaplaceThreshold,

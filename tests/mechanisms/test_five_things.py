@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import local
-from discreet.local.mechanism import Reporting
+from discreet.local._mechanism import Reporting
 from tests.mechanisms.calls import ASKED_OF, BY_EPSILON, BY_ERROR, MADE, SESSIONS
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.test_table import ELSEWHERE, mechanisms

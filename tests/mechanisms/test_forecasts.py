@@ -33,6 +33,7 @@ from discreet.mechanisms import (
     Rows,
     Staircase,
 )
+from discreet.mechanisms._rows import Places
 from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, ProposeTestRelease
 from discreet.mechanisms.quantiles import (
     ApproximateBounds,
@@ -43,7 +44,6 @@ from discreet.mechanisms.quantiles import (
     Quantiles,
     SmoothMedian,
 )
-from discreet.mechanisms.rows import Places
 from discreet.mechanisms.selection import (
     BestOfEachGroup,
     DensestInterval,

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._unit import Change
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Key, KeysPart, Sensitivity
 from discreet.mechanisms.thresholds import sets_of_keys
-from discreet.unit import Change
 from tests.mechanisms.hostile import Hostile
 from tests.mechanisms.kit import PERSON, Wrong
 

@@ -25,6 +25,7 @@ import pytest
 from hypothesis import strategies as st
 
 import discreet.mechanisms
+from discreet._unit import Change
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
@@ -45,7 +46,6 @@ from discreet.mechanisms.statistics import (
     second_moments,
 )
 from discreet.mechanisms.thresholds import LaplaceThreshold, sets_of_keys
-from discreet.unit import Change
 from tests.mechanisms.calls import ASKED_OF, MADE
 from tests.mechanisms.hostile import Exit, Hostile, HostileNumber
 from tests.mechanisms.kit import PERSON

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Together, release_through
+from discreet.mechanisms._release import Release
 from discreet.mechanisms.processing import non_negative, rounded, with_total
-from discreet.mechanisms.release import Release
 from tests.mechanisms.kit import PERSON, FakePayer, number, silent_door
 
 vectors = st.lists(st.integers(-50, 50), min_size=1, max_size=7)

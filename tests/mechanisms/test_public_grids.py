@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.accounting.analytic import gaussian_multiplier
+from discreet._exact import fraction
+from discreet._unit import Change
+from discreet.accounting._analytic import gaussian_multiplier
 from discreet.audit import ScriptedBits, SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction
 from discreet.mechanisms import (
     Bounded,
     FixedPoint,
@@ -20,7 +21,6 @@ from discreet.mechanisms import (
     release_through,
 )
 from discreet.noise import SecureBits
-from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import accounting
+from discreet._exact import shown
+from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.exact import shown
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -25,7 +26,6 @@ from discreet.mechanisms import (
     release,
     release_through,
 )
-from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import pytest
 
 from discreet import accounting
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import SeededBits
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerLocked, Refused, WrongUnit
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door, release, release_through
 from discreet.noise import Bits, SecureBits
-from discreet.payment import Limit
-from discreet.unit import Unit
 from tests.mechanisms.kit import (
     LAPLACE,
     PERSON,

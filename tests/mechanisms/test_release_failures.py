@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.audit import ScriptedBits
 from discreet.errors import (
@@ -23,7 +24,6 @@ from discreet.errors import (
 )
 from discreet.mechanisms import Bounded, Door, release, release_through
 from discreet.noise import Bits
-from discreet.payment import Receipt
 from tests.mechanisms.kit import LAPLACE, SECRET, FakePayer, ledger, number
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._budget import Limit, Receipt
 from discreet.errors import InvalidArgument, RequestReused
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
@@ -22,7 +23,6 @@ from discreet.mechanisms import (
     release,
     release_through,
 )
-from discreet.payment import Limit, Receipt
 from tests.mechanisms.kit import LAPLACE, PERSON, FakePayer, ledger, number, silent_door
 
 ARRAY = np.array([[1, -2], [2**62, 0]])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Grid, Rows, Sensitivity
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong
 
 GRIDS = [Grid(0, 10), Grid(-1, 1, step=0.25), Grid(0, 100, step=0.01), Grid(5, 5), Grid(-3, 2**50)]

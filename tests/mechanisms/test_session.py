@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.audit import SeededBits
 from discreet.errors import (
@@ -25,8 +27,6 @@ from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, Door, Session, session, session_through
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from discreet.payment import Limit
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, Wrong, number
 
 

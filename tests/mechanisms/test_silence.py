@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import Bounded, DiscreteLaplace, release, session
+from discreet.mechanisms._rows import Grid
+from discreet.mechanisms._silence import silent
 from discreet.mechanisms.framework import sample_and_aggregate
-from discreet.mechanisms.rows import Grid
-from discreet.mechanisms.silence import silent
 from discreet.mechanisms.thresholds import SparseVector
 from tests.mechanisms.kit import PERSON, ledger
 

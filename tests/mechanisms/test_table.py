@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import discreet.mechanisms
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import NoBound
 from discreet.mechanisms import (
@@ -25,7 +26,9 @@ from discreet.mechanisms import (
     Sensitivity,
     Together,
 )
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._max_norm import MaxNorm
+from discreet.mechanisms._staircase import Staircase
 from discreet.mechanisms.framework import (
     MeanOfBlocks,
     MedianOfBlocks,
@@ -33,7 +36,6 @@ from discreet.mechanisms.framework import (
     proposed,
     sample_and_aggregate,
 )
-from discreet.mechanisms.max_norm import MaxNorm
 from discreet.mechanisms.quantiles import (
     ApproximateBounds,
     Cumulative,
@@ -51,7 +53,6 @@ from discreet.mechanisms.selection import (
     PermuteAndFlip,
     TopK,
 )
-from discreet.mechanisms.staircase import Staircase
 from discreet.mechanisms.thresholds import (
     GaussianThreshold,
     LaplaceThreshold,
@@ -63,7 +64,6 @@ from discreet.mechanisms.thresholds import (
 )
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON
 
 UNITS = {change: PERSON.with_change(change) for change in Change}

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit, release
+from discreet._frozen import FrozenMapping
+from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.errors import InvalidArgument
-from discreet.frozen import FrozenMapping
 from discreet.mechanisms import Bounded, DiscreteLaplace, Part, Sensitivity, Together
 from discreet.mechanisms.tuning import PoissonRuns, Scored, Tuning
 from discreet.query import Caps, Column, Declaration
-from discreet.query.plan import plan
-from discreet.query.price import Noise, Price, offer
-from discreet.query.query import Aggregate, ColumnRef, Function, Query
-from discreet.unit import Unit
+from discreet.query._plan import plan
+from discreet.query._price import Noise, Price, offer
+from discreet.query._query import Aggregate, ColumnRef, Function, Query
 from tests.mechanisms.calls import MADE
 from tests.mechanisms.kit import PERSON
 

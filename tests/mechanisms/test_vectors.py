@@ -12,16 +12,16 @@ import pytest
 from flint import arb
 
 from discreet import accounting
+from discreet._exact import ball, fraction, precision
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import RecordingBits, SeededBits
 from discreet.errors import InvalidArgument, Refused
-from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity, Together
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.max_norm import MaxNorm
-from discreet.mechanisms.staircase import Staircase
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._max_norm import MaxNorm
+from discreet.mechanisms._staircase import Staircase
 from discreet.noise import SecureBits
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
 from tests.noise.walk import discrete_gaussian_law
 

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from flint import arb
 from hypothesis import strategies as st
 
-from discreet.exact import ball, precision
+from discreet._exact import ball, precision
 from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw
 
 FINE = 1400

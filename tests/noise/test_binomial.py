@@ -15,7 +15,7 @@ from discreet.audit import RecordingBits, SeededBits
 from discreet.errors import InvalidArgument
 from discreet.noise import BinomialLaw, SecureBits
 
-binomial = import_module("discreet.noise.binomial")
+binomial = import_module("discreet.noise._binomial")
 
 widths = pytest.mark.parametrize("width", [1, 8, 13, 64])
 

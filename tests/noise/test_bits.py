@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet.noise import SecureBits, Words
-from discreet.noise import bits as streams
+from discreet.noise import _bits as streams
 
 Traced = Any  # the next trace function, or None
 Draw = Callable[[SecureBits, int], list[int]]
@@ -186,7 +186,7 @@ def test_a_draw_in_the_middle_of_a_draw_takes_other_words() -> None:
     inner: list[int] = []
 
     def step(frame: FrameType, event: str, _: object) -> Traced:
-        if "noise/bits.py" not in frame.f_code.co_filename:
+        if "noise/_bits.py" not in frame.f_code.co_filename:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -233,7 +233,7 @@ tell()
 BEFORE = {
     "as it is": "",
     "with process ids that come back": "os.getpid = lambda: 1",
-    "behind Python's back": "from discreet.noise import bits as b; b._Process.forks = float('inf')",
+    "behind Python's back": "from discreet.noise import _bits; _bits._Process.forks = 1e999",
 }
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from discreet._exact import ball, precision
 from discreet.audit import ScriptedBits, SeededBits
-from discreet.exact import ball, precision
-from discreet.noise import DiscreteGaussianLaw, RoundedGaussianLaw, SecureBits, discrete_gaussian
+from discreet.noise import DiscreteGaussianLaw, RoundedGaussianLaw, SecureBits, _discrete_gaussian
 
 BITS = 192  # three times what the table is made with
 SIGMAS = [Fraction(s) for s in ("1e-3", "0.3", "1", "7.7", "33", "64")]
@@ -58,7 +58,7 @@ def test_the_sums_are_those_of_jacobis_theta() -> None:
 
 @by_sigma
 def test_every_threshold_lies_among_its_edges_words(sigma: Fraction) -> None:
-    edges, true = discrete_gaussian._edges(sigma), tails(sigma)
+    edges, true = _discrete_gaussian._edges(sigma), tails(sigma)
     assert edges.first.dtype == edges.last.dtype == np.uint64
     assert (edges.first <= edges.last).all()
     assert (np.diff(edges.first.astype(object)) >= 0).all()
@@ -79,7 +79,7 @@ def test_every_threshold_lies_among_its_edges_words(sigma: Fraction) -> None:
 @by_sigma
 def test_the_edges_are_not_needlessly_wide(sigma: Fraction) -> None:
     """What they leave open, and how wide each may be at most."""
-    edges = discrete_gaussian._edges(sigma)
+    edges = _discrete_gaussian._edges(sigma)
     widths = (edges.last - edges.first).astype(np.float64)
     assert widths.sum() / FULL < 1e-5
 
@@ -87,7 +87,7 @@ def test_the_edges_are_not_needlessly_wide(sigma: Fraction) -> None:
 @pytest.mark.parametrize("bits", [1, 2, 16, 63, 64, 80, 200])
 @by_sigma
 def test_the_tables_tails_are_direct_sums(sigma: Fraction, bits: int) -> None:
-    found, true = discrete_gaussian._tails(sigma, bits), tails(sigma)
+    found, true = _discrete_gaussian._tails(sigma, bits), tails(sigma)
     assert found.steps == len(found.thresholds) >= 1
     with precision(BITS + 64):
         for k, threshold in enumerate(found.thresholds, 1):
@@ -101,7 +101,7 @@ def test_the_tables_tails_are_direct_sums(sigma: Fraction, bits: int) -> None:
 @pytest.mark.parametrize("exponent", [6, 50, 100, 200, 400, 900])
 @pytest.mark.parametrize("bits", [1, 64, 128])
 def test_the_tails_of_tiny_sigmas(exponent: int, bits: int) -> None:
-    found = discrete_gaussian._tails(Fraction(1, 10**exponent), bits)
+    found = _discrete_gaussian._tails(Fraction(1, 10**exponent), bits)
     with precision(256):
         assert all(1 - threshold < arb(2) ** -bits for threshold in found.thresholds)
     law = DiscreteGaussianLaw(Fraction(1, 10**exponent))
@@ -131,7 +131,7 @@ class TableReference:
 
 @by_sigma
 def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> None:
-    table, reference = discrete_gaussian._Table(sigma), TableReference(sigma)
+    table, reference = _discrete_gaussian._Table(sigma), TableReference(sigma)
     rest = np.random.default_rng(1)
     with precision(BITS):
         edges = [
@@ -154,7 +154,7 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
 @pytest.mark.parametrize("sigma", [Fraction("0.3"), Fraction("7.7")], ids=str)
 def test_every_word_of_a_few_digits(sigma: Fraction, size: int) -> None:
-    table, reference = discrete_gaussian._Table(sigma), TableReference(sigma)
+    table, reference = _discrete_gaussian._Table(sigma), TableReference(sigma)
     words = np.arange(1 << size, dtype=np.uint64)
     found, left = table.settle(words, size)
     for word in range(0, 1 << size, max(1, (1 << size) // 128)):
@@ -191,7 +191,7 @@ def test_the_threshold_of_refusing_is_the_ratios(sigma: str, ks: tuple[int, ...]
     for k in ks:
         for bits in (64, 80, 128, 300):
             with precision(bits + 64):
-                found = discrete_gaussian._Refusing(exact, k).threshold(0)
+                found = _discrete_gaussian._Refusing(exact, k).threshold(0)
             assert found.rad() < 2.0**-bits
             with precision(700):
                 true = refusal(exact, k)
@@ -211,13 +211,13 @@ def test_the_loose_bound_bounds_the_refusal(sigma: Fraction, far: int) -> None:
     y = Fraction(k) / sigma**2
     bound = y**2 / 24
     with precision(800):
-        refusing = discrete_gaussian._Refusing(sigma, k).threshold(0)
+        refusing = _discrete_gaussian._Refusing(sigma, k).threshold(0)
         assert refusing > 0
         assert not refusing > 1
         assert refusing < ball(bound)
         half = ball(y) / 2
         assert not refusing > 1 - half / half.sinh()
-    certain, loose = discrete_gaussian._loose(sigma, 16)
+    certain, loose = _discrete_gaussian._loose(sigma, 16)
     assert Fraction(float(k) * float(k) * loose) >= bound * 65536
     assert (k <= certain) == (bound * 65536 <= 1) or k >= 2**63
 
@@ -227,7 +227,7 @@ def test_the_loose_bound_bounds_the_refusal(sigma: Fraction, far: int) -> None:
 )
 def test_the_loose_float_is_above_the_bound_or_makes_no_difference(exponent: int) -> None:
     sigma = Fraction(10) ** exponent
-    (_, found), exact = discrete_gaussian._loose(sigma, 16), 65536 / (24 * sigma**4)
+    (_, found), exact = _discrete_gaussian._loose(sigma, 16), 65536 / (24 * sigma**4)
     assert math.isfinite(found)
     assert found > 0
     assert Fraction(found) >= exact or found > 10**195
@@ -243,7 +243,7 @@ def test_refusals_are_decided_by_the_digits(sigma: str) -> None:
     law, exact = DiscreteGaussianLaw(Fraction(sigma)), Fraction(sigma)
     k = math.ceil(2 * exact)
     with precision(1500):
-        true = discrete_gaussian._Refusing(exact, k).threshold(0)
+        true = _discrete_gaussian._Refusing(exact, k).threshold(0)
         on = int((true * arb(2) ** 64).floor().unique_fmpz() or 0)
         longer = int((true * arb(2) ** 128).floor().unique_fmpz() or 0) - (on << 64)
     for found in (k, -k):
@@ -308,7 +308,7 @@ def test_draws_fit_the_law_one_by_one_and_together(sigma: str) -> None:
 
 
 def test_draws_without_a_table_fit_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discrete_gaussian, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(_discrete_gaussian, "_LARGEST_TABLE", 0)
     for sigma in SIGMAS[1:4]:
         found = DiscreteGaussianLaw(sigma).draws(SecureBits(), 100_000)
         assert false_alarm(found, sigma) >= 1e-9

@@ -7,13 +7,7 @@ from itertools import product
 import pytest
 
 from discreet.audit import OutOfWords, ScriptedBits
-from discreet.noise import (
-    Bits,
-    DiscreteLaplaceLaw,
-    GeometricLaw,
-    RoundedGaussianLaw,
-    inversion,
-)
+from discreet.noise import Bits, DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw, _inversion
 from tests.noise.walk import (
     Chance,
     Record,
@@ -106,7 +100,7 @@ def test_a_bulk_of_one_decides_as_a_draw_does(law: Noise) -> None:
 def test_two_in_bulk_are_independent(
     law: Noise, chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
-    monkeypatch.setattr(inversion, "_CHUNK", chunk)
+    monkeypatch.setattr(_inversion, "_CHUNK", chunk)
     found = walk(many(law, 2), 4, 3)
     assert_exact(found, independent(chance(law)), 0.31, record_property)
 
@@ -169,7 +163,7 @@ def test_chunks_of_the_guide_are_independent(
     law: Noise, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
     guided(monkeypatch, 3)
-    monkeypatch.setattr(inversion, "_GUIDE_CHUNK", 1)
+    monkeypatch.setattr(_inversion, "_GUIDE_CHUNK", 1)
     found = walk(many(law, 2), 3, 4)
     assert_exact(found, independent(chance(law)), 0.2, record_property)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import ball
+from discreet._exact import ball
 from discreet.noise import (
     BernoulliLaw,
     Bits,
@@ -15,13 +15,13 @@ from discreet.noise import (
     DiscreteLaplaceLaw,
     ExponentialBernoulliLaw,
     RoundedGaussianLaw,
-    inversion,
-    steps,
-    stretched,
+    _affine_quantile,
+    _inversion,
+    _steps,
 )
-from discreet.noise.inversion import Inverse, Outcomes, Settled
-from discreet.noise.quantiles import FloatArray
-from discreet.noise.stretched import Stretch, StretchedLaw
+from discreet.noise._affine_quantile import Stretch, StretchedLaw
+from discreet.noise._inversion import Inverse, Outcomes, Settled
+from discreet.noise._quantiles import FloatArray
 from tests.noise.walk import (
     Chance,
     Path,
@@ -75,14 +75,14 @@ def test_edges_off_by_one_are_refuted(
     digits: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = steps.edges
+    honest = _steps.edges
 
-    def shifted(law: steps.StepLaw) -> steps.Edges:
+    def shifted(law: _steps.StepLaw) -> _steps.Edges:
         edges = honest(law)
         first, last = (array + np.uint64(shift % (1 << 64)) for array in (edges.first, edges.last))
-        return steps.Edges(first, last)
+        return _steps.Edges(first, last)
 
-    monkeypatch.setattr(steps, "edges", shifted)
+    monkeypatch.setattr(_steps, "edges", shifted)
     if isinstance(law, CategoricalLaw):
         law = CategoricalLaw(law.weights)  # else it would keep its edges
     if digits:
@@ -119,7 +119,7 @@ def test_a_threshold_off_by_one_is_refuted(
 def test_a_magnitude_off_by_one_is_refuted(
     law: Noise, shift: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, settle = stretched.decide, Stretch.settle
+    decide, settle = _affine_quantile.decide, Stretch.settle
 
     def decide_shifted(law: StretchedLaw, numerator: int, size: int) -> int | None:
         found = decide(law, numerator, size)
@@ -129,7 +129,7 @@ def test_a_magnitude_off_by_one_is_refuted(
         found, left = settle(stretch, numerators, known)  # type: ignore[arg-type]  # as it came
         return np.where(found == 0, 0, np.maximum(0, found + shift)), left
 
-    monkeypatch.setattr(stretched, "decide", decide_shifted)
+    monkeypatch.setattr(_affine_quantile, "decide", decide_shifted)
     monkeypatch.setattr(Stretch, "settle", settle_shifted)
     path.refute(law, chance_of(law), monkeypatch)
 
@@ -142,7 +142,7 @@ def test_cells_of_the_guide_judged_by_one_end_are_refuted(
         return law.settle(np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size), 64)[0]
 
     guided(monkeypatch, 4)
-    monkeypatch.setattr(inversion, "_guide", by_their_beginning)
+    monkeypatch.setattr(_inversion, "_guide", by_their_beginning)
     found = walk(in_bulk(law, 1), 8, 2)
     assert_refuted(found, independent(chance))
 
@@ -163,7 +163,7 @@ def test_a_refinement_skipped_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
+        _inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
     )
     path.refute(law, chance_of(law), monkeypatch)
 
@@ -174,7 +174,7 @@ def test_a_refinement_skipped_for_steps_is_refuted(
     law: Inverse, chance: Chance[int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
+        _inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
     )
     path.refute(law, chance, monkeypatch)
 
@@ -183,7 +183,7 @@ def test_a_refinement_skipped_for_steps_is_refuted(
 def test_what_settling_leaves_open_taken_as_it_is_is_refuted(
     law: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inversion, "_finish", lambda law, bits, part, still: {})
+    monkeypatch.setattr(_inversion, "_finish", lambda law, bits, part, still: {})
     found = walk(many(law, 1), 8, 1)
     assert_refuted(found, independent(chance_of(law)))
 
@@ -200,7 +200,7 @@ def again(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
 def test_an_open_word_drawn_again_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inversion, "_finished", again)
+    monkeypatch.setattr(_inversion, "_finished", again)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -209,7 +209,7 @@ def test_an_open_word_drawn_again_is_refuted(
 def test_so_it_is_for_steps(
     law: Inverse, chance: Chance[int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inversion, "_finished", again)
+    monkeypatch.setattr(_inversion, "_finished", again)
     path.refute(law, chance, monkeypatch)
 
 
@@ -223,7 +223,7 @@ def test_words_joined_in_the_wrong_order_are_refuted(
             numerator, size = bits.word() << size | numerator, size + bits.width
         return outcome
 
-    monkeypatch.setattr(inversion, "_finished", backwards)
+    monkeypatch.setattr(_inversion, "_finished", backwards)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -258,7 +258,7 @@ def test_digits_that_depend_on_each_other_are_refuted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guided(monkeypatch, width // 2)
-    monkeypatch.setattr(inversion, "digits", wrong)
+    monkeypatch.setattr(_inversion, "digits", wrong)
     assert_refuted(walk(many(law, 2), width, 2), independent(chance_of(law)))
     assert refutation(walk(many(law, 1), width, 1), independent(chance_of(law))) is None
 
@@ -268,15 +268,15 @@ def test_the_digits_of_a_guide_drawn_twice_are_refuted(monkeypatch: pytest.Monke
 
     def repeated(law: Inverse, bits: Bits, part: Outcomes, guide: Outcomes) -> dict[int, int]:
         size = guide.size.bit_length() - 1
-        begun = inversion.digits(bits, part.size, size)
+        begun = _inversion.digits(bits, part.size, size)
         np.take(guide, begun, out=part, mode="clip")
-        left = np.flatnonzero(part == inversion._OPEN)
+        left = np.flatnonzero(part == _inversion._OPEN)
         first = begun[left].astype(np.uint64)
         part[left], still = law.settle(first << np.uint64(size) | first, 2 * size)
         open_ones = ((int(left[i]), int(first[i]) * (1 + (1 << size)), 2 * size) for i in still)
-        return inversion._finish(law, bits, part, open_ones)
+        return _inversion._finish(law, bits, part, open_ones)
 
     guided(monkeypatch, 4)
-    monkeypatch.setattr(inversion, "_guided", repeated)
+    monkeypatch.setattr(_inversion, "_guided", repeated)
     law = DiscreteLaplaceLaw(1)
     assert_refuted(walk(many(law, 1), 4, 3), independent(chance_of(law)))

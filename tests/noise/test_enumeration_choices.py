@@ -15,7 +15,7 @@ from discreet.noise import (
     CategoricalLaw,
     ExponentialBernoulliLaw,
     UniformLaw,
-    binomial,
+    _binomial,
     poisson_mask,
 )
 from tests.noise.walk import (
@@ -230,8 +230,8 @@ def test_ones_are_counted_in_bits_of_their_own(
     at_once: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(binomial, "_AT_ONCE", at_once)
-    found = walk(lambda bits: numbers(binomial._ones(np.array(counts), bits)), width, words)
+    monkeypatch.setattr(_binomial, "_AT_ONCE", at_once)
+    found = walk(lambda bits: numbers(_binomial._ones(np.array(counts), bits)), width, words)
     assert found.undecided[-1] == 0
     assert len(found.decided) == prod(count + 1 for count in counts)
     for ones, mass in found.decided.items():
@@ -249,7 +249,7 @@ def by_ones(law: BinomialLaw, rounds: int) -> Tree[int]:
         for story, chance in stories.items():
             told = _Told(story)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(binomial, "_ones", told)
+                patch.setattr(_binomial, "_ones", told)
                 try:
                     outcome = law.draw(ScriptedBits([]))
                 except OutOfWords:
@@ -270,7 +270,7 @@ class _Told:
         self.asked = 0
         self._story = iter(story)
 
-    def __call__(self, counts: binomial.Counts, bits: Bits) -> binomial.Counts:
+    def __call__(self, counts: _binomial.Counts, bits: Bits) -> _binomial.Counts:
         self.asked = int(counts[0])
         ones = next(self._story, None)
         if ones is None:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import ball, precision
+from discreet._exact import ball, precision
 from discreet.noise import (
     Bits,
     DiscreteGaussianLaw,
     RoundedGaussianLaw,
-    discrete_gaussian,
-    inversion,
+    _discrete_gaussian,
+    _inversion,
 )
-from discreet.noise.inversion import Outcomes, Shape
+from discreet.noise._inversion import Outcomes, Shape
 from tests.noise.walk import (
     BITS,
     Chance,
@@ -53,7 +53,7 @@ def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discrete_gaussian, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(_discrete_gaussian, "_LARGEST_TABLE", 0)
 
 
 class Again(Exception):
@@ -78,7 +78,7 @@ def first_round(
 ) -> Callable[[Bits], tuple[int, ...]]:
     """The sampler until it would start again, which is an outcome by itself."""
     rounds = Rounds(1)
-    monkeypatch.setattr(discrete_gaussian, "RoundedGaussianLaw", rounds)
+    monkeypatch.setattr(_discrete_gaussian, "RoundedGaussianLaw", rounds)
 
     def sample(bits: Bits) -> tuple[int, ...]:
         rounds.left = 1
@@ -190,7 +190,7 @@ def test_each_is_refused_by_itself(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
 ) -> None:
-    monkeypatch.setattr(discrete_gaussian, "_DIGIT", digits)
+    monkeypatch.setattr(_discrete_gaussian, "_DIGIT", digits)
     tree = walk(refusals(sigma, found), width, words)
     assert tree.decided.keys() <= set(product((0, 1), repeat=len(found)))
     nonzero = tuple(k for k in found if k)
@@ -222,7 +222,7 @@ def test_so_they_have_in_bulk(
 
 
 def table(sigma: Fraction, count: int) -> Callable[[Bits], tuple[int, ...]]:
-    return lambda bits: numbers(inversion.draws(discrete_gaussian._Table(sigma), bits, count))
+    return lambda bits: numbers(_inversion.draws(_discrete_gaussian._Table(sigma), bits, count))
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_the_table_has_the_law(
     sigma: str, words: int, sliver: float, record_property: Record
 ) -> None:
     exact = Fraction(sigma)
-    law = discrete_gaussian._Table(exact)
-    found = walk(lambda bits: inversion.draw(law, bits), 8, words)
+    law = _discrete_gaussian._Table(exact)
+    found = walk(lambda bits: _inversion.draw(law, bits), 8, words)
     assert_exact(found, discrete_gaussian_law(exact), sliver, record_property)
 
 
@@ -273,7 +273,7 @@ def test_the_table_by_the_guide_has_the_law(
 def test_many_draws_of_a_small_sigma_are_from_the_table(
     monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
-    monkeypatch.setattr(discrete_gaussian, "_TABLE_PAYS", 2)
+    monkeypatch.setattr(_discrete_gaussian, "_TABLE_PAYS", 2)
     law = DiscreteGaussianLaw(1)
     found = walk(many(law, 2), 4, 3)
     assert found == walk(table(law.sigma, 2), 4, 3)
@@ -297,32 +297,32 @@ def test_a_refusal_ignored_is_refuted(in_bulk: bool, monkeypatch: pytest.MonkeyP
 
 
 def test_a_loose_bound_that_is_too_small_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = discrete_gaussian._loose
+    honest = _discrete_gaussian._loose
 
     def halved(sigma: Fraction, size: int) -> tuple[int, float]:
         far, loose = honest(sigma, size)
         return far, loose / 2
 
-    monkeypatch.setattr(discrete_gaussian, "_loose", halved)
+    monkeypatch.setattr(_discrete_gaussian, "_loose", halved)
     assert_refuted(walk(refusals(Fraction(1), (2,)), 8, 2), refusals_law(Fraction(1), (2,)))
 
 
 def test_one_digit_for_two_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = inversion.digits
+    honest = _inversion.digits
 
     def shared(bits: Bits, count: int, size: int) -> Outcomes:
         return honest(bits, 1, size).repeat(count)
 
-    monkeypatch.setattr(inversion, "digits", shared)
+    monkeypatch.setattr(_inversion, "digits", shared)
     found, sigma = (1, 1), Fraction(1, 2)
     assert_refuted(walk(refusals(sigma, found), 8, 2), refusals_law(sigma, found))
 
 
 def test_refusing_a_little_too_often_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = discrete_gaussian._Refusing.threshold
+    honest = _discrete_gaussian._Refusing.threshold
     often = ball(Fraction(101, 100))
     monkeypatch.setattr(
-        discrete_gaussian._Refusing, "threshold", lambda law, step: honest(law, step) * often
+        _discrete_gaussian._Refusing, "threshold", lambda law, step: honest(law, step) * often
     )
     assert_refuted(walk(refusals(Fraction(1), (2,)), 8, 2), refusals_law(Fraction(1), (2,)))
 

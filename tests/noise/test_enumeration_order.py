@@ -8,7 +8,7 @@ import pytest
 from discreet.noise import (
     Bits,
     UniformLaw,
-    order,
+    _order,
     permutation,
     sample_without_replacement,
     shuffled,
@@ -104,24 +104,24 @@ def test_rows_are_shuffled_whole(rows: int, record_property: Record) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_ties_left_in_place_are_refuted(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = orders(count)
-    monkeypatch.setattr(order, "_drawn_in_turn", lambda tied, size, bits: np.arange(size))
+    monkeypatch.setattr(_order, "_drawn_in_turn", lambda tied, size, bits: np.arange(size))
     assert_refuted(walk(honest, 3, count), ordered(count, count))
 
 
 def test_ties_in_pairs_only_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, drawn = orders(3), order._drawn_in_turn
+    honest, drawn = orders(3), _order._drawn_in_turn
 
-    def first_two(tied: int, size: int, bits: Bits) -> order.Places:
+    def first_two(tied: int, size: int, bits: Bits) -> _order.Places:
         return np.concatenate([drawn(2, 2, bits), np.arange(2, size)])
 
-    monkeypatch.setattr(order, "_drawn_in_turn", first_two)
+    monkeypatch.setattr(_order, "_drawn_in_turn", first_two)
     assert_refuted(walk(honest, 1, 7), ordered(3, 3))
 
 
 def test_the_rest_of_a_sample_drawn_from_all_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, drawn = samples(4, 2), order._drawn_in_turn
+    honest, drawn = samples(4, 2), _order._drawn_in_turn
     monkeypatch.setattr(
-        order, "_drawn_in_turn", lambda count, size, bits: drawn(count - 1, size, bits)
+        _order, "_drawn_in_turn", lambda count, size, bits: drawn(count - 1, size, bits)
     )
     assert_refuted(walk(honest, 2, 4), ordered(4, 2))
 

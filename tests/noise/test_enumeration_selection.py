@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.noise import Bits, exponential_choice, permute_and_flip, selection
-from discreet.noise.inversion import digits
+from discreet.noise import Bits, _selection, exponential_choice, permute_and_flip
+from discreet.noise._inversion import digits
 from tests.noise.walk import (
     Chance,
     Record,
@@ -22,7 +22,7 @@ from tests.noise.walk import (
 )
 
 Scores = Sequence[Fraction | int]
-Choose = Callable[[selection.Scores, Fraction, Bits], int]
+Choose = Callable[[_selection.Scores, Fraction, Bits], int]
 
 KINDS: list[tuple[Choose, Callable[[Scores, Fraction], Chance[int]]]] = [
     (exponential_choice, softmax),
@@ -36,16 +36,16 @@ both = pytest.mark.parametrize(("choose", "law"), KINDS, ids=["exponential", "pe
 @pytest.fixture(autouse=True)
 def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The noise at digits that were seen before is remembered."""
-    honest = selection._Noise.at
-    known: dict[tuple[selection._Noise, int, int], arb] = {}
+    honest = _selection._Noise.at
+    known: dict[tuple[_selection._Noise, int, int], arb] = {}
 
-    def at(noise: selection._Noise, numerator: int, size: int) -> arb:
+    def at(noise: _selection._Noise, numerator: int, size: int) -> arb:
         key = noise, numerator, size
         if key not in known:
             known[key] = honest(noise, numerator, size)
         return known[key]
 
-    monkeypatch.setattr(selection._Noise, "at", at)
+    monkeypatch.setattr(_selection._Noise, "at", at)
     forget()
     yield
     forget()
@@ -104,7 +104,7 @@ def test_digits_that_come_from_one_word_are_independent(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
 ) -> None:
-    monkeypatch.setattr(selection, "_DIGIT", digits)
+    monkeypatch.setattr(_selection, "_DIGIT", digits)
     found = walk(sampler(choose, (1, 0)), width, words)
     assert_exact(found, law((1, 0), HALF), 0.25, record_property)
 
@@ -116,7 +116,7 @@ def test_chunks_of_scores_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
 ) -> None:
-    monkeypatch.setattr(selection, "_CHUNK", 1)
+    monkeypatch.setattr(_selection, "_CHUNK", 1)
     found = walk(sampler(choose, (0, 2)), 3, 4)
     assert_exact(found, law((0, 2), HALF), 0.035, record_property)
 
@@ -139,7 +139,7 @@ def test_contenders_told_apart_by_their_first_digits_are_refuted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def nearest(
-        noise: selection._Noise, gaps: selection._Gaps, contenders: dict[int, int], size: int
+        noise: _selection._Noise, gaps: _selection._Gaps, contenders: dict[int, int], size: int
     ) -> dict[int, int]:
         keys = {
             place: float(noise.at(2 * digits + 1, size + 1)) - float(gaps.exact(place))
@@ -148,7 +148,7 @@ def test_contenders_told_apart_by_their_first_digits_are_refuted(
         best = max(keys, key=lambda place: keys[place])
         return {best: contenders[best]}
 
-    monkeypatch.setattr(selection, "_ahead", nearest)
+    monkeypatch.setattr(_selection, "_ahead", nearest)
     assert_refuted(walk(sampler(choose, (1, 0)), 4, 4), law((1, 0), HALF))
 
 
@@ -160,10 +160,10 @@ def test_open_contenders_drawn_again_are_refuted(
 ) -> None:
     def again(bits: Bits) -> int:
         while True:
-            gaps = selection._gaps((0, 3), HALF)
-            noise = selection._Noise(is_gumbel=choose is exponential_choice)
-            left = selection._contenders(gaps, noise, bits.width, bits)
-            left = selection._ahead(noise, gaps, left, bits.width)
+            gaps = _selection._gaps((0, 3), HALF)
+            noise = _selection._Noise(is_gumbel=choose is exponential_choice)
+            left = _selection._contenders(gaps, noise, bits.width, bits)
+            left = _selection._ahead(noise, gaps, left, bits.width)
             if len(left) == 1:
                 return next(iter(left))
 
@@ -177,7 +177,7 @@ def test_digits_shared_by_the_candidates_are_refuted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        selection, "digits", lambda bits, count, size: digits(bits, 1, size).repeat(count)
+        _selection, "digits", lambda bits, count, size: digits(bits, 1, size).repeat(count)
     )
     assert_refuted(walk(sampler(choose, (1, 0)), 4, 3), law((1, 0), HALF))
 
@@ -205,12 +205,12 @@ def test_cells_that_are_cut_short_are_refuted(
     law: Callable[[Scores, Fraction], Chance[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = selection._cells
+    honest = _selection._cells
 
-    def cut(noise: selection._Noise, size: int) -> selection._Cells:
+    def cut(noise: _selection._Noise, size: int) -> _selection._Cells:
         cells = honest(noise, size)
         upper = np.minimum(cells.upper, cells.lower + 0.01)
         return replace(cells, upper=upper)
 
-    monkeypatch.setattr(selection, "_cells", cut)
+    monkeypatch.setattr(_selection, "_cells", cut)
     assert_refuted(walk(sampler(choose, (1, 0)), 4, 2), law((1, 0), HALF))

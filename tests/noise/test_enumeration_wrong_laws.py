@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import ball
+from discreet._exact import ball
 from discreet.noise import (
     Bits,
     DiscreteLaplaceLaw,
     RoundedGaussianLaw,
     Words,
-    inversion,
-    stretched,
+    _affine_quantile,
+    _inversion,
 )
-from discreet.noise.inversion import Settled
-from discreet.noise.quantiles import FloatArray, Quantile
-from discreet.noise.stretched import Stretch, StretchedLaw
+from discreet.noise._affine_quantile import Stretch, StretchedLaw
+from discreet.noise._inversion import Settled
+from discreet.noise._quantiles import FloatArray, Quantile
 from tests.noise.walk import (
     Path,
     assert_refuted,
@@ -106,15 +106,15 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decide_shared(law: StretchedLaw, numerator: int, size: int) -> int | None:
-        magnitude = stretched.decide(law, numerator, size)
+        magnitude = _affine_quantile.decide(law, numerator, size)
         return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
     def settle_shared(law: StretchedLaw, numerators: Words, size: int) -> Settled:
-        found, left = stretched.settle(law, numerators, size)
+        found, left = _affine_quantile.settle(law, numerators, size)
         return np.where(numerators >> np.uint64(size - 1) == 1, -found, found), left
 
-    monkeypatch.setattr(stretched, "decide_signed", decide_shared)
-    monkeypatch.setattr(stretched, "settle_signed", settle_shared)
+    monkeypatch.setattr(_affine_quantile, "decide_signed", decide_shared)
+    monkeypatch.setattr(_affine_quantile, "settle_signed", settle_shared)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -123,7 +123,7 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
 def test_a_sign_that_is_always_plus_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, settle = stretched.decide_signed, stretched.settle_signed
+    decide, settle = _affine_quantile.decide_signed, _affine_quantile.settle_signed
 
     def decide_plus(law: StretchedLaw, numerator: int, size: int) -> int | None:
         found = decide(law, numerator, size)
@@ -133,8 +133,8 @@ def test_a_sign_that_is_always_plus_is_refuted(
         found, left = settle(law, numerators, size)
         return abs(found), left
 
-    monkeypatch.setattr(stretched, "decide_signed", decide_plus)
-    monkeypatch.setattr(stretched, "settle_signed", settle_plus)
+    monkeypatch.setattr(_affine_quantile, "decide_signed", decide_plus)
+    monkeypatch.setattr(_affine_quantile, "settle_signed", settle_plus)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -143,7 +143,7 @@ def test_a_minus_zero_drawn_again_is_refuted(law: Noise) -> None:
     def twice(bits: Bits) -> int:
         while True:
             word = bits.word()
-            found = inversion._finished(law, bits, word, bits.width)
+            found = _inversion._finished(law, bits, word, bits.width)
             if found or not word >> bits.width - 1:
                 return found
 

@@ -14,7 +14,7 @@ import pytest
 from flint import arb
 from scipy.stats import binom
 
-from discreet.exact import ball, precision
+from discreet._exact import ball, precision
 from discreet.noise import (
     BernoulliLaw,
     BinomialLaw,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.noise import DiscreteGaussianLaw, DiscreteLaplaceLaw, OnGrid, RoundedGaussianLaw
-from discreet.noise.grid import steps_of
+from discreet.noise._grid import steps_of
 
 LARGEST = sys.float_info.max
 exponents = st.integers(-1022, 1022)

@@ -13,13 +13,13 @@ from discreet.noise import (
     ExponentialBernoulliLaw,
     RoundedGaussianLaw,
     SecureBits,
-    choices,
-    discrete_gaussian,
-    inversion,
-    laws,
-    quantiles,
-    selection,
-    steps,
+    _choices,
+    _discrete_gaussian,
+    _inversion,
+    _laws,
+    _quantiles,
+    _selection,
+    _steps,
 )
 from tests.noise.reference import NARROW, Reference, TailLaw
 
@@ -27,7 +27,7 @@ LATE = 1 << 15  # draws for which a guide is made
 
 every_narrow_law = pytest.mark.parametrize("law", NARROW, ids=repr)
 
-Guided = inversion.Inverse
+Guided = _inversion.Inverse
 GUIDED: list[Guided] = [
     *NARROW,
     BernoulliLaw(Fraction(1, 3)),
@@ -35,8 +35,8 @@ GUIDED: list[Guided] = [
     ExponentialBernoulliLaw(Fraction(1, 7)),
     CategoricalLaw([3, 0, 1, Fraction(1, 7), 0, 10**30]),
     CategoricalLaw(list(range(1, 400))),
-    discrete_gaussian._Table(Fraction("2.5")),
-    discrete_gaussian._Table(Fraction(64)),
+    _discrete_gaussian._Table(Fraction("2.5")),
+    _discrete_gaussian._Table(Fraction(64)),
 ]
 
 
@@ -45,10 +45,10 @@ GUIDED: list[Guided] = [
 def test_a_guides_cell_has_the_outcome_of_both_its_ends_and_of_all_within(
     law: Guided, size: int
 ) -> None:
-    guide = inversion._guide(law, size)
+    guide = _inversion._guide(law, size)
     assert guide.shape == (1 << size,)
-    assert size < 16 or np.count_nonzero(guide == inversion._OPEN) < 1 << 14
-    cells = np.flatnonzero(guide != inversion._OPEN)
+    assert size < 16 or np.count_nonzero(guide == _inversion._OPEN) < 1 << 14
+    cells = np.flatnonzero(guide != _inversion._OPEN)
     if not cells.size:
         return  # none of 32 cells is narrow enough
     seeded = np.random.default_rng(3)
@@ -66,26 +66,26 @@ def test_a_guides_cell_has_the_outcome_of_both_its_ends_and_of_all_within(
 
 @every_narrow_law
 def test_a_guide_is_open_only_where_an_outcome_changes(law: TailLaw) -> None:
-    guide, reference = inversion._guide(law, 16), Reference(law)
-    for cell in np.flatnonzero(guide == inversion._OPEN)[:300].tolist():
+    guide, reference = _inversion._guide(law, 16), Reference(law)
+    for cell in np.flatnonzero(guide == _inversion._OPEN)[:300].tolist():
         assert reference.outcome(cell, 16) is None
     outcomes = len(np.unique(guide))
-    assert np.count_nonzero(guide == inversion._OPEN) <= 4 * outcomes + 4
+    assert np.count_nonzero(guide == _inversion._OPEN) <= 4 * outcomes + 4
 
 
 def test_guides_are_shared_among_equal_laws_bounded_and_fixed() -> None:
-    one = inversion._guide(DiscreteLaplaceLaw(2.5), 16)
-    assert inversion._guide(DiscreteLaplaceLaw(Fraction(5, 2)), 16) is one
-    assert inversion._guide(RoundedGaussianLaw(2.5), 16) is not one
-    assert inversion._guide(discrete_gaussian._Table(Fraction("2.5")), 16) is not one
+    one = _inversion._guide(DiscreteLaplaceLaw(2.5), 16)
+    assert _inversion._guide(DiscreteLaplaceLaw(Fraction(5, 2)), 16) is one
+    assert _inversion._guide(RoundedGaussianLaw(2.5), 16) is not one
+    assert _inversion._guide(_discrete_gaussian._Table(Fraction("2.5")), 16) is not one
     assert one.nbytes == 1 << 19
     with pytest.raises(ValueError, match="read-only"):
         one[0] = 0
-    assert inversion._guide.cache_info().maxsize == 8  # 4 MiB of guides at most
+    assert _inversion._guide.cache_info().maxsize == 8  # 4 MiB of guides at most
 
 
 def test_every_cache_is_bounded() -> None:
-    modules = (choices, discrete_gaussian, inversion, laws, quantiles, selection, steps)
+    modules = (_choices, _discrete_gaussian, _inversion, _laws, _quantiles, _selection, _steps)
     caches = {
         name: found
         for module in modules
@@ -99,11 +99,11 @@ def test_every_cache_is_bounded() -> None:
 
 
 def test_what_caches_hold_is_small() -> None:
-    edges = steps.edges(CategoricalLaw([1] * 4096))
+    edges = _steps.edges(CategoricalLaw([1] * 4096))
     assert edges.first.nbytes + edges.last.nbytes <= 1 << 16  # times 16 laws: 1 MiB
-    cells = selection._cells(selection._GUMBEL, 16)
+    cells = _selection._cells(_selection._GUMBEL, 16)
     assert cells.lower.nbytes + cells.upper.nbytes <= 1 << 20
-    table = discrete_gaussian._edges(Fraction(64))
+    table = _discrete_gaussian._edges(Fraction(64))
     assert table.first.nbytes + table.last.nbytes < 11_000
 
 
@@ -111,8 +111,8 @@ def test_a_secure_source_is_never_a_key() -> None:
     """A guide knows the law alone; the draws made with it don't change it."""
     law = DiscreteLaplaceLaw(Fraction("3.25"))
     law.draws(SecureBits(), LATE)
-    guide = inversion._guide(law, 16)
+    guide = _inversion._guide(law, 16)
     before = guide.copy()
     law.draws(SecureBits(), LATE)
-    assert inversion._guide(law, 16) is guide
+    assert _inversion._guide(law, 16) is guide
     np.testing.assert_array_equal(guide, before)

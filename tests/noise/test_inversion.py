@@ -20,10 +20,10 @@ from discreet.noise import (
     GeometricLaw,
     RoundedGaussianLaw,
     UniformLaw,
-    inversion,
+    _inversion,
 )
-from discreet.noise.max_norm import MaxNormLaw
-from discreet.noise.staircase import StaircaseLaw
+from discreet.noise._max_norm import MaxNormLaw
+from discreet.noise._staircase import StaircaseLaw
 from tests.noise.reference import (
     FINE,
     GEOMETRIC,
@@ -280,7 +280,7 @@ def test_a_success_very_close_to_1_is_no_failure(digits: int) -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("shape", [(), (0,), 0, 5, (2, 3), (0, 4), (3, 1, 40)])
-def test_shapes(law: inversion.Inverse, shape: int | tuple[int, ...]) -> None:
+def test_shapes(law: _inversion.Inverse, shape: int | tuple[int, ...]) -> None:
     found = law.draws(SeededBits(1), shape)  # type: ignore[attr-defined]  # laws have it
     assert found.shape == (shape if isinstance(shape, tuple) else (shape,))
     assert found.dtype == np.int64
@@ -311,7 +311,7 @@ def test_no_digit_is_lost_or_used_twice(width: int, count: int, opens: int) -> N
     """Whatever a law leaves open comes back with all its digits, in the order they were drawn."""
     law = Stubborn(opens)
     recorded = RecordingBits(SeededBits(2, width))
-    found = inversion.draws(law, recorded, count).tolist()
+    found = _inversion.draws(law, recorded, count).tolist()
     words = iter(recorded.seen)
     size = min(16, width)
     if count < LATE:
@@ -339,7 +339,7 @@ def test_no_digit_is_lost_or_used_twice(width: int, count: int, opens: int) -> N
 def test_digits_are_the_words_digits(seed: int, width: int, count: int, size: int) -> None:
     size = min(size, width)
     recorded = RecordingBits(SeededBits(seed, width))
-    found = inversion.digits(recorded, count, size)
+    found = _inversion.digits(recorded, count, size)
     pieces: Iterable[int] = (
         word >> size * i & (1 << size) - 1 for word in recorded.seen for i in range(width // size)
     )

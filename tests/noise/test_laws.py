@@ -9,8 +9,8 @@ from flint import acb, arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import ball, precision
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
 from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw, half_width
 from tests.noise.walk import BITS, chance_of
 

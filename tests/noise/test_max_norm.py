@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import ball, precision
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
-from discreet.noise import max_norm
-from discreet.noise.max_norm import MaxNormLaw
+from discreet.noise import _max_norm
+from discreet.noise._max_norm import MaxNormLaw
 from tests.noise.walk import BITS, refutation, walk
 
 LAWS = [
@@ -44,7 +44,7 @@ def last_of(law: MaxNormLaw) -> int:
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_the_envelope_lies_above_all_chances(law: MaxNormLaw) -> None:
-    blocks = max_norm._blocks(law.scale, law.length)
+    blocks = _max_norm._blocks(law.scale, law.length)
     assert [*blocks.starts, blocks.end] == sorted({*blocks.starts, blocks.end})
     assert blocks.starts[0] == 0
     with precision(BITS):
@@ -63,7 +63,7 @@ def test_the_envelope_lies_above_all_chances(law: MaxNormLaw) -> None:
 
 @pytest.mark.parametrize("law", LAWS[:3], ids=repr)
 def test_chances_are_those_of_the_definition(law: MaxNormLaw) -> None:
-    chances = max_norm._blocks(law.scale, law.length).chances
+    chances = _max_norm._blocks(law.scale, law.length).chances
     with precision(BITS):
         known = radii(law, last_of(law))
         for j in range(0, 60, 7):
@@ -92,9 +92,9 @@ def test_cubes_make_the_norms_law(law: MaxNormLaw) -> None:
 
 def test_a_radius_is_kept_with_exactly_its_share() -> None:
     law = MaxNormLaw(Fraction(5, 2), 3)
-    blocks = max_norm._blocks(law.scale, law.length)
+    blocks = _max_norm._blocks(law.scale, law.length)
     for radius, most, step in ((4, Fraction(3, 2), 0), (9, Fraction(2), 3)):
-        refusing = max_norm._Refusing(blocks.chances, radius, most, Fraction(3, 4), step)
+        refusing = _max_norm._Refusing(blocks.chances, radius, most, Fraction(3, 4), step)
         found = walk(lambda bits, r=refusing: int(r.is_kept(bits)), 8, 2)  # type: ignore[misc]
         with precision(BITS):
             share = blocks.chances.of(radius) / ball(most * Fraction(3, 4) ** step)

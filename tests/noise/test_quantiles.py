@@ -13,9 +13,16 @@ import numpy as np
 import pytest
 from flint import arb, arb_series
 
-from discreet.exact import ball, precision
-from discreet.noise import quantiles
-from discreet.noise.quantiles import EXPONENTIAL, HALF_NORMAL, OCTAVES, RADIUS, FloatArray, Quantile
+from discreet._exact import ball, precision
+from discreet.noise import _quantiles
+from discreet.noise._quantiles import (
+    EXPONENTIAL,
+    HALF_NORMAL,
+    OCTAVES,
+    RADIUS,
+    FloatArray,
+    Quantile,
+)
 
 BITS = 128  # twice what the tables are made with
 PROVEN = 2.0**-43  # half the radius: the other half is for what is done with the value
@@ -91,7 +98,7 @@ def rounded_by_horner(coefficients: list[arb]) -> arb:
 
 def error_bounds(quantile: Quantile, index: int) -> tuple[arb, arb, arb]:
     """Of the remainder, the coefficients and the rounding, in one cell."""
-    held = [arb(float(c)) for c in quantiles._table(quantile)[:, index]]
+    held = [arb(float(c)) for c in _quantiles._table(quantile)[:, index]]
     true, sixth = COEFFICIENTS[quantile.name](*cell(index))
     remainder = sixth * ball(HALF) ** 6
     off = sum(
@@ -106,7 +113,7 @@ def test_every_float_of_every_cell_is_within_half_the_radius(
     quantile: Quantile, record_property: Callable[[str, object], None]
 ) -> None:
     assert PROVEN == RADIUS / 2
-    assert quantiles._table(quantile).shape == (DEGREE + 1, CELLS)
+    assert _quantiles._table(quantile).shape == (DEGREE + 1, CELLS)
     worst = [0.0] * 4
     with precision(BITS):
         for index in range(CELLS):
@@ -122,7 +129,7 @@ def test_a_wrong_coefficient_would_be_found() -> None:
     with precision(BITS):
         true, _ = half_normal_coefficients(*cell(700))
         for degree, wrong in enumerate([1e-12, 1e-9, 1e-6, 1e-4, 1e-1, 10]):
-            held = float(quantiles._table(HALF_NORMAL)[degree, 700])
+            held = float(_quantiles._table(HALF_NORMAL)[degree, 700])
             assert abs(arb(held * (1 + wrong)) - true[degree]) * ball(HALF) ** degree > PROVEN
 
 
@@ -205,7 +212,7 @@ def test_a_call_leaves_its_argument_and_the_table_as_they_are(quantile: Quantile
     quantile.many(at)
     np.testing.assert_array_equal(at, before)
     with pytest.raises(ValueError, match="read-only"):
-        quantiles._table(quantile)[0, 0] = 0
+        _quantiles._table(quantile)[0, 0] = 0
 
 
 def test_the_functions_fall_from_cell_to_cell() -> None:
@@ -230,6 +237,6 @@ def test_the_half_normals_slope_is_below_12534() -> None:
 
 
 def test_the_tables_are_small() -> None:
-    sizes = [quantiles._table(quantile).nbytes for quantile in QUANTILES]
+    sizes = [_quantiles._table(quantile).nbytes for quantile in QUANTILES]
     assert sizes == [6 * CELLS * 8] * 2
     assert sum(sizes) < 150_000

@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from discreet._exact import Number, ball, fraction, precision
 from discreet.audit import RecordingBits, SeededBits
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, ball, fraction, precision
-from discreet.noise import Bits, SecureBits, exponential_choice, permute_and_flip, selection
-from discreet.noise.selection import Scores
+from discreet.noise import Bits, SecureBits, _selection, exponential_choice, permute_and_flip
+from discreet.noise._selection import Scores
 
 Choice = Callable[[Scores, Number, Bits], int]
 CHUNK = 1 << 15
 IS_GUMBEL = {exponential_choice: True, permute_and_flip: False}
 
 choices = pytest.mark.parametrize("choice", list(IS_GUMBEL), ids=lambda choice: choice.__name__)
-noises = pytest.mark.parametrize("noise", [selection._GUMBEL, selection._EXPONENTIAL], ids=repr)
+noises = pytest.mark.parametrize("noise", [_selection._GUMBEL, _selection._EXPONENTIAL], ids=repr)
 
 
 def ends(numerator: int, size: int, *, is_gumbel: bool) -> tuple[arb, arb]:
@@ -115,8 +115,8 @@ def true_ends(size: int, *, is_gumbel: bool) -> list[tuple[arb, arb]]:
 
 @noises
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 13, 16])
-def test_the_bounds_hold_in_every_cell(noise: selection._Noise, size: int) -> None:
-    cells = selection._cells(noise, size)
+def test_the_bounds_hold_in_every_cell(noise: _selection._Noise, size: int) -> None:
+    cells = _selection._cells(noise, size)
     assert cells.lower.shape == cells.upper.shape == (1 << size,)
     is_gumbel = noise.is_gumbel
     with precision(96):
@@ -129,16 +129,16 @@ def test_the_bounds_hold_in_every_cell(noise: selection._Noise, size: int) -> No
 
 @noises
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 16])
-def test_a_cell_is_narrow_or_among_the_wide_ones(noise: selection._Noise, size: int) -> None:
+def test_a_cell_is_narrow_or_among_the_wide_ones(noise: _selection._Noise, size: int) -> None:
     """With what the filter allows for the errors of two keys, all narrow ones are within it."""
-    cells = selection._cells(noise, size)
+    cells = _selection._cells(noise, size)
     places = np.arange(1 << size)
     is_wide = (places - cells.first_wide) % (1 << size) < cells.wide
     widths = cells.upper - cells.lower
-    allowed = selection._NARROW + 2 * selection._ERROR
+    allowed = _selection._NARROW + 2 * _selection._ERROR
     assert (widths[~is_wide] <= allowed + 1e-12).all()
-    assert (widths[is_wide] > selection._NARROW).all()
-    assert 2 * selection._ERROR < selection._SLACK / 4
+    assert (widths[is_wide] > _selection._NARROW).all()
+    assert 2 * _selection._ERROR < _selection._SLACK / 4
     assert size < 16 or cells.wide < 300
 
 

@@ -11,17 +11,17 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._exact import ball, precision
 from discreet.audit import ScriptedBits, SeededBits
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
 from discreet.noise import (
     BernoulliLaw,
     CategoricalLaw,
     ExponentialBernoulliLaw,
     SecureBits,
-    choices,
+    _choices,
+    _steps,
     poisson_mask,
-    steps,
 )
 
 FULL = 1 << 64
@@ -64,7 +64,7 @@ def reached(law: Exact | Blurred, numerator: int, size: int) -> int | None:
 
 
 def settled(law: Exact | Blurred, words: list[int], size: int = 64) -> list[int | None]:
-    found, left = steps.settle(steps.edges(law), np.array(words, dtype=np.uint64), size)
+    found, left = _steps.settle(_steps.edges(law), np.array(words, dtype=np.uint64), size)
     outcomes: list[int | None] = [int(outcome) for outcome in found]
     for place in left.tolist():
         outcomes[place] = None
@@ -101,7 +101,7 @@ def test_exact_thresholds_leave_open_only_what_they_cut(
     words = sorted({word >> 64 - size for word in telling(law, more)})
     for word, outcome in zip(words, settled(law, words, size), strict=True):
         true = reached(law, word, size)
-        assert steps.decide(law, word, size) == true
+        assert _steps.decide(law, word, size) == true
         if outcome is not None:
             assert outcome == true
         elif true is not None:  # only beside a threshold of 0, which cuts nothing
@@ -124,7 +124,7 @@ def test_balls_are_never_wrong(law: Exact, more: list[int], size: int, known: in
         }
         true = reached(law, word, size)
         assert outcome is None or {outcome} == may_be == {true}
-        one = steps.decide(blurred, word, size)
+        one = _steps.decide(blurred, word, size)
         assert one is None or one == true
 
 
@@ -132,8 +132,8 @@ def test_balls_are_never_wrong(law: Exact, more: list[int], size: int, known: in
 def test_a_dyadic_threshold_leaves_no_word_open(word: int) -> None:
     law = Exact((Fraction(word, FULL),))
     assert settled(law, [word - 1, word, min(word + 1, FULL - 1)]) == [0, 1, 1]
-    assert [steps.decide(law, w, 64) for w in (word - 1, word)] == [0, 1]
-    edges = steps.edges(law)
+    assert [_steps.decide(law, w, 64) for w in (word - 1, word)] == [0, 1]
+    edges = _steps.edges(law)
     assert edges.first.tolist() == [word]
     assert edges.last.tolist() == [word - 1]
 
@@ -145,8 +145,8 @@ def test_a_threshold_inside_a_word_leaves_that_one_open(word: int) -> None:
         before, after = max(word - 1, 0), min(word + 1, FULL - 1)
         wanted = [0 if word else None, None, 1 if word < FULL - 1 else None]
         assert settled(law, [before, word, after]) == wanted
-        assert steps.decide(law, word, 64) is None
-        assert steps.decide(law, word << 2 | 3, 66) == (1 if part <= Fraction(3, 4) else None)
+        assert _steps.decide(law, word, 64) is None
+        assert _steps.decide(law, word << 2 | 3, 66) == (1 if part <= Fraction(3, 4) else None)
 
 
 @pytest.mark.parametrize("word", [1, 7, 1 << 40, 1 << 63, FULL - 1])
@@ -159,7 +159,7 @@ def test_a_ball_over_a_words_boundary_leaves_both_words_open(word: int, known: i
     assert settled(law, [*before, word - 1, word, *after]) == wanted
     for size in (64, 128):
         for numerator in ((word << size - 64) - 1, word << size - 64):
-            assert steps.decide(law, numerator, size) is None
+            assert _steps.decide(law, numerator, size) is None
 
 
 def test_a_blurred_threshold_of_0_or_1_stays_within_the_words() -> None:
@@ -180,27 +180,27 @@ def test_a_wide_ball_opens_every_word_that_it_touches() -> None:
 def test_thresholds_at_the_ends(size: int) -> None:
     last = (1 << size) - 1
     zeros, ones = Exact((Fraction(0),) * 3), Exact((Fraction(1),) * 3)
-    assert [steps.decide(zeros, w, size) for w in (0, last)] == [3, 3]
-    assert [steps.decide(ones, w, size) for w in (0, last)] == [0, 0]
+    assert [_steps.decide(zeros, w, size) for w in (0, last)] == [3, 3]
+    assert [_steps.decide(ones, w, size) for w in (0, last)] == [0, 0]
     assert settled(zeros, [last], size) == [3]
     assert settled(ones, [0, last], size) == [0, 0]
-    assert steps.edges(ones).first.size == 0
+    assert _steps.edges(ones).first.size == 0
     assert settled(Exact(()), [0, last], size) == [0, 0]
-    assert steps.decide(Exact(()), 0, size) == 0
+    assert _steps.decide(Exact(()), 0, size) == 0
 
 
 def test_many_thresholds_inside_one_word() -> None:
     word = 12345 << 40
     law = Exact(tuple((word + Fraction(i, 1001)) / FULL for i in range(1, 1001)))
     assert settled(law, [word - 1, word, word + 1]) == [0, None, 1000]
-    assert steps.decide(law, word, 64) is None
+    assert _steps.decide(law, word, 64) is None
     for i in (0, 1, 500, 1000):
         middle = (word + Fraction(2 * i + 1, 2002)) / FULL
-        assert steps.decide(law, int(middle * 2**200), 200) == i
+        assert _steps.decide(law, int(middle * 2**200), 200) == i
 
 
 def test_edges_are_sorted_and_made_once() -> None:
-    assert choices._edges(BernoulliLaw(0.3)) is choices._edges(BernoulliLaw(Fraction(3, 10)))
+    assert _choices._edges(BernoulliLaw(0.3)) is _choices._edges(BernoulliLaw(Fraction(3, 10)))
     law = CategoricalLaw([Fraction(1, 3), 0, 0, 2, Fraction(1, 7)])
     edges = law.edges()
     assert law.edges() is edges

@@ -11,12 +11,12 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._exact import ball, precision
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
-from discreet.noise import DiscreteGaussianLaw, NoiseLaw, half_width, normal_tails
-from discreet.noise.searched import searched
-from discreet.noise.staircase import StaircaseLaw
+from discreet.noise import DiscreteGaussianLaw, NoiseLaw, _normal_tails, half_width
+from discreet.noise._staircase import StaircaseLaw
+from discreet.noise._tail_inversion import searched
 from tests.noise.walk import BITS, discrete_gaussian_law, one, refutation, walk
 
 SIGMAS = [Fraction(s) for s in ("1/10", "1/2", "1", "2", "7.7", "16", "16.5", "40")]
@@ -67,8 +67,8 @@ def test_both_ways_to_a_normal_tail_agree_where_they_meet() -> None:
         with precision(bits):
             for sigma in (Fraction(12), Fraction(16), Fraction(33)):
                 for k in (1, 5, 30):
-                    added = normal_tails._added(sigma, k)
-                    integrated = normal_tails._integrated(sigma, k)
+                    added = _normal_tails._added(sigma, k)
+                    integrated = _normal_tails._integrated(sigma, k)
                     assert added.overlaps(integrated)
                     assert abs(added - integrated) < close * added
 

@@ -14,22 +14,22 @@ import numpy.typing as npt
 import pytest
 from flint import arb
 
+from discreet._exact import ball, precision
 from discreet.audit import OutOfWords
-from discreet.exact import ball, precision
 from discreet.noise import (
     Bits,
     DiscreteLaplaceLaw,
     Law,
     RoundedGaussianLaw,
     Words,
-    choices,
-    discrete_gaussian,
-    inversion,
-    selection,
-    steps,
-    stretched,
+    _affine_quantile,
+    _choices,
+    _discrete_gaussian,
+    _inversion,
+    _selection,
+    _steps,
 )
-from discreet.noise.inversion import Inverse
+from discreet.noise._inversion import Inverse
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 Real = Fraction | arb
@@ -39,7 +39,7 @@ Record = Callable[[str, object], None]
 
 BITS = 512
 
-_CACHES = inversion._guide, choices._edges, selection._cells
+_CACHES = _inversion._guide, _choices._edges, _selection._cells
 
 
 class Script:
@@ -151,14 +151,14 @@ class Path(Enum):
         if self is Path.GUIDE:
             guided(patch, width)
         if self is Path.SINGLE:
-            assert_refuted(walk(partial(inversion.draw, law), width, words), chance)
+            assert_refuted(walk(partial(_inversion.draw, law), width, words), chance)
         else:
             assert_refuted(walk(in_bulk(law, 1), width, words), independent(chance))
 
 
 def in_bulk(law: Inverse, count: int) -> Callable[[Bits], tuple[int, ...]]:
     """So many draws at once by inversion."""
-    return lambda bits: numbers(inversion.draws(law, bits, count))
+    return lambda bits: numbers(_inversion.draws(law, bits, count))
 
 
 def one(law: Law) -> Callable[[Bits], int]:
@@ -180,16 +180,16 @@ def quickened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start with no table that another test left, and answer the same slow question about the same
     digits once: many scripts ask it."""
     forget()
-    table = discrete_gaussian._Table
-    honest, known = steps.decide, cache(steps.decide)
+    table = _discrete_gaussian._Table
+    honest, known = _steps.decide, cache(_steps.decide)
 
-    def decide(law: steps.StepLaw, numerator: int, size: int) -> int | None:
-        if isinstance(law, Hashable) and not isinstance(law, discrete_gaussian._Tails):
+    def decide(law: _steps.StepLaw, numerator: int, size: int) -> int | None:
+        if isinstance(law, Hashable) and not isinstance(law, _discrete_gaussian._Tails):
             return known(law, numerator, size)
         return honest(law, numerator, size)
 
-    monkeypatch.setattr(steps, "decide", decide)
-    monkeypatch.setattr(stretched, "_by_balls", cache(stretched._by_balls))
+    monkeypatch.setattr(_steps, "decide", decide)
+    monkeypatch.setattr(_affine_quantile, "_by_balls", cache(_affine_quantile._by_balls))
     monkeypatch.setattr(table, "decide", cache(table.decide))
 
 
@@ -201,8 +201,8 @@ def forget() -> None:
 
 def guided(monkeypatch: pytest.MonkeyPatch, digits: int) -> None:
     """Have many draws begin with that many digits each, as they come from a word."""
-    monkeypatch.setattr(inversion, "_GUIDE_PAYS", 1)
-    monkeypatch.setattr(inversion, "_GUIDE_BITS", digits)
+    monkeypatch.setattr(_inversion, "_GUIDE_PAYS", 1)
+    monkeypatch.setattr(_inversion, "_GUIDE_BITS", digits)
     forget()
 
 

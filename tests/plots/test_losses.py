@@ -23,7 +23,7 @@ from matplotlib.colors import to_rgb
 from discreet import plots
 from discreet.accounting import Approximate, Gaussian, PoissonSampled, PrivacyLoss, Pure, Term, Zcdp
 from discreet.errors import InvalidArgument
-from discreet.plots import style
+from discreet.plots import _style
 
 SGD = 1000 * PoissonSampled(Gaussian(1), 0.01)
 TWO: dict[str, PrivacyLoss | Term] = {"little noise": Gaussian(1), "much noise": 2 * Gaussian(4)}
@@ -193,22 +193,22 @@ class TestRefusing:
 class TestStyle:
     @given(st.lists(st.floats(-2, 3), min_size=1, max_size=8), st.floats(0.01, 0.3))
     def test_words_keep_apart_in_their_order(self, wanted: list[float], gap: float) -> None:
-        placed = style.apart(wanted, gap)
+        placed = _style.apart(wanted, gap)
         inorder = [place for _, place in sorted(zip(wanted, placed, strict=True))]
         assert all(b - a >= gap * (1 - 1e-9) for a, b in pairwise(sorted(placed)))
         assert inorder == sorted(inorder)
         assert sum(placed) == pytest.approx(sum(wanted), abs=1e-9)
 
     def test_words_with_room_stay(self) -> None:
-        assert style.apart([0.9, 0.1, 0.5], 0.1) == [0.9, 0.1, 0.5]
+        assert _style.apart([0.9, 0.1, 0.5], 0.1) == [0.9, 0.1, 0.5]
 
     def test_no_line_is_like_another(self) -> None:
-        first = [look for look, _ in zip(style.lines(), range(42), strict=False)]
+        first = [look for look, _ in zip(_style.lines(), range(42), strict=False)]
         assert len(set(first)) == 42
 
     def test_words_are_legible_on_white(self) -> None:
         """Contrast of 4.5 to 1, as WCAG 2 asks of text."""
-        for colour in {colour for (colour, _), _ in zip(style.lines(), range(7), strict=False)}:
+        for colour in {colour for (colour, _), _ in zip(_style.lines(), range(7), strict=False)}:
             parts = np.array(to_rgb(colour))
             linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
             assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= 4.5
@@ -218,7 +218,7 @@ class TestStyle:
         [(1e-6, "10⁻⁶"), (2.5e-12, "2.5 × 10⁻¹²"), (0.01, "0.01"), (0, "0")],
     )
     def test_small_numbers(self, level: float, text: str) -> None:
-        assert style.written(level) == text
+        assert _style.written(level) == text
 
 
 def test_matplotlib_is_imported_when_it_is_needed() -> None:

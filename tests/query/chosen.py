@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.query.columns import Key
+from discreet.query._columns import Key
 
 Id = bool | int | float | str | datetime.date | Decimal
 Group = tuple[tuple[str, Key], ...]  # each column's name, and the value

@@ -11,6 +11,7 @@ import ibis
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from discreet._unit import Change, Unit
 from discreet.audit import Run, ZeroNoiseBits
 from discreet.mechanisms import Door
 from discreet.query import (
@@ -23,7 +24,7 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query.query import (
+from discreet.query._query import (
     Aggregate,
     Arithmetic,
     Both,
@@ -42,7 +43,6 @@ from discreet.query.query import (
     Relation,
     Scalar,
 )
-from discreet.unit import Change, Unit
 
 SCHEMA = pa.schema(
     {
@@ -194,7 +194,7 @@ def ibis_table(table: pa.Table) -> Any:  # Any: Ibis ships no types
 def asking(
     declaration: Declaration, query: Query, price: Price
 ) -> Callable[[Door, pa.Table], Answer]:
-    """The act of asking a table that question, for `discreet.audit.replay`."""
+    """The act of asking a table that question, for `discreet.audit._replay`."""
 
     def act(door: Door, table: pa.Table) -> Answer:
         return release_question(door, Question(Table.declared(table, declaration), query), price)

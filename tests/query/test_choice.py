@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from discreet.query import Caps, Column, Declaration, Query, bounding, engine, plan
-from discreet.query.query import Aggregate, Function
-from discreet.query.source import source_of
-from discreet.unit import Unit
+from discreet._unit import Unit
+from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
+from discreet.query._query import Aggregate, Function
+from discreet.query._source import source_of
 from tests.query import chosen
 from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P
 
@@ -94,11 +94,11 @@ def kept_of(
 ) -> dict[Any, set[int]]:  # Any: as above
     planned = planned_for(columns, most)
     with (
-        engine.opened() as own,
+        _engine.opened() as own,
         source_of(table, table.column_names).rows(table.column_names) as rows,
     ):
-        counted = bounding._rows(planned, own.table(rows.schema))
-        kept = bounding._kept(planned, bounding._per_unit(planned, counted))
+        counted = _bounding._rows(planned, own.table(rows.schema))
+        kept = _bounding._kept(planned, _bounding._per_unit(planned, counted))
         cells = own.run(own.statement(kept), rows)
     found = defaultdict(set)
     for cell in cells.to_pylist():
@@ -112,10 +112,10 @@ def described(ids: Sequence[Id], groups: Sequence[Group], most: int) -> dict[int
     return {name_of(own): set(mine) for own, mine in zip(ids, found.tolist(), strict=True)}
 
 
-def planned_for(columns: Sequence[Column], most: int) -> plan.Plan:
+def planned_for(columns: Sequence[Column], most: int) -> _plan.Plan:
     named = {f"key{index}": column for index, column in enumerate(columns)}
     declaration = Declaration("t", Unit("person"), Caps(most, 1), named)
-    return plan.plan(Query("t", COUNT, tuple(named)), declaration)
+    return _plan.plan(Query("t", COUNT, tuple(named)), declaration)
 
 
 def groups_of(*columns: Column) -> list[Group]:

@@ -12,6 +12,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 import pytest
 
+from discreet._unit import Change, Unit
 from discreet.audit import replay
 from discreet.mechanisms import Door
 from discreet.query import (
@@ -23,12 +24,12 @@ from discreet.query import (
     Query,
     Question,
     Table,
-    bounding,
-    engine,
-    plan,
+    _bounding,
+    _engine,
+    _plan,
     release_question,
 )
-from discreet.query.query import (
+from discreet.query._query import (
     Aggregate,
     ColumnRef,
     Comparison,
@@ -38,7 +39,6 @@ from discreet.query.query import (
     Membership,
     Relation,
 )
-from discreet.unit import Change, Unit
 from tests.query import chosen
 from tests.query.kit import without_noise
 
@@ -236,6 +236,6 @@ def test_the_engines_text_grows_with_columns_only() -> None:
 
 def text_size(declared: Declaration, table: pa.Table, keys: tuple[str, ...] = ("place",)) -> int:
     query = Query("t", asked().aggregates, keys)
-    with engine.opened() as own:
-        expression = bounding.bounded_sums(plan.plan(query, declared), own.table(table.schema))
+    with _engine.opened() as own:
+        expression = _bounding.bounded_sums(_plan.plan(query, declared), own.table(table.schema))
         return len(own.statement(expression))

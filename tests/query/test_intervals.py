@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import binom
 
 import discreet as dp
-from discreet.exact import float_down, precision
+from discreet._exact import float_down, precision
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from discreet.query import Noise, Question, Table
-from discreet.query.intervals import Ratio
-from discreet.query.plan import Grid
+from discreet.query._intervals import Ratio
+from discreet.query._plan import Grid
 from tests.query.kit import without_noise
 
 FALSE_ALARM = 1e-9

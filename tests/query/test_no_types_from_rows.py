@@ -22,7 +22,7 @@ import pytest
 import discreet as dp
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
-from discreet.query.query import Aggregate, ColumnRef, Function, Query
+from discreet.query._query import Aggregate, ColumnRef, Function, Query
 from tests.query.kit import without_noise
 
 FACTS = {

@@ -10,15 +10,15 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet._exact import fraction
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import Difference, Run, ZeroNoiseBits, replay
-from discreet.exact import fraction
 from discreet.mechanisms import Door
-from discreet.query import Caps, Column, Declaration, Table, null_share
-from discreet.query.intervals import Share
-from discreet.query.null_share import NullCheck, NullShare, release_share
-from discreet.query.source import ArrowSource
-from discreet.unit import Change, Unit
+from discreet.query import Caps, Column, Declaration, Table, _null_share
+from discreet.query._intervals import Share
+from discreet.query._null_share import NullCheck, NullShare, release_share
+from discreet.query._source import ArrowSource
 
 COLUMN = Column.number(0, 10, null=0)
 SCHEMA = pa.schema([("u", pa.string()), ("x", pa.string())])
@@ -87,7 +87,7 @@ def test_a_unit_moves_as_far_as_is_stated(change: Change) -> None:
 def test_the_sensitivity_of_a_single_count_is_too_small_where_units_are_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(null_share, "_of_both", lambda single, change: single)
+    monkeypatch.setattr(_null_share, "_of_both", lambda single, change: single)
     facts = _facts(Change.REPLACE, Caps(1, 3))
     with pytest.raises(Difference, match="moved by"):
         replay(_asking(facts), _arrow([("c", "x")] * 3), _arrow([("c", "1")] * 3))

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
+from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Noise, Price, Query
-from discreet.query.plan import Plan, plan, sensitivity
-from discreet.query.price import offer
-from discreet.query.query import Aggregate, Arithmetic, ColumnRef, Function, Literal, Operator
-from discreet.unit import Change, Unit
+from discreet.query._plan import Plan, plan, sensitivity
+from discreet.query._price import offer
+from discreet.query._query import Aggregate, Arithmetic, ColumnRef, Function, Literal, Operator
 
 GROUPS = 3
 COLUMNS = {

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.query import Column
-from discreet.query.columns import ColumnType
-from discreet.query.conversion import converted
-from discreet.query.proposed import FORMATS, Proposed, propose_types
-from discreet.query.source import CsvFile, ParquetFile
+from discreet.query._columns import ColumnType
+from discreet.query._conversion import converted
+from discreet.query._proposed import FORMATS, Proposed, propose_types
+from discreet.query._source import CsvFile, ParquetFile
 from tests.query.kit import ibis_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB

@@ -12,21 +12,12 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from discreet._unit import Change, Unit
 from discreet.audit import Difference, replay
 from discreet.errors import QueryRefused
-from discreet.query import (
-    Caps,
-    Column,
-    Declaration,
-    Price,
-    Query,
-    Question,
-    Table,
-    bounding,
-    plan,
-)
-from discreet.query.query import Aggregate, ColumnRef, Function
-from discreet.unit import Change, Unit
+from discreet.query import Caps, Column, Declaration, Price, Query, Question, Table, _bounding
+from discreet.query import _plan as plan
+from discreet.query._query import Aggregate, ColumnRef, Function
 from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
 PRICE = Price(1)
@@ -109,7 +100,7 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps() -> None:
 
 @pytest.mark.parametrize("step", ["_kept", "_scaled"])
 def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, step, lambda plan, totals: totals)
+    monkeypatch.setattr(_bounding, step, lambda plan, totals: totals)
     with pytest.raises(Difference, match="moved by"):
         _replay_busy()
 
@@ -175,9 +166,9 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = bounding.Prepared.compute
+    honest = _bounding.Prepared.compute
 
-    def told(prepared: bounding.Prepared, trace: Any) -> Mapping[str, Any]:
+    def told(prepared: _bounding.Prepared, trace: Any) -> Mapping[str, Any]:
         sums = honest(prepared, trace)
         trace.note(
             "schema",
@@ -188,6 +179,6 @@ def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         return sums
 
-    monkeypatch.setattr(bounding.Prepared, "compute", told)
+    monkeypatch.setattr(_bounding.Prepared, "compute", told)
     with pytest.raises(Difference, match="events differ"):
         _replay_busy()

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
-from discreet.query.lines import read_lines
-from discreet.query.proposed import propose_types
-from discreet.query.query import Aggregate, ColumnRef, Function, IsNull, Query
-from discreet.query.source import CsvFile
+from discreet.query._csv_reader import read_lines
+from discreet.query._proposed import propose_types
+from discreet.query._query import Aggregate, ColumnRef, Function, IsNull, Query
+from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 
 COLUMNS = {"x": Column.number(0, 10), "s": Column.text(keys=["a", "b"])}

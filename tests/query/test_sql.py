@@ -7,9 +7,10 @@ import duckdb
 import pytest
 from sqlglot import Tokenizer
 
+from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
-from discreet.query.query import (
+from discreet.query._query import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -26,9 +27,8 @@ from discreet.query.query import (
     Scalar,
     scalar_text,
 )
-from discreet.query.sql import parse
-from discreet.query.sql_words import REFUSED_WORDS, RESERVED
-from discreet.unit import Unit
+from discreet.query._sql import parse
+from discreet.query._sql_words import REFUSED_WORDS, RESERVED
 from tests.query.wages import DAY, WAGES, where
 
 WAGE, AGE, YEAR = ColumnRef("wage"), ColumnRef("Age"), ColumnRef("year")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
-from discreet.query.sql import parse
-from discreet.query.sql_words import FUNCTIONS, KEYWORDS
+from discreet.query._sql import parse
+from discreet.query._sql_words import FUNCTIONS, KEYWORDS
 from tests.query.wages import WAGES
 
 SOUND = [

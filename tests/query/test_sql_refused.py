@@ -4,8 +4,8 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query.sql import parse
-from discreet.query.sql_tree import _ACCEPTED, _unlisted
+from discreet.query._sql import parse
+from discreet.query._sql_tree import _ACCEPTED, _unlisted
 from tests.query.wages import WAGES
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE

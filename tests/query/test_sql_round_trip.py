@@ -13,8 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import Tokenizer
 
+from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query
-from discreet.query.query import (
+from discreet.query._query import (
     Aggregate,
     Arithmetic,
     Both,
@@ -33,9 +34,8 @@ from discreet.query.query import (
     Scalar,
     condition_text,
 )
-from discreet.query.sql import parse
-from discreet.query.sql_words import RESERVED
-from discreet.unit import Unit
+from discreet.query._sql import parse
+from discreet.query._sql_words import RESERVED
 from tests.query.wages import DAY, where
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from discreet._unit import Unit
 from discreet.errors import DiscreetError, QueryRefused
 from discreet.query import Caps, Column, Declaration
-from discreet.query.query import Membership
-from discreet.query.sql import parse
-from discreet.unit import Unit
+from discreet.query._query import Membership
+from discreet.query._sql import parse
 from tests.query.wages import WAGES, where
-from tests.soon import soon
+from tests.time_limit import soon
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "parentheses": lambda n: "(" * n + "in_union" + ")" * n,

@@ -18,8 +18,8 @@ import pytest
 import discreet as dp
 from discreet.errors import ComputationFailed, LedgerLocked, RequestReused
 from discreet.query import Question, Table
-from discreet.query.engine import Engine
-from discreet.query.source import CsvFile
+from discreet.query._engine import Engine
+from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 
 GENERATOR = np.random.default_rng(20240229)

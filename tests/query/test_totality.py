@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.audit import replay
 from discreet.errors import BudgetExceeded, DiscreetError, QueryRefused
-from discreet.query import Caps, Column, Declaration, Price, Question, Table, engine, meaning
-from discreet.query.compiling import Compiler
-from discreet.query.plan import plan
-from discreet.query.query import (
+from discreet.query import Caps, Column, Declaration, Price, Question, Table, _engine, _inference
+from discreet.query._compiling import Compiler
+from discreet.query._plan import plan
+from discreet.query._query import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -107,7 +107,7 @@ CANCELLING = [
 def _addends(query: Query, rows: pa.Table) -> tuple[list[list[int]], list[tuple[int, int]]]:
     """What each row adds to each sum, and the ends that were declared for it."""
     planned = plan(query, FACTS)
-    with engine.opened() as own:
+    with _engine.opened() as own:
         table = own.table(rows.schema)
         compiler = Compiler(table, FACTS)
         added = table.select(**{f"s{i}": compiler.addend(s) for i, s in enumerate(planned.sums)})
@@ -231,7 +231,7 @@ def _holds(relation: Relation, one: Any, other: Any) -> bool:  # Any: exact numb
 def test_floats_stay_below_what_is_derived_for_them(scalar: Scalar) -> None:
     """In Python's floats, which are the engine's: no infinity and no NaN on the way."""
     try:
-        fact = meaning.meaning(scalar, FACTS)
+        fact = _inference.meaning(scalar, FACTS)
     except QueryRefused:
         return
     for x in (-1000.0, 0.0, 1000.0):

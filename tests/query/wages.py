@@ -2,10 +2,10 @@
 
 import datetime
 
+from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
-from discreet.query.query import Condition, quoted
-from discreet.query.sql import parse
-from discreet.unit import Unit
+from discreet.query._query import Condition, quoted
+from discreet.query._sql import parse
 
 DAY = datetime.date(2020, 1, 31)
 WAGES = Declaration(

@@ -13,7 +13,7 @@ torch.set_num_threads(1)
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Runs of known bits; fills up with the places of each step's batch."""
     from discreet.mechanisms import Door
-    from discreet.train.run import Batch, TrainingRun
+    from discreet.train._run import Batch, TrainingRun
     from tests.noise.fit import QuickBits
 
     made = classmethod(lambda _, payer: Door(payer, QuickBits(1), None))
@@ -33,9 +33,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Of a ledger that admits whatever runs charge."""
+    from discreet._budget import Limit
+    from discreet._unit import Unit
     from discreet.ledger import Ledger
-    from discreet.payment import Limit
-    from discreet.unit import Unit
 
     Ledger.create(tmp_path / "x.ledger", unit=Unit.ROW, limit=Limit(10**20, 0.5))
     return tmp_path / "x.ledger"

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
-from discreet.payment import Limit
-from discreet.train.plan import TrainingPlan, plan
-from discreet.train.run import TrainingRun, run_through
-from discreet.train.units import Persons
-from discreet.unit import Unit
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._run import TrainingRun, run_through
+from discreet.train._units import Persons
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 import torch
 
+from discreet._budget import Limit
+from discreet._unit import Change, Unit
 from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, RandomAllocation
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.noise import RoundedGaussianLaw
-from discreet.payment import Limit
-from discreet.train import adaptive as module
-from discreet.train.adaptive import Adaptive, Counted, read
-from discreet.train.noise import ExactGaussian, FloatLaplace
-from discreet.train.plan import Stage, TrainingPlan
-from discreet.train.run import run
-from discreet.train.sampling import AllocatedBatches, WithoutReplacement
-from discreet.unit import Change, Unit
+from discreet.train import _adaptive as module
+from discreet.train._adaptive import Adaptive, Counted, read
+from discreet.train._noise import ExactGaussian, FloatLaplace
+from discreet.train._plan import Stage, TrainingPlan
+from discreet.train._run import run
+from discreet.train._sampling import AllocatedBatches, WithoutReplacement
 from tests.noise.fit import QuickBits
 from tests.train.steps import (
     Wrong,

@@ -15,8 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
 from discreet.train import check, clipped_sum, fit
-from discreet.train.attributes import _sums
-from discreet.train.clipping import Flat
+from discreet.train._attributes import _sums
+from discreet.train._clipping import Flat
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, known, sgd, short
 

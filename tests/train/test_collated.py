@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, check, looks
-from discreet.train.units import taken
+from discreet.train import Collated, _looks, check
+from discreet.train._units import taken
 from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
 
 Pair = namedtuple("Pair", ["x", "y"])  # as users have them
@@ -123,7 +123,7 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
         looked.append(like["x"].shape[1])
         check(model, losses, like, *rest, **more)
 
-    monkeypatch.setattr(looks, "check", noted)
+    monkeypatch.setattr(_looks, "check", noted)
     trained_by(sums, of_lengths(3, 3, 3, 20, 21, 22))
     assert len(looked) == 2
     assert looked[0] == 3

@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.noise import Bits, SecureBits
-from discreet.payment import Limit
 from discreet.train import (
     L1,
     Adaptive,
@@ -30,13 +31,12 @@ from discreet.train import (
     clipped_sum,
     metrics,
 )
-from discreet.train.plan import TrainingPlan
-from discreet.train.rules.convolution import Windows
-from discreet.train.run import run
-from discreet.unit import Unit
+from discreet.train._plan import TrainingPlan
+from discreet.train._rules._convolution import Windows
+from discreet.train._run import run
 from tests.noise.fit import ALPHA, Expected, QuickBits, false_alarm
+from tests.train.kinds_of_device import PLACES, Mixed, Place
 from tests.train.kit import Case, median_norm, same
-from tests.train.places import PLACES, Mixed, Place
 from tests.train.steps import Wrong, data, known, linear, losses_of, of_persons, short, weights
 from tests.train.test_noise import LAPLACE, NORMAL, fine
 from tests.train.test_owners import looped, together
@@ -160,7 +160,7 @@ def test_noise_fits_there_and_nothing_seeds_it(
         found.append(noise(away, SecureBits(), kind))
         assert false_alarm(fine(found[-1]), law) >= ALPHA
     assert (found[0] == found[1]).double().mean() < 1e-2  # by chance, 0.0045 of steps as small
-    monkeypatch.setattr("discreet.train.noise._most", lambda _: 1 << 16)
+    monkeypatch.setattr("discreet.train._noise._most", lambda _: 1 << 16)
     of_bits = [noise(place, QuickBits(5), kind) for place in (away, PLACES["processor"])]
     torch.testing.assert_close(*of_bits, rtol=0, atol=1 / 64)  # the same bits give the same noise
     assert (of_bits[0] == of_bits[1]).double().mean() > 0.99

@@ -21,8 +21,8 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.mechanisms import Door
 from discreet.train import Report, check, fit, run
-from discreet.train import progress as shown
-from discreet.train.interrupts import uninterrupted
+from discreet.train import _progress as shown
+from discreet.train._interrupts import uninterrupted
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
@@ -198,7 +198,7 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.append(model)
         check(model, *rest, **more)
 
-    monkeypatch.setattr("discreet.train.looks.check", counted)
+    monkeypatch.setattr("discreet.train._looks.check", counted)
     fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert tried == [model]
 
@@ -264,7 +264,7 @@ def test_a_file_is_written_once_paid_and_when_it_is_due(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever is killed in the first step, or any other, goes on without paying twice."""
-    monkeypatch.setattr(sys.modules["discreet.train.fit"], "KEPT_EVERY", 0.0)
+    monkeypatch.setattr(sys.modules["discreet.train._fit"], "KEPT_EVERY", 0.0)
     keep, ledger, found = tmp_path / "run.pt", Ledger.open(path), list[Wrong]()
 
     def looking(model: nn.Module, part: Any) -> Tensor:

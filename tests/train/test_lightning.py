@@ -11,14 +11,14 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import Persons, TrainingPlan
 from discreet.train.lightning import KEPT, PrivateStrategy
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
-from tests.train.guests import by_hand, close, moved, weights
 from tests.train.steps import Wrong, data, short
+from tests.train.third_party_models import by_hand, close, moved, weights
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),

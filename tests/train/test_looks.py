@@ -9,10 +9,10 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, Persons, check, fit
-from discreet.train.run import run
-from discreet.unit import Unit
+from discreet.train._run import run
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, linear, sgd, short, weights
 

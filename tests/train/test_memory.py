@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import fit, memory
-from discreet.train.physical import FIRST_SIZE
+from discreet.train import _memory, fit
+from discreet.train._physical import FIRST_SIZE
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, linear, losses_of, sgd, short
 
@@ -40,7 +40,7 @@ class Scaled(nn.Module):
 
 def sizes(monkeypatch: pytest.MonkeyPatch, model: nn.Module, free: int, **more: Any) -> list[int]:
     """How many rows come together in a run of 60, where so many bytes are free."""
-    monkeypatch.setattr(memory, "free", lambda: free)
+    monkeypatch.setattr(_memory, "free", lambda: free)
     found = []
 
     def losses(model: nn.Module, part: Any) -> Tensor:
@@ -81,7 +81,7 @@ def test_one_example_is_computed_where_there_is_hardly_any_room(
 def test_small_models_are_computed_in_large_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.Sequential(nn.Linear(3, 1), nn.Flatten(0))
     assert sizes(monkeypatch, model, 200 * MEGABYTE)[-1] == 60
-    assert memory.room(model, lambda: model(torch.ones(5, 3)), 5) >= FIRST_SIZE  # type: ignore[operator]
+    assert _memory.room(model, lambda: model(torch.ones(5, 3)), 5) >= FIRST_SIZE  # type: ignore[operator]
 
 
 def test_whoever_says_how_many_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +107,9 @@ def test_what_is_no_number_is_refused_before_it_is_paid(wrong: Any) -> None:
 def test_the_guess_draws_nothing_of_the_callers() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(), nn.Linear(4, 1), nn.Flatten(0))
     before = torch.get_rng_state()
-    memory.room(model, lambda: model(torch.ones(5, 3)), 5)
+    _memory.room(model, lambda: model(torch.ones(5, 3)), 5)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_this_machine_says_what_is_free() -> None:
-    assert MEGABYTE < memory.free() < 1 << 50
+    assert MEGABYTE < _memory.free() < 1 << 50

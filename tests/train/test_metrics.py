@@ -12,14 +12,14 @@ from torch import Tensor, nn
 import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.mechanisms import Door
-from discreet.mechanisms.fixed_point import FixedPoint
-from discreet.mechanisms.release import release_through
-from discreet.mechanisms.rows import Grid, Rows
+from discreet.mechanisms._fixed_point import FixedPoint
+from discreet.mechanisms._release import release_through
+from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.train import metrics
-from discreet.train.plan import TrainingPlan, plan
-from discreet.train.run import run
-from discreet.train.trained import State, Trained
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._run import run
+from discreet.train._trained import State, Trained
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import Wrong, data, linear, losses_of
@@ -91,7 +91,7 @@ def by_sixty(found: object) -> float:
 
 
 def part() -> Wrong:
-    from discreet.train.units import taken
+    from discreet.train._units import taken
 
     return taken(data(), np.arange(60))
 

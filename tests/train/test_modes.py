@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import TensorDataset
 
+from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.train import Flat, Persons, check, clipped_sum, fit
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
 from tests.train.kit import Case, agrees, double, median_norm, same
 from tests.train.steps import Wrong, data, known, linear, losses_of, sgd, short, weights

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from discreet.audit import ScriptedBits
 from discreet.noise import Bits, SecureBits
-from discreet.train import noise
-from discreet.train.noise import (
+from discreet.train import _noise
+from discreet.train._noise import (
     ExactGaussian,
     FloatGaussian,
     FloatLaplace,
@@ -80,8 +80,8 @@ def test_normal_noise_fits(dtype: torch.dtype) -> None:
 
 
 def test_two_numbers_of_one_radius_are_independent() -> None:
-    made = normal(SecureBits(), 64 * noise._AT_ONCE)
-    pairs = made.reshape(-1, 2, noise._AT_ONCE).transpose(1, 2).reshape(-1)
+    made = normal(SecureBits(), 64 * _noise._AT_ONCE)
+    pairs = made.reshape(-1, 2, _noise._AT_ONCE).transpose(1, 2).reshape(-1)
     assert false_alarm(fine(pairs), NORMAL) >= ALPHA
 
 
@@ -187,13 +187,13 @@ def test_no_noise_is_left_behind(
     draw: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the memory that goes from call to call, also where a call fails halfway."""
-    monkeypatch.setattr(noise, "_AT_ONCE", 1000)
-    kept = noise._KEPT.rooms
+    monkeypatch.setattr(_noise, "_AT_ONCE", 1000)
+    kept = _noise._KEPT.rooms
     kept.clear()
     for fails in (False, True):
         with monkeypatch.context() as patch:
             if fails:
-                patch.setattr(noise, "_round", lambda *_: 1 / 0)
+                patch.setattr(_noise, "_round", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError) if fails else nullcontext():
                 draw([torch.zeros(5000)], 1.0, SecureBits())
         (room,) = kept.values()
@@ -203,8 +203,8 @@ def test_no_noise_is_left_behind(
 
 def test_float32_makes_numbers_no_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     """Than float64 does from the same words, before they are rounded."""
-    monkeypatch.setattr(noise, "_round", lambda *_: None)
-    monkeypatch.setattr(noise, "_AT_ONCE", MANY)
+    monkeypatch.setattr(_noise, "_round", lambda *_: None)
+    monkeypatch.setattr(_noise, "_AT_ONCE", MANY)
 
     def rows(many: int, size: int) -> npt.NDArray[np.int32]:
         halves = QuickBits(5).words(many * size // 2).view(np.int32)

@@ -18,14 +18,14 @@ from discreet.train import (
     Contribution,
     Flat,
     Owners,
+    _engine,
+    _looks,
     check,
     clipped_sum,
-    engine,
     fit,
-    looks,
     one_by_one,
 )
-from discreet.train import owners as module
+from discreet.train import _owners as module
 from tests.train import steps
 from tests.train.kit import EXACT, SINGLE, Case, double, places, same
 from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, Bare, Reused, stacks
@@ -109,7 +109,7 @@ def test_single_precision_agrees_with_a_loop(name: str) -> None:
 def test_what_is_written_out_at_once_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in (engine, module):
+    for place in (_engine, module):
         monkeypatch.setattr(place, "AT_ONCE", 1)
     torch.manual_seed(0)
     agrees(CASES[name](), [1, 3, 1])
@@ -240,7 +240,7 @@ def test_a_run_by_persons_is_checked_by_persons(
     by_person: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(looks, "check", lambda *_, by_person, **__: asked.append(by_person))
+    monkeypatch.setattr(_looks, "check", lambda *_, by_person, **__: asked.append(by_person))
     model, source = steps.linear(), steps.of_persons() if by_person else steps.data()
     by_people = {"unit": Unit("person"), "records": 12, "batch": 4}
     made = steps.short(**by_people if by_person else {})

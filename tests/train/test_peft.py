@@ -19,10 +19,12 @@ from transformers import TrainingArguments, default_data_collator
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum, one_by_one
-from discreet.train.own_losses import own_losses
+from discreet.train._own_losses import own_losses
 from discreet.train.transformers import PrivateTrainer
 from tests.mechanisms.kit import FakePayer
-from tests.train.guests import (
+from tests.train.kit import same
+from tests.train.steps import short
+from tests.train.third_party_models import (
     MASKED,
     OF_SEQUENCES,
     Texts,
@@ -35,8 +37,6 @@ from tests.train.guests import (
     moved,
     weights,
 )
-from tests.train.kit import same
-from tests.train.steps import short
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to False"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._unit import Change, Unit
 from discreet.accounting import (
     Gaussian,
     Laplace,
@@ -22,9 +23,9 @@ from discreet.accounting import (
     TruncatedPoisson,
 )
 from discreet.errors import InvalidArgument, NoBound
-from discreet.train.noise import ExactGaussian, FloatLaplace
-from discreet.train.plan import Stage, TrainingPlan, plan
-from discreet.train.sampling import (
+from discreet.train._noise import ExactGaussian, FloatLaplace
+from discreet.train._plan import Stage, TrainingPlan, plan
+from discreet.train._sampling import (
     AllocatedBatches,
     PoissonSampling,
     Sampling,
@@ -33,7 +34,6 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.unit import Change, Unit
 
 REPLACED = Unit.ROW.with_change(Change.REPLACE)
 SAMPLINGS: list[Sampling] = [
@@ -320,8 +320,8 @@ def test_a_plan_needs_no_torch() -> None:
         "sys.modules['torch'] = None\n"
         "folder = sys.modules['discreet.train'] = types.ModuleType('discreet.train')\n"
         "folder.__path__ = [discreet.__path__[0] + '/train']\n"
-        "from discreet.train.plan import plan\n"
-        "import discreet.train.report\n"
+        "from discreet.train._plan import plan\n"
+        "import discreet.train._report\n"
         "print(plan(multiplier=1, delta=1e-5, records=100, batch=10, steps=3).explain())"
     )
     command = [sys.executable, "-c", code]

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from discreet._unit import Unit
 from discreet.errors import DiscreetError
 from discreet.train import ExactGaussian, Persons, clipped_sum
-from discreet.train.clipping import Flat
-from discreet.unit import Unit
+from discreet.train._clipping import Flat
 from tests.train.steps import Wrong, data, known, linear, short
 
 SIZES = 37, 53

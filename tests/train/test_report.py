@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.train.run import run
+from discreet.train._run import run
 from tests.train.steps import book, by_hand, data, known, linear, losses_of, sgd, short
 
 

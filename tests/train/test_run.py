@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -17,10 +19,8 @@ from discreet.errors import (
 )
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
-from discreet.payment import Limit
-from discreet.train.run import Batch, run, run_through
-from discreet.train.units import Collated, Persons
-from discreet.unit import Unit
+from discreet.train._run import Batch, run, run_through
+from discreet.train._units import Collated, Persons
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import (

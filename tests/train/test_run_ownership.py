@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.mechanisms import Bounded
 from discreet.noise import SecureBits
 from discreet.train import ExactGaussian, Trained, TrainingRun, fit
-from discreet.train.run import run
-from discreet.unit import Unit
+from discreet.train._run import run
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Losses, data, known, linear, losses_of, sgd, short, weights
 

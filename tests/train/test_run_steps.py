@@ -9,17 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, Refused
-from discreet.train.noise import ExactGaussian, FloatLaplace
-from discreet.train.plan import Stage
-from discreet.train.run import run
-from discreet.train.sampling import (
+from discreet.train._noise import ExactGaussian, FloatLaplace
+from discreet.train._plan import Stage
+from discreet.train._run import run
+from discreet.train._sampling import (
     AllocatedBatches,
     ShuffledBatches,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import (
     Guarded,

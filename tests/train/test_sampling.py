@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from discreet._unit import Change
 from discreet.accounting import (
     Gaussian,
     PoissonSampled,
@@ -18,7 +19,7 @@ from discreet.accounting import (
     TruncatedPoisson,
 )
 from discreet.noise import Bits, SecureBits
-from discreet.train.sampling import (
+from discreet.train._sampling import (
     AllocatedBatches,
     Declared,
     PoissonSampling,
@@ -28,7 +29,6 @@ from discreet.train.sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.unit import Change
 from tests.noise.walk import Record, assert_exact, assert_refuted, forget, walk
 
 Batches = tuple[tuple[int, ...], ...]

@@ -12,11 +12,11 @@ import torch
 from numpy.random import mtrand
 from torch import Tensor, nn
 
+from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.noise import SecureBits
 from discreet.train import Collated, ExactGaussian, Persons, check, fit, run
-from discreet.train.secret_draws import secret_draws
-from discreet.unit import Unit
+from discreet.train._secret_draws import secret_draws
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, known, linear, losses_of, pair_losses, sgd, short
 

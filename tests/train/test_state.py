@@ -9,9 +9,9 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
+from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.train import Flat, Persons, check, clipped_sum
-from discreet.unit import Unit
 from tests.train.steps import Wrong, known, short, weights
 
 torch_ao: Wrong = torch.ao.quantization  # without types

@@ -21,15 +21,16 @@ from transformers import (
     default_data_collator,
 )
 
+from discreet._budget import Limit
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
-from discreet.payment import Limit
 from discreet.train import Collated, Persons, TrainingPlan
-from discreet.train.own_losses import own_losses
+from discreet.train._own_losses import own_losses
 from discreet.train.transformers import KEPT, PrivateTrainer
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer
-from tests.train.guests import (
+from tests.train.steps import Wrong, short
+from tests.train.third_party_models import (
     MASKED,
     OF_SEQUENCES,
     OF_TOKENS,
@@ -43,7 +44,6 @@ from tests.train.guests import (
     moved,
     weights,
 )
-from tests.train.steps import Wrong, short
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "GPT-2": (gpt, False),

@@ -9,10 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
 from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
-from discreet.train.contributions import (
+from discreet.train._looks import Losses
+from discreet.train._noise import ExactGaussian, Steps
+from discreet.train._physical import Physical
+from discreet.train._step_inputs import (
     Examples,
     Seen,
     Work,
@@ -20,11 +24,7 @@ from discreet.train.contributions import (
     exact_sums,
     float_sums,
 )
-from discreet.train.looks import Losses
-from discreet.train.noise import ExactGaussian, Steps
-from discreet.train.physical import Physical
-from discreet.train.units import Data, Persons, Reduce, taken
-from discreet.unit import Unit
+from discreet.train._units import Data, Persons, Reduce, taken
 from tests.train.steps import (
     Wrong,
     by_hand,

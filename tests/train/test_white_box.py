@@ -20,23 +20,23 @@ import torch
 from scipy.stats import beta
 from torch import Tensor, nn
 
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
-from discreet.accounting.trade_off import TradeOff
-from discreet.train import engine
-from discreet.train.clipping import Clipping, Flat
-from discreet.train.contributions import trainable
-from discreet.train.noise import ExactGaussian, FloatGaussian, add_normal
-from discreet.train.plan import Phase, TrainingPlan, plan
-from discreet.train.run import TrainingRun
-from discreet.train.sampling import (
+from discreet.accounting._trade_off import TradeOff
+from discreet.train import _engine
+from discreet.train._clipping import Clipping, Flat
+from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
+from discreet.train._plan import Phase, TrainingPlan, plan
+from discreet.train._run import TrainingRun
+from discreet.train._sampling import (
     Places,
     PoissonSampling,
     Sampling,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.train.units import Persons
-from discreet.unit import Change, Unit
+from discreet.train._step_inputs import trainable
+from discreet.train._units import Persons
 from tests.noise.fit import QuickBits
 from tests.train.steps import known
 
@@ -211,7 +211,7 @@ def clip_skipped(patch: pytest.MonkeyPatch) -> None:
     def loose(phase: Phase, order: int) -> Clipping:
         return Flat(1e9)
 
-    patch.setattr(sys.modules["discreet.train.run"], "clipping_of", loose)
+    patch.setattr(sys.modules["discreet.train._run"], "clipping_of", loose)
 
 
 def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
@@ -221,29 +221,29 @@ def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
         examples: int,
         clipping: Clipping,
         **_: object,
-    ) -> engine.Contribution:
+    ) -> _engine.Contribution:
         found = torch.autograd.grad(losses().sum(), trainable(model))
         size = torch.cat([part.reshape(-1) for part in found]).norm()
         factor = min(1.0, clipping.sensitivity / max(float(size), 1e-9))
-        return engine.Contribution(tuple(part * factor for part in found), size.reshape(1, 1))
+        return _engine.Contribution(tuple(part * factor for part in found), size.reshape(1, 1))
 
-    patch.setattr(engine, "clipped_sum", wrong)
+    patch.setattr(_engine, "clipped_sum", wrong)
 
 
 def rows_clipped_one_by_one(patch: pytest.MonkeyPatch) -> None:
-    honest = engine.clipped_sum
-    patch.setattr(engine, "clipped_sum", lambda *arguments, **_: honest(*arguments))
+    honest = _engine.clipped_sum
+    patch.setattr(_engine, "clipped_sum", lambda *arguments, **_: honest(*arguments))
 
 
 def noise_per_part(patch: pytest.MonkeyPatch) -> None:
-    honest, bits = engine.clipped_sum, QuickBits(9)
+    honest, bits = _engine.clipped_sum, QuickBits(9)
 
-    def noisy(*arguments: Any, **options: Any) -> engine.Contribution:
+    def noisy(*arguments: Any, **options: Any) -> _engine.Contribution:
         found = honest(*arguments, **options)
         add_normal(found.sums, 2.0, bits)
         return found
 
-    patch.setattr(engine, "clipped_sum", noisy)
+    patch.setattr(_engine, "clipped_sum", noisy)
     patch.setattr(FloatGaussian, "add", lambda *_: None)
 
 

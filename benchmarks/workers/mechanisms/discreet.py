@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import questions as q
 from benchmarks.worker import Case, serve
 from discreet import Ledger, Limit
+from discreet._unit import Change, Unit
 from discreet.local import RandomizedResponse
 from discreet.mechanisms import (
     Bounded,
@@ -33,7 +34,6 @@ from discreet.mechanisms.statistics import (
 )
 from discreet.mechanisms.thresholds import LaplaceThreshold, PartitionSelection
 from discreet.noise import SecureBits
-from discreet.unit import Change, Unit
 
 ADDED, REPLACED = Unit("person"), Unit("person", Change.REPLACE)
 BITS = SecureBits()

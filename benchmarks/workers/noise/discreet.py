@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.worker import Case, serve
-from discreet.exact import Number
+from discreet._exact import Number
 from discreet.noise import (
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,

@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from discreet.accounting import terms
-from discreet.accounting.loss import PrivacyLoss, Term
+from discreet.accounting._loss import PrivacyLoss, Term
 
 if TYPE_CHECKING:
-    from discreet.accounting.calibration import Calibration, calibrate, calibrate_count
-    from discreet.accounting.events import from_dp_event, to_dp_event
-    from discreet.accounting.expression import Expression, parse
-    from discreet.accounting.filter import Filter, Spent
-    from discreet.accounting.interval import Interval
+    from discreet.accounting._calibration import Calibration, calibrate, calibrate_count
+    from discreet.accounting._events import from_dp_event, to_dp_event
+    from discreet.accounting._expression import Expression, parse
+    from discreet.accounting._filter import Filter, Spent
+    from discreet.accounting._interval import Interval
     from discreet.accounting.terms import (
         Approximate,
         BoundedRange,
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 _LATER = {
     **dict.fromkeys(terms.__all__, "terms"),
-    **dict.fromkeys(("Calibration", "calibrate", "calibrate_count"), "calibration"),
-    **dict.fromkeys(("from_dp_event", "to_dp_event"), "events"),
-    **dict.fromkeys(("Expression", "parse"), "expression"),
-    **dict.fromkeys(("Filter", "Spent"), "filter"),
-    "Interval": "interval",
+    **dict.fromkeys(("Calibration", "calibrate", "calibrate_count"), "_calibration"),
+    **dict.fromkeys(("from_dp_event", "to_dp_event"), "_events"),
+    **dict.fromkeys(("Expression", "parse"), "_expression"),
+    **dict.fromkeys(("Filter", "Spent"), "_filter"),
+    "Interval": "_interval",
 }
 
 __all__ = [

@@ -9,8 +9,8 @@ import typer
 from typer.main import get_command
 
 from discreet._version import __version__
-from discreet.cli import asking, budgeting, declaring, pricing, training
-from discreet.cli.ending import log_beside, run, survive
+from discreet.cli import _asking, _budgeting, _declaring, _pricing, _training
+from discreet.cli._exit_codes import log_beside, run, survive
 
 app = typer.Typer(
     name="discreet",
@@ -23,16 +23,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    declaring.declare,
-    declaring.tables,
-    asking.explain,
-    asking.ask,
-    asking.check,
-    pricing.price,
-    training.train,
-    budgeting.budget,
-    budgeting.unlock,
-    budgeting.backup,
+    _declaring.declare,
+    _declaring.tables,
+    _asking.explain,
+    _asking.ask,
+    _asking.check,
+    _pricing.price,
+    _training.train,
+    _budgeting.budget,
+    _budgeting.unlock,
+    _budgeting.backup,
 ):
     app.command()(command)
 

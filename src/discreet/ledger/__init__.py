@@ -4,8 +4,8 @@ A `Ledger` is a payer. It decides by the filter of `discreet.accounting`, whole,
 append-only chain of entries, so that no crash, race or restart takes it over its limit.
 """
 
-from discreet.ledger.entries import Kind
-from discreet.ledger.ledger import Ledger
-from discreet.ledger.views import Balance, Entry
+from discreet.ledger._entries import Kind
+from discreet.ledger._ledger import Ledger
+from discreet.ledger._views import Balance, Entry
 
 __all__ = ["Balance", "Entry", "Kind", "Ledger"]

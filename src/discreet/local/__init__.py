@@ -9,17 +9,17 @@ add to those of a ledger whose units come and go.
 `discreet.local.client` is the part that runs on a device, and stands alone.
 """
 
+from discreet.local._count_mean_sketch import CountMeanSketch
+from discreet.local._duchi_mean import DuchiMean
+from discreet.local._estimate import Estimate, Interval
+from discreet.local._hadamard_response import HadamardResponse
+from discreet.local._local_hashing import LocalHashing
+from discreet.local._mechanism import ONE_REPORT
+from discreet.local._piecewise_mean import PiecewiseMean
+from discreet.local._randomized_response import RandomizedResponse
+from discreet.local._rappor import Rappor
+from discreet.local._unary_encoding import UnaryEncoding
 from discreet.local.client import PermanentAnswers, SketchReports
-from discreet.local.count_mean_sketch import CountMeanSketch
-from discreet.local.duchi_mean import DuchiMean
-from discreet.local.estimate import Estimate, Interval
-from discreet.local.hadamard_response import HadamardResponse
-from discreet.local.local_hashing import LocalHashing
-from discreet.local.mechanism import ONE_REPORT
-from discreet.local.piecewise_mean import PiecewiseMean
-from discreet.local.randomized_response import RandomizedResponse
-from discreet.local.rappor import Rappor
-from discreet.local.unary_encoding import UnaryEncoding
 
 __all__ = [
     "ONE_REPORT",

@@ -1,22 +1,22 @@
 """Computations with known sensitivity, the noise that makes them private, and the one door."""
 
-from discreet.mechanisms.bounded import Bounded
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.door import Door, Trace
-from discreet.mechanisms.fixed_point import FixedPoint, FloatArray, IntegerArray
-from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.max_norm import MaxNorm
-from discreet.mechanisms.mechanism import Additive, Interactive, Mechanism
-from discreet.mechanisms.parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
-from discreet.mechanisms.real_gaussian import RealGaussian
-from discreet.mechanisms.release import Release, rehearse, release, release_through
-from discreet.mechanisms.rows import Grid, Rows
-from discreet.mechanisms.sensitivity import RealSensitivity, Sensitivity
-from discreet.mechanisms.session import Session, session, session_through
-from discreet.mechanisms.staircase import Staircase
-from discreet.mechanisms.together import Together
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._door import Door, Trace
+from discreet.mechanisms._fixed_point import FixedPoint, FloatArray, IntegerArray
+from discreet.mechanisms._gaussian import Gaussian
+from discreet.mechanisms._laplace import Laplace
+from discreet.mechanisms._max_norm import MaxNorm
+from discreet.mechanisms._mechanism import Additive, Interactive, Mechanism
+from discreet.mechanisms._parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
+from discreet.mechanisms._real_gaussian import RealGaussian
+from discreet.mechanisms._release import Release, rehearse, release, release_through
+from discreet.mechanisms._rows import Grid, Rows
+from discreet.mechanisms._sensitivity import RealSensitivity, Sensitivity
+from discreet.mechanisms._session import Session, session, session_through
+from discreet.mechanisms._staircase import Staircase
+from discreet.mechanisms._together import Together
 
 __all__ = [
     "Additive",

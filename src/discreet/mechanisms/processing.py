@@ -9,11 +9,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet import checks
+from discreet import _checks
+from discreet._exact import Number, shown
 from discreet.errors import InvalidArgument
-from discreet.exact import Number, shown
-from discreet.mechanisms.fixed_point import FixedPoint, FloatArray, IntegerArray
-from discreet.mechanisms.release import Release
+from discreet.mechanisms._fixed_point import FixedPoint, FloatArray, IntegerArray
+from discreet.mechanisms._release import Release
 
 Numbers = TypeVar("Numbers", bound=int | float | IntegerArray | FloatArray)
 
@@ -41,7 +41,7 @@ def non_negative(release: Release[Numbers]) -> Release[Numbers]:
 
 def rounded(release: Release[Numbers], step: Number = 1) -> Release[float | FloatArray]:
     """The nearest multiple of the step to each number, the upper one of two, as floats."""
-    each = checks.positive(step=step)
+    each = _checks.positive(step=step)
     _array(release)
     return release.processed(
         lambda value: FixedPoint.nearest(value, each).floats, by=f"rounding to {shown(each)}"
@@ -55,7 +55,7 @@ def with_total(release: Release[Numbers], total: Number) -> Release[FloatArray]:
     total may also be one that was released. Held, Wolfe and Crowder (1974); Duchi,
     Shalev-Shwartz, Singer and Chandra (2008).
     """
-    exact = checks.not_negative(total=total)
+    exact = _checks.not_negative(total=total)
     if not _array(release).size:
         raise InvalidArgument(f"{release.name!r} has no numbers that could add up to anything")
     return release.processed(

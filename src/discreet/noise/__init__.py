@@ -4,23 +4,23 @@ A law decides each outcome from as many random bits as that takes, so that every
 exactly its stated probability. See docs/proofs/noise.md.
 """
 
-from discreet.noise.binomial import BinomialLaw
-from discreet.noise.bits import Bits, SecureBits, Words
-from discreet.noise.choices import (
+from discreet.noise._binomial import BinomialLaw
+from discreet.noise._bits import Bits, SecureBits, Words
+from discreet.noise._choices import (
     BernoulliLaw,
     CategoricalLaw,
     ExponentialBernoulliLaw,
     poisson_mask,
 )
-from discreet.noise.discrete_gaussian import DiscreteGaussianLaw
-from discreet.noise.grid import OnGrid
-from discreet.noise.half_width import half_width
-from discreet.noise.laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
-from discreet.noise.max_norm import MaxNormLaw
-from discreet.noise.order import permutation, sample_without_replacement, shuffled
-from discreet.noise.selection import exponential_choice, permute_and_flip
-from discreet.noise.staircase import StaircaseLaw
-from discreet.noise.uniform import UniformLaw
+from discreet.noise._discrete_gaussian import DiscreteGaussianLaw
+from discreet.noise._grid import OnGrid
+from discreet.noise._half_width import half_width
+from discreet.noise._laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
+from discreet.noise._max_norm import MaxNormLaw
+from discreet.noise._order import permutation, sample_without_replacement, shuffled
+from discreet.noise._selection import exponential_choice, permute_and_flip
+from discreet.noise._staircase import StaircaseLaw
+from discreet.noise._uniform import UniformLaw
 
 __all__ = [
     "BernoulliLaw",

@@ -6,7 +6,7 @@ first picture is drawn. Each function draws on the axes it is given, or on a new
 returns them.
 """
 
-from discreet.plots.losses import composition, profile, trade_off
-from discreet.plots.training import boundaries
+from discreet.plots._losses import composition, profile, trade_off
+from discreet.plots._training import boundaries
 
 __all__ = ["boundaries", "composition", "profile", "trade_off"]

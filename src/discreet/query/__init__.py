@@ -4,28 +4,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet.query.answer import Answer
-    from discreet.query.columns import Caps, Column, ColumnType
-    from discreet.query.declaration import Declaration
-    from discreet.query.files import open  # noqa: A004  # read as dp.open
-    from discreet.query.forecast import Explanation, Forecast
-    from discreet.query.frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
-    from discreet.query.null_share import NullShare
-    from discreet.query.price import Noise, Price
-    from discreet.query.query import Query
-    from discreet.query.table import Question, Selection, Table, release_question
+    from discreet.query._answer import Answer
+    from discreet.query._columns import Caps, Column, ColumnType
+    from discreet.query._declaration import Declaration
+    from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
+    from discreet.query._forecast import Explanation, Forecast
+    from discreet.query._frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
+    from discreet.query._null_share import NullShare
+    from discreet.query._price import Noise, Price
+    from discreet.query._query import Query
+    from discreet.query._table import Question, Selection, Table, release_question
 
 _ROOMS = {
-    "answer": ("Answer",),
-    "columns": ("Caps", "Column", "ColumnType"),
-    "declaration": ("Declaration",),
-    "files": ("open",),
-    "forecast": ("Explanation", "Forecast"),
-    "frame": ("col", "count", "mean", "sum"),
-    "null_share": ("NullShare",),
-    "price": ("Noise", "Price"),
-    "query": ("Query",),
-    "table": ("Question", "Selection", "Table", "release_question"),
+    "_answer": ("Answer",),
+    "_columns": ("Caps", "Column", "ColumnType"),
+    "_declaration": ("Declaration",),
+    "_declaration_file": ("open",),
+    "_forecast": ("Explanation", "Forecast"),
+    "_frame": ("col", "count", "mean", "sum"),
+    "_null_share": ("NullShare",),
+    "_price": ("Noise", "Price"),
+    "_query": ("Query",),
+    "_table": ("Question", "Selection", "Table", "release_question"),
 }
 
 __all__ = [

@@ -7,26 +7,26 @@ except ModuleNotFoundError:
     raise ImportError('private training needs PyTorch: pip install "discreet[torch]"') from None
 
 from discreet.train import metrics
-from discreet.train.adaptive import Adaptive, Counted
-from discreet.train.checking import check, one_by_one
-from discreet.train.clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
-from discreet.train.engine import Contribution, clipped_sum
-from discreet.train.fit import fit
-from discreet.train.noise import ExactGaussian, FloatGaussian, FloatLaplace
-from discreet.train.owners import Owners
-from discreet.train.plan import Phase, Stage, TrainingPlan, plan
-from discreet.train.repair import repair
-from discreet.train.report import NotPrivate, Report
-from discreet.train.run import Batch, TrainingRun, run
-from discreet.train.sampling import (
+from discreet.train._adaptive import Adaptive, Counted
+from discreet.train._checking import check, one_by_one
+from discreet.train._clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
+from discreet.train._engine import Contribution, clipped_sum
+from discreet.train._fit import fit
+from discreet.train._noise import ExactGaussian, FloatGaussian, FloatLaplace
+from discreet.train._owners import Owners
+from discreet.train._plan import Phase, Stage, TrainingPlan, plan
+from discreet.train._repair import repair
+from discreet.train._report import NotPrivate, Report
+from discreet.train._run import Batch, TrainingRun, run
+from discreet.train._sampling import (
     AllocatedBatches,
     PoissonSampling,
     ShuffledBatches,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
-from discreet.train.trained import Trained
-from discreet.train.units import Collated, Persons
+from discreet.train._trained import Trained
+from discreet.train._units import Collated, Persons
 
 __all__ = [
     "L1",

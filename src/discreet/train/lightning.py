@@ -21,15 +21,15 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
+from discreet._budget import Payer
+from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
-from discreet.ownership import Owned
-from discreet.payment import Payer
-from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
-from discreet.train.plan import TrainingPlan
-from discreet.train.report import Report
-from discreet.train.run import Batch
-from discreet.train.units import Collated, Data, Part, Persons
+from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
+from discreet.train._plan import TrainingPlan
+from discreet.train._report import Report
+from discreet.train._run import Batch
+from discreet.train._units import Collated, Data, Part, Persons
 
 KEPT = "discreet"  # in each checkpoint
 
@@ -37,7 +37,7 @@ KEPT = "discreet"  # in each checkpoint
 class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it ships without types
     """A strategy for Lightning's Trainer by which ``fit`` trains by a plan, paid for first.
 
-    Guarantee: that of `discreet.train.run`, for the model and its checkpoints. ``training_step``
+    Guarantee: that of `discreet.train._run`, for the model and its checkpoints. ``training_step``
     returns one loss for each example and logs nothing: it would tell of private data, of which
     `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
     at once; its data set may be `Persons`. ``like`` is a data set of public examples in the form of

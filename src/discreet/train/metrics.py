@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from discreet import checks
-from discreet.exact import Number
+from discreet import _checks
+from discreet._exact import Number
+from discreet._unit import Unit
 from discreet.mechanisms import Bounded
-from discreet.mechanisms.fixed_point import FixedPoint
-from discreet.unit import Unit
+from discreet.mechanisms._fixed_point import FixedPoint
 
 STEPS = 1 << 12  # of a total's grid, in its bound
 
@@ -54,7 +54,7 @@ def total(
     >>> losses.checked(losses.compute()).floats
     4.25
     """
-    bound = checks.positive(most=most)
+    bound = _checks.positive(most=most)
     step = bound / STEPS
 
     def summed() -> Fraction:

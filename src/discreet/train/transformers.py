@@ -18,17 +18,17 @@ from transformers import DataCollatorWithFlattening, Trainer
 from transformers.optimization import GreedyLR
 from transformers.trainer_utils import TrainOutput
 
+from discreet._budget import Payer
+from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
-from discreet.ownership import Owned
-from discreet.payment import Payer
-from discreet.train.checking import LossFailed, check
-from discreet.train.hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
-from discreet.train.own_losses import IGNORED, check_known, made_texts, own_losses
-from discreet.train.plan import TrainingPlan
-from discreet.train.report import Report
-from discreet.train.run import Batch
-from discreet.train.units import Collated, Data, Persons
+from discreet.train._checking import LossFailed, check
+from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
+from discreet.train._own_losses import IGNORED, check_known, made_texts, own_losses
+from discreet.train._plan import TrainingPlan
+from discreet.train._report import Report
+from discreet.train._run import Batch
+from discreet.train._units import Collated, Data, Persons
 
 KEPT = "discreet.json"  # in each checkpoint's folder
 
@@ -41,7 +41,7 @@ _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which
 class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships without types
     """A Trainer that trains by a plan, paid for as a whole before it reads any example.
 
-    Guarantee: that of `discreet.train.run`, for the model, its checkpoints and its logs. What the
+    Guarantee: that of `discreet.train._run`, for the model, its checkpoints and its logs. What the
     training data would tell is not logged: no loss, only epsilon so far; `not_private` shows it.
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't

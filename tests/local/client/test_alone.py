@@ -56,10 +56,10 @@ def test_it_runs_without_the_rest(tmp_path: Path) -> None:
     assert new == ["device"]
 
 
-@pytest.mark.parametrize("planted", ["import scipy", "from discreet.exact import fraction"])
+@pytest.mark.parametrize("planted", ["import scipy", "from discreet._exact import fraction"])
 def test_a_planted_import_is_found(tmp_path: Path, planted: str) -> None:
     shutil.copytree(FOLDER, tmp_path / "device", ignore=shutil.ignore_patterns("__pycache__"))
-    with (tmp_path / "device" / "values.py").open("a") as file:
+    with (tmp_path / "device" / "_values.py").open("a") as file:
         file.write(f"\n{planted}\n")
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run(tmp_path)

@@ -12,8 +12,8 @@ import pytest
 import discreet
 from discreet.audit import ZeroNoiseBits
 from discreet.local import client
-from discreet.local.client import bits
-from discreet.local.client.bits import SystemBits, below, coins
+from discreet.local.client import _bits
+from discreet.local.client._bits import SystemBits, below, coins
 from tests.noise.walk import assert_refuted, coin, independent, numbers, refutation, walk
 
 SOURCE = Path(discreet.__file__).parent
@@ -60,7 +60,7 @@ def test_whole_words_become_bytes_and_numbers() -> None:
     class Words:
         width = 64
 
-        def words(self, count: int) -> bits.Words:
+        def words(self, count: int) -> _bits.Words:
             return np.full(count, 0x8000_7FFF_0001_FF80, np.uint64)
 
     assert coins(Fraction(1, 2), 8, Words()).tolist() == [
@@ -134,5 +134,5 @@ def given(source: Path) -> Iterator[str]:
                     yield f"{path}:{node.lineno}"
                 case ast.Constant(value) if value in GIVEN and not inside:
                     yield f"{path}:{node.lineno}"
-                case ast.Name("SYSTEM", ast.Store()) if path.name != "bits.py":
+                case ast.Name("SYSTEM", ast.Store()) if path.name != "_bits.py":
                     yield f"{path}:{node.lineno}"

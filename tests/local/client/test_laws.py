@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.local import client
-from discreet.local.client import bits, duchi, piecewise, randomized_response, unary, values
+from discreet.local.client import _bits, _duchi, _piecewise, _randomized_response, _unary, _values
 from discreet.noise import Bits
 from tests.local import kit
 from tests.local.kit import Law, law_of, outcome, worst
@@ -39,7 +39,7 @@ OPEN: dict[str, tuple[Any, int, float]] = {  # words of 4 bits, and what they le
 @pytest.fixture
 def _four_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Means on four steps, so that every script can be played."""
-    for module in (values, duchi, piecewise, kit):
+    for module in (_values, _duchi, _piecewise, kit):
         monkeypatch.setattr(module, "STEPS", 4)
 
 
@@ -94,19 +94,19 @@ def test_other_odds_have_their_law_too(
 @pytest.mark.parametrize(
     ("name", "module"),
     [
-        ("randomized response", randomized_response),
-        ("unary", unary),
-        ("piecewise", piecewise),
-        ("hashing", randomized_response),
+        ("randomized response", _randomized_response),
+        ("unary", _unary),
+        ("piecewise", _piecewise),
+        ("hashing", _randomized_response),
     ],
 )
 def test_more_generous_odds_are_caught(
     name: str, module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quarter more of each coin that tells the truth, and less of each that adds noise."""
-    honest = bits.coins
+    honest = _bits.coins
 
-    def generous(chance: Fraction, count: int, source: Bits) -> bits.Truths:
+    def generous(chance: Fraction, count: int, source: Bits) -> _bits.Truths:
         return honest(chance / 2 if chance < HALF else chance + (1 - chance) / 2, count, source)
 
     monkeypatch.setattr(module, "coins", generous)

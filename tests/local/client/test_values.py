@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.local import client
-from discreet.local.client.values import STEPS, categories, steps
+from discreet.local.client._values import STEPS, categories, steps
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from discreet import accounting
+from discreet._exact import fraction
+from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction
 from discreet.mechanisms import Bounded, Grid, Sensitivity, release_through
 from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, sample_and_aggregate
-from discreet.mechanisms.framework.blocks import _stretches
-from discreet.mechanisms.framework.sample_and_aggregate import block_of
+from discreet.mechanisms.framework._blocks import _stretches
+from discreet.mechanisms.framework._sample_and_aggregate import block_of
 from discreet.noise import SecureBits
-from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, Wrong, number
 
 GRID = Grid(0, 10, step=0.5)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import ball, fraction, precision
 from discreet.audit import Difference, RecordingBits, SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import DiscreteLaplace, Together, release_through
 from discreet.mechanisms.framework import ProposeTestRelease, proposed
 from discreet.noise import SecureBits

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, Grid, Rows
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, lost
 
 Table = tuple[int, ...]

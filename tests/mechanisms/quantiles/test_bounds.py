@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit, accounting
+from discreet._unit import Unit
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid, release
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import ApproximateBounds, Quantile
-from discreet.mechanisms.release import release_through
 from discreet.noise import DiscreteLaplaceLaw, SecureBits
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.quantiles.kit import (
     REPLACED,

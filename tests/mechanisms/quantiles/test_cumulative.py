@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from discreet import accounting
+from discreet._unit import Unit
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import Cumulative
-from discreet.mechanisms.quantiles.cumulative import rising
-from discreet.mechanisms.quantiles.partial_sums import most_strayed
-from discreet.mechanisms.release import release_through
+from discreet.mechanisms.quantiles._cumulative import rising
+from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import DiscreteLaplaceLaw, SecureBits
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, Wrong, number
 from tests.mechanisms.quantiles.kit import REPLACED, Table, column, neighbours, refutation, rows
 

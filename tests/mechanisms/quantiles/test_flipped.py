@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet._exact import precision
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.exact import precision
 from discreet.mechanisms import Grid
 from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile
 from tests.mechanisms.quantiles.kit import (

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit
+from discreet._unit import Unit
 from discreet.audit import replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Door, Gaussian, Grid, Sensitivity, release
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import histogram
-from discreet.mechanisms.release import release_through
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 from tests.mechanisms.quantiles.kit import REPLACED, Table, column, neighbours
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet._unit import Unit
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import InterQuartileRange
-from discreet.mechanisms.release import release_through
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.quantiles.kit import (
     REPLACED,

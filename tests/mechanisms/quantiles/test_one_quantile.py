@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit
+from discreet._unit import Unit
 from discreet.accounting import BoundedRange, ReportNoisyMax
 from discreet.audit import SeededBits, replay
 from discreet.errors import BudgetExceeded, InvalidArgument, Refused
 from discreet.mechanisms import Bounded, Door, Grid, release
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile
-from discreet.mechanisms.release import release_through
-from discreet.unit import Unit
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 from tests.mechanisms.quantiles.kit import (
     LEVELS,

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import ball, precision
+from discreet._unit import Unit
 from discreet.accounting import BoundedRange
 from discreet.audit import SeededBits
-from discreet.exact import ball, precision
 from discreet.mechanisms import Grid
 from discreet.mechanisms.quantiles import Quantile
-from discreet.mechanisms.quantiles.ranks import stretches
-from discreet.unit import Unit
+from discreet.mechanisms.quantiles._ranks import stretches
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.quantiles.kit import (
     LEVELS,

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit
+from discreet._unit import Unit
 from discreet.accounting import BoundedRange
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid, release
-from discreet.mechanisms.quantiles import Quantile, Quantiles, quantiles
-from discreet.mechanisms.quantiles.splits import depth, influences, splits
-from discreet.mechanisms.quantiles.spread import finer, spread
-from discreet.mechanisms.release import release_through
-from discreet.unit import Unit
+from discreet.mechanisms._release import release_through
+from discreet.mechanisms.quantiles import Quantile, Quantiles, _quantiles
+from discreet.mechanisms.quantiles._break_ties import finer, spread
+from discreet.mechanisms.quantiles._splits import depth, influences, splits
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
@@ -53,7 +53,7 @@ each_set = pytest.mark.parametrize("levels", SETS, ids=lambda levels: str(list(m
 @pytest.fixture
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two finer places only, so that all outcomes can be listed."""
-    monkeypatch.setattr(quantiles, "finer", lambda places: BY)
+    monkeypatch.setattr(_quantiles, "finer", lambda places: BY)
 
 
 def fine(table: Table) -> Table:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from discreet import accounting
+from discreet._unit import Unit
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Grid, release
 from discreet.mechanisms.quantiles import SmoothMedian
-from discreet.noise import laws
-from discreet.unit import Unit
+from discreet.noise import _laws
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, lost
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
@@ -167,9 +167,9 @@ def test_a_unit_that_moves_more_is_refused() -> None:
 
 
 def test_the_private_scale_is_remembered_nowhere() -> None:
-    before = laws._laplace.cache_info().currsize, laws._laplace.cache_info().misses
+    before = _laws._laplace.cache_info().currsize, _laws._laplace.cache_info().misses
     SmoothMedian(epsilon=1.2345, delta=1e-6, grid=GRID).sample(rows((1, 2), GRID), SeededBits(1))
-    assert before == (laws._laplace.cache_info().currsize, laws._laplace.cache_info().misses)
+    assert before == (_laws._laplace.cache_info().currsize, _laws._laplace.cache_info().misses)
 
 
 def test_nothing_makes_a_draw_fail() -> None:

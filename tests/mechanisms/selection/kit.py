@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, FloatArray, Sensitivity
 from discreet.mechanisms.selection import Moves
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, lost
 
 TINY = 1e-12  # more than what float64 loses here

@@ -11,12 +11,12 @@ import pytest
 from flint import arb
 
 from discreet import Ledger, Limit
+from discreet._exact import precision
 from discreet.accounting import BoundedRange, PrivacyLoss, Pure, ReportNoisyMax
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument, Refused
-from discreet.exact import precision
 from discreet.mechanisms import Bounded, Door, FloatArray, IntegerArray, Sensitivity, release
-from discreet.mechanisms.release import release_through
+from discreet.mechanisms._release import release_through
 from discreet.mechanisms.selection import (
     ExponentialMechanism,
     Moves,

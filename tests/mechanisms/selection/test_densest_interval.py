@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._unit import Change, Unit
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, Grid, Rows
 from discreet.mechanisms.selection import DensestInterval
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import Wrong, lost, number
 from tests.noise.walk import assert_exact, assert_refuted, softmax, walk
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import ball, precision
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
-from discreet.exact import ball, precision
-from discreet.mechanisms.selection import flipped_pieces
-from discreet.mechanisms.selection.flipped_pieces import (
+from discreet.mechanisms.selection import _flipped_pieces
+from discreet.mechanisms.selection._flipped_pieces import (
     _climbed,
     _climbed_exactly,
     _left,
@@ -21,7 +21,7 @@ from discreet.mechanisms.selection.flipped_pieces import (
     evenly,
     flip_piece,
 )
-from discreet.mechanisms.selection.pieces import pieces_of
+from discreet.mechanisms.selection._pieces import pieces_of
 from discreet.noise import Bits
 from tests.noise.walk import (
     BITS,
@@ -99,8 +99,8 @@ def test_a_wrong_law_is_refuted(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
     }[bug]
     if bug == "with replacement":  # as the exponential mechanism visits
         none = monkeypatch.setattr
-        none(flipped_pieces, "_climbed", lambda *_: None)
-        none(flipped_pieces, "_left", lambda *_: arb(1))
+        none(_flipped_pieces, "_climbed", lambda *_: None)
+        none(_flipped_pieces, "_left", lambda *_: arb(1))
     assert_refuted(walk(sampler(*wrong), 5, 2), law(lengths, scores, rate))
 
 
@@ -142,7 +142,7 @@ def test_the_time_is_within_its_distance(rate: Fraction) -> None:
                 ends = _surprises(time, 64)
                 found = [1 - _left(exact, tops, end, 120) for end in ends]
             t, away = _time(pieces.lengths.astype(float), powers, *map(float, ends))
-            if away < (1 - t) / 4 and 1 - t > flipped_pieces._NEAREST:
+            if away < (1 - t) / 4 and 1 - t > _flipped_pieces._NEAREST:
                 assert all(abs(arb(t) - each) < away for each in found)
                 middle = (2**62 < time < 2**64 - 2**62) and away < 1e-8 * t
                 assert middle or not 2**62 < time < 2**64 - 2**62

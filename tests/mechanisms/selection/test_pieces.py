@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import ball, precision
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
-from discreet.mechanisms.selection import pieces
-from discreet.mechanisms.selection.flipped_pieces import flip_piece
-from discreet.mechanisms.selection.pieces import Whole, choose_piece, e_to_minus, pieces_of
+from discreet.mechanisms.selection import _pieces
+from discreet.mechanisms.selection._flipped_pieces import flip_piece
+from discreet.mechanisms.selection._pieces import Whole, choose_piece, e_to_minus, pieces_of
 from discreet.noise import Bits
 from tests.mechanisms.kit import Wrong
 from tests.noise.walk import BITS, Chance, Record, assert_exact, assert_refuted, walk
@@ -74,7 +74,7 @@ def test_balls_alone_give_the_same(
 ) -> None:
     """As if every U lay too near an edge for float64."""
     trees = [walk(sampler(lengths, scores, rate), 4, 2)]
-    monkeypatch.setattr(pieces, "_RADIUS", 1.0)
+    monkeypatch.setattr(_pieces, "_RADIUS", 1.0)
     trees.append(walk(sampler(lengths, scores, rate), 4, 2))
     assert trees[0] == trees[1]
 
@@ -113,7 +113,7 @@ def test_float64s_edges_are_within_their_slack(rate: Fraction) -> None:
             weights.append(total)
         for edge, exact in zip(near.tolist(), weights, strict=True):
             off = abs(arb(edge) / arb(float(near[-1])) - exact / total)
-            assert off < 2 * (pieces._RADIUS + near.size * pieces._ROUNDING)
+            assert off < 2 * (_pieces._RADIUS + near.size * _pieces._ROUNDING)
 
 
 @pytest.mark.parametrize("size", [1, 10, 5000])

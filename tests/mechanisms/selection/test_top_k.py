@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._exact import precision
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument, Refused
-from discreet.exact import precision
 from discreet.mechanisms import Bounded, FloatArray, Sensitivity
 from discreet.mechanisms.selection import BestOfEachGroup, Moves, TopK
 from tests.mechanisms.kit import PERSON, Wrong, lost

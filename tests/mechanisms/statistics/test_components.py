@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from discreet.accounting.analytic import gaussian_deltas
+from discreet._exact import fraction
+from discreet._unit import Change, Unit
+from discreet.accounting._analytic import gaussian_deltas
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction
 from discreet.mechanisms import Door, Gaussian, Grid, release_through
 from discreet.mechanisms.statistics import (
     nearest_positive,
@@ -15,8 +16,7 @@ from discreet.mechanisms.statistics import (
     second_moments,
     spectral_error,
 )
-from discreet.mechanisms.statistics.second_moments import Ball
-from discreet.unit import Change, Unit
+from discreet.mechanisms.statistics._second_moments import Ball
 from tests.mechanisms.kit import Wrong, number
 from tests.mechanisms.statistics.kit import (
     BOTH,

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc
 
+from discreet._exact import fraction
+from discreet._unit import Change, Unit
 from discreet.audit import replay
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -19,9 +20,8 @@ from discreet.mechanisms import (
     Part,
     release_through,
 )
-from discreet.mechanisms.fixed_point import IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import chi_square, contingency
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong, number
 from tests.mechanisms.statistics.kit import (
     BOTH,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.mechanisms.statistics import Interval
-from discreet.mechanisms.statistics.intervals import product, ratio, square
+from discreet.mechanisms.statistics._intervals import product, ratio, square
 
 ends = st.integers(-8, 8).map(lambda n: n / 8)
 intervals = st.tuples(ends, ends).map(lambda two: Interval(min(two), min(two), max(two)))

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.accounting.analytic import gaussian_deltas
+from discreet._exact import fraction
+from discreet._unit import Unit
+from discreet.accounting._analytic import gaussian_deltas
 from discreet.audit import SeededBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import fraction
 from discreet.mechanisms import (
     DiscreteLaplace,
     Door,
@@ -22,10 +23,9 @@ from discreet.mechanisms import (
     Sensitivity,
     release_through,
 )
-from discreet.mechanisms.statistics import Moments, moment_errors, moments, products
-from discreet.mechanisms.statistics.layout import Layout
-from discreet.mechanisms.statistics.products import gram
-from discreet.unit import Unit
+from discreet.mechanisms.statistics import Moments, _products, moment_errors, moments
+from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._products import gram
 from tests.mechanisms.kit import number
 from tests.mechanisms.statistics.kit import (
     ADDED,
@@ -70,7 +70,7 @@ def test_sums_of_products_are_exact(rows: list[tuple[int, ...]], chunk: int) -> 
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     exact = [[sum(row[i] * row[j] for row in rows) for j in range(3)] for i in range(3)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "_CHUNK", chunk)
+        patch.setattr(_products, "_CHUNK", chunk)
         assert gram(table, 2**53 - 1).tolist() == exact
 
 

@@ -9,7 +9,7 @@ import pytest
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Grid
 from discreet.mechanisms.statistics import INTERCEPT, Moments, moments, regression
-from discreet.mechanisms.statistics.regression import _solved, _Spread
+from discreet.mechanisms.statistics._regression import _solved, _Spread
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.statistics.kit import WAGES, Table, at_least, at_most, people, released, wages
 

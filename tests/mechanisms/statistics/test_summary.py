@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._unit import Change
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
@@ -18,11 +19,10 @@ from discreet.mechanisms import (
     Rows,
     release_through,
 )
-from discreet.mechanisms.fixed_point import IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import Moments, moment_errors, moments
-from discreet.mechanisms.statistics.layout import Layout
-from discreet.mechanisms.statistics.reach import Reach
-from discreet.unit import Change
+from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._reach import Reach
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong
 from tests.mechanisms.statistics.kit import (
     ALARM,

@@ -11,13 +11,13 @@ import pytest
 from scipy.special import ndtr
 
 from discreet import Ledger, Limit, accounting
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, KeysPart, Sensitivity, release
 from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong, number
 
 Kind = type[LaplaceThreshold] | type[GaussianThreshold]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit
+from discreet._exact import precision
+from discreet._unit import Change, Unit
 from discreet.accounting import Approximate
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.exact import precision
 from discreet.mechanisms import Bounded, FloatArray, release
 from discreet.mechanisms.thresholds import PartitionSelection
-from discreet.noise import inversion
-from discreet.unit import Change, Unit
+from discreet.noise import _inversion
 from tests.mechanisms.kit import PERSON, Wrong, number
 from tests.noise.walk import BITS, Record, assert_exact, assert_refuted, walk
 
@@ -203,10 +203,10 @@ def test_a_word_is_drawn_for_each_key() -> None:
 
 
 def test_the_private_counts_are_remembered_nowhere() -> None:
-    before = inversion._guide.cache_info()
-    many: dict[Any, int] = dict.fromkeys(range(2 * inversion._GUIDE_PAYS), 3)
+    before = _inversion._guide.cache_info()
+    many: dict[Any, int] = dict.fromkeys(range(2 * _inversion._GUIDE_PAYS), 3)
     assert 0 < len(PartitionSelection(1, 1e-3).sample(many, SeededBits(1))) < len(many)
-    assert inversion._guide.cache_info() == before
+    assert _inversion._guide.cache_info() == before
 
 
 def test_it_is_released_and_kept() -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from discreet import Ledger, Limit
+from discreet._unit import Change, Unit
 from discreet.accounting import Threshold
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, release
 from discreet.mechanisms.thresholds import SetUnion, WeightsPart, sets_of_keys
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, Wrong, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from discreet import accounting
+from discreet._budget import Limit
+from discreet._unit import Change
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.ledger import Ledger
@@ -19,8 +21,6 @@ from discreet.mechanisms import Bounded, Door, FloatArray, Sensitivity, session,
 from discreet.mechanisms.selection import Moves
 from discreet.mechanisms.thresholds import NumericSparseVector, SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from discreet.payment import Limit
-from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 
 Values = tuple[int, ...]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet._exact import ball, fraction, precision
+from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, fraction, precision
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -20,13 +21,12 @@ from discreet.mechanisms import (
     Sensitivity,
     release_through,
 )
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.release import Release
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._release import Release
 from discreet.mechanisms.trees import Levels, Noise, TreeCounts, consistent
-from discreet.mechanisms.trees.counts import _histogram, _least_squares
-from discreet.mechanisms.trees.noise import law_of
+from discreet.mechanisms.trees._counts import _histogram, _least_squares
+from discreet.mechanisms.trees._noise import law_of
 from discreet.noise import SecureBits
-from discreet.unit import Change
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number, silent_door
 from tests.noise.walk import discrete_laplace
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, Limit
+from discreet._exact import fraction
+from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import SeededBits, ZeroNoiseBits, replay
 from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
-from discreet.exact import fraction
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -21,11 +22,10 @@ from discreet.mechanisms import (
     session,
     session_through,
 )
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.trees import Noise, StreamCounter
-from discreet.mechanisms.trees.noise import law_of, sum_half_width
+from discreet.mechanisms.trees._noise import law_of, sum_half_width
 from discreet.noise import SecureBits
-from discreet.unit import Change, Unit
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from flint import arb
 
-from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson, tuning
+from discreet._exact import ball, precision
+from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson, _tuning
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.exact import ball, precision
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Runs
-from discreet.mechanisms.tuning.runs import best_share, draw, epsilon_of_each, share_missed
+from discreet.mechanisms.tuning._runs import best_share, draw, epsilon_of_each, share_missed
 from tests.noise.walk import BITS, Real, assert_refuted, e_to, refutation, walk
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
@@ -33,7 +33,7 @@ LAWS: list[Runs] = [
 def chance(runs: Runs, number: int) -> Real:
     """By the law's definition, and not from one number to the next."""
     with precision(BITS):
-        if runs.law == tuning.NegativeBinomial(Fraction(1), Fraction(1)):
+        if runs.law == _tuning.NegativeBinomial(Fraction(1), Fraction(1)):
             return Fraction(number == 1)
         weights = [weight(runs, k) for k in range(runs.most + 1 if runs.most else 0)]
         if weights:

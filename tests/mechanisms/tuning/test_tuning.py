@@ -12,14 +12,14 @@ import pytest
 from flint import arb
 
 from discreet import Ledger, Limit
+from discreet._exact import precision
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Pure, TunedNegativeBinomial
 from discreet.audit import SeededBits, replay
 from discreet.errors import ComputationFailed, InvalidArgument
-from discreet.exact import precision
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door, release, release_through
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Runs, Scored, Tuning
 from discreet.noise import BernoulliLaw, Bits
-from discreet.unit import Unit
 from tests.noise.walk import BITS, Real, refutation, walk
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose

@@ -6,15 +6,15 @@ where the data is and read there in one sitting. Each class is plain numbers wit
 probability changes by more than that factor with the value. Its logarithm is the epsilon.
 """
 
-from .bits import SystemBits  # noqa: TID252  # the folder works under any name
-from .duchi import DuchiMean  # noqa: TID252
-from .hadamard import HadamardResponse  # noqa: TID252
-from .hashing import LocalHashing  # noqa: TID252
-from .piecewise import PiecewiseMean  # noqa: TID252
-from .randomized_response import RandomizedResponse  # noqa: TID252
-from .rappor import PermanentAnswers, Rappor  # noqa: TID252
-from .sketch import CountMeanSketch, SketchReports  # noqa: TID252
-from .unary import UnaryEncoding  # noqa: TID252
+from ._bits import SystemBits  # noqa: TID252  # the folder works under any name
+from ._duchi import DuchiMean  # noqa: TID252
+from ._hadamard import HadamardResponse  # noqa: TID252
+from ._hashing import LocalHashing  # noqa: TID252
+from ._piecewise import PiecewiseMean  # noqa: TID252
+from ._randomized_response import RandomizedResponse  # noqa: TID252
+from ._rappor import PermanentAnswers, Rappor  # noqa: TID252
+from ._sketch import CountMeanSketch, SketchReports  # noqa: TID252
+from ._unary import UnaryEncoding  # noqa: TID252
 
 __all__ = [
     "CountMeanSketch",

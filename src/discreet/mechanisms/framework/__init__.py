@@ -1,13 +1,13 @@
 """Ways to privacy for functions of which little is known."""
 
-from discreet.mechanisms.framework.blocks import MeanOfBlocks, MedianOfBlocks
-from discreet.mechanisms.framework.propose_test_release import (
+from discreet.mechanisms.framework._blocks import MeanOfBlocks, MedianOfBlocks
+from discreet.mechanisms.framework._propose_test_release import (
     Proposed,
     ProposedPart,
     ProposeTestRelease,
     proposed,
 )
-from discreet.mechanisms.framework.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.framework._sample_and_aggregate import sample_and_aggregate
 
 __all__ = [
     "MeanOfBlocks",

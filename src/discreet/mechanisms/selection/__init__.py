@@ -1,14 +1,14 @@
 """Choosing one of many by private scores."""
 
-from discreet.mechanisms.selection.best_of_each_group import BestOfEachGroup
-from discreet.mechanisms.selection.densest_interval import DensestInterval
-from discreet.mechanisms.selection.exponential import ExponentialMechanism
-from discreet.mechanisms.selection.flipped_pieces import flip_piece
-from discreet.mechanisms.selection.noisy_max import NoisyMax
-from discreet.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.selection.pieces import choose_piece
-from discreet.mechanisms.selection.scores import Moves
-from discreet.mechanisms.selection.top_k import TopK
+from discreet.mechanisms.selection._best_of_each_group import BestOfEachGroup
+from discreet.mechanisms.selection._densest_interval import DensestInterval
+from discreet.mechanisms.selection._exponential import ExponentialMechanism
+from discreet.mechanisms.selection._flipped_pieces import flip_piece
+from discreet.mechanisms.selection._noisy_max import NoisyMax
+from discreet.mechanisms.selection._permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.selection._pieces import choose_piece
+from discreet.mechanisms.selection._scores import Moves
+from discreet.mechanisms.selection._top_k import TopK
 
 __all__ = [
     "BestOfEachGroup",

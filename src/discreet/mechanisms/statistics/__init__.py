@@ -4,26 +4,26 @@ Each function here turns rows, `Bounded.rows`, into whole numbers of known sensi
 again, which `DiscreteLaplace` or `Gaussian` makes private; or reads what was released.
 """
 
-from discreet.mechanisms.statistics.association import (
+from discreet.mechanisms.statistics._association import (
     CHI_SQUARE_STEP,
     chi_square_scores,
     difference_scores,
 )
-from discreet.mechanisms.statistics.components import (
+from discreet.mechanisms.statistics._components import (
     Components,
     nearest_positive,
     principal_components,
 )
-from discreet.mechanisms.statistics.contingency import ChiSquare, chi_square, contingency
-from discreet.mechanisms.statistics.intervals import Interval
-from discreet.mechanisms.statistics.moments import moment_errors, moments
-from discreet.mechanisms.statistics.regression import INTERCEPT, Regression, regression
-from discreet.mechanisms.statistics.second_moments import (
+from discreet.mechanisms.statistics._contingency import ChiSquare, chi_square, contingency
+from discreet.mechanisms.statistics._intervals import Interval
+from discreet.mechanisms.statistics._moments import moment_errors, moments
+from discreet.mechanisms.statistics._regression import INTERCEPT, Regression, regression
+from discreet.mechanisms.statistics._second_moments import (
     second_moment_matrix,
     second_moments,
     spectral_error,
 )
-from discreet.mechanisms.statistics.summary import Moments
+from discreet.mechanisms.statistics._summary import Moments
 
 __all__ = [
     "CHI_SQUARE_STEP",

@@ -7,14 +7,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from discreet.exact import Number
+from discreet._budget import Limit
+from discreet._exact import Number
+from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.train.fit import fit
-from discreet.train.plan import TrainingPlan, plan
-from discreet.train.report import Report
-from discreet.train.units import Part
-from discreet.unit import Unit
+from discreet.train._fit import fit
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._report import Report
+from discreet.train._units import Part
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from discreet.exact import Number
+from discreet._budget import Limit
+from discreet._exact import Number
+from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.train.fit import fit
-from discreet.train.plan import TrainingPlan, plan
-from discreet.train.units import Part
-from discreet.unit import Unit
+from discreet.train._fit import fit
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._units import Part
 
 WIDTH, RINGS = 64, 6
 PRIVATE = (0, 1, 1, 0, 1, 0)  # the class of each ring, in the private data

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from discreet.exact import Number
+from discreet._budget import Limit
+from discreet._exact import Number
+from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.payment import Limit
-from discreet.train.plan import TrainingPlan, plan
-from discreet.train.run import run
-from discreet.train.units import Part
-from discreet.unit import Unit
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._run import run
+from discreet.train._units import Part
 
 X = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0)
 Y = (-3.8, -3.2, -2.2, -0.6, 0.9, 1.7, 3.3, 12.0)  # about twice as much, but for the last

@@ -1,0 +1,311 @@
+"""The pairs of an epoch in which a unit takes part in one step, and it isn't told in which.
+
+If one step has the pair (P, Q), and Y is its ratio p/q, then t steps, one of which has the unit,
+have as their ratio the mean of t independent copies of Y under Q. So the law of a sum of positive
+numbers is wanted. It is built up by doubling. Two laws of n values make one of n^2 values, which
+are brought back to about n: from above by moving each value's mass to the two ends of its cell
+so that the mean stays, from below by moving all masses of a cell to their mean. What is asked of
+the sum is the mean of a convex function, which the former only raises and the latter lowers. See
+docs/proofs/terms.md, under RandomAllocation.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, arb_poly
+
+from discreet._exact import ball, fraction, precision
+from discreet.accounting import _knowledge
+from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._moments import log_moment, unbounded
+from discreet.accounting.pld._continuous import ROUND, Floats, Masses
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse
+from discreet.errors import NoBound
+
+_BITS = 256
+_TAIL = 1e-32
+_CELLS = 4096
+_LOWEST = -30.0  # of losses in the end
+_MOST = 512  # values that a law may have without being made coarser
+_FINENESS = 0.04
+_NEAR, _FAR = 4.0, 100.0
+_LARGEST = 300  # loss, so that ratios can be added up as floats
+_LEAST = 1e-300
+_OUTLINE = 450  # values of which ends of cells are found
+_SLACK = 64 * ROUND
+_NEGLIGIBLE = 30.0  # logarithms
+_REMOTE = 700.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sense:
+    """Which bound is wanted, and of what: of convex functions that rise, for a unit that goes, or
+    fall, for one that comes."""
+
+    side: Side
+    is_rising: bool
+
+    @property
+    def up(self) -> float:
+        """1 if bounds are to be larger, -1 if smaller."""
+        return 1.0 if self.side is Side.UPPER else -1.0
+
+    @property
+    def outward(self) -> float:
+        """1 if larger values make for the wanted bound, -1 if smaller ones do."""
+        return self.up if self.is_rising else -self.up
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """Values in rising order with their masses, each right to its share ``doubt``, and the mean
+    ``lost`` that lies at infinity."""
+
+    value: Floats
+    mass: Floats
+    lost: float
+    doubt: float
+
+
+def allocated(gone: Pair, come: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
+    """The pairs of the whole epoch, for a unit that goes and one that comes; of one step they are
+    (with the unit, without it) and (without it, with it)."""
+    rising, falling = _Sense(side, True), _Sense(side, False)
+    removed = _total(_one(gone, rising), steps, rising)
+    added = _total(_one(reverse(come), falling), steps, falling)
+    return _pair_of_ratios(removed, steps, rising), _pair_of_inverses(added, steps, falling)
+
+
+def _one(pair: Pair, sense: _Sense) -> _Law:
+    """The law of p/q under Q. What is missing lies at 0 if that bounds functions that rise, and
+    else at infinity, where those that fall are 0."""
+    atoms, up = pair.atoms, sense.up
+    finite = atoms.loss[np.isfinite(atoms.loss)]
+    unsure = 8 * _SLACK * (1 + float(np.abs(finite).max(initial=0.0)))
+    held = atoms.loss < np.inf
+    values = [np.exp(atoms.loss[held]) * (1 + sense.outward * unsure)]
+    masses = [atoms.q[held] * (1 + up * 8 * _SLACK)]
+    lost = float(atoms.p[~held].sum()) * (1 + up * 8 * _SLACK)
+    for piece, edges in zip(pair.pieces, _edges(pair), strict=True):
+        seen = piece.masses(edges, np.zeros(len(edges)))
+        if sense.side is Side.UPPER:
+            value, mass = _at_ends(seen, np.exp(edges), sense)
+            lost += float(seen.p[-1] + seen.p_radius[-1])
+        else:
+            value, mass = _at_means(seen, sense)
+        values.append(value)
+        masses.append(mass)
+    value, mass = np.concatenate(values), np.concatenate(masses)
+    rest = 1 - float(mass.sum()) + up * len(mass) * _SLACK if sense.is_rising else 0.0
+    return _law(np.append(value, 0.0), np.append(mass, max(rest, 0.0)), lost, 0.0)
+
+
+def _edges(pair: Pair) -> list[Floats]:
+    """Edges of cells for each piece, so fine that they hardly matter."""
+    looks = [piece.look(_TAIL) for piece in pair.pieces]
+    finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
+    largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *looks)])
+    if largest > _LARGEST:
+        raise NoBound(f"one step may have a privacy loss above {_LARGEST}")
+    return [
+        np.unique(np.interp(np.linspace(0, len(look) - 1, _CELLS), np.arange(len(look)), look))
+        for look in looks
+    ]
+
+
+def _at_ends(seen: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
+    """Each cell's mass at its two ends, at least as much as is right at the end that matters, and
+    in all; the open cells' at their one end, or that below all at 0 if that is what matters."""
+    q, p = seen.q + seen.q_radius, seen.p + sense.up * seen.p_radius
+    low, high = ends[:-1] * (1 - _SLACK), ends[1:] * (1 + _SLACK)
+    whole = q[1:-1]
+    if sense.is_rising:  # the upper ends matter
+        right = (p[1:-1] - low * np.maximum(seen.q - seen.q_radius, 0.0)[1:-1]) / (high - low)
+        right = np.clip(right * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
+        left = whole - right
+    else:
+        sure = np.maximum(seen.p - seen.p_radius, 0.0)[1:-1]
+        left = (high * whole - sure) / (high - low)
+        left = np.clip(left * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
+        right = whole - left
+    lowest = ends[:1] * (1 + _SLACK) if sense.is_rising else np.zeros(1)
+    value = np.concatenate([lowest, low, high, ends[-1:]])
+    mass = np.concatenate([q[:1], left, right, q[-1:]]) * (1 + _SLACK)
+    return value, mass
+
+
+def _at_means(seen: Masses, sense: _Sense) -> tuple[Floats, Floats]:
+    """Each inner cell's mass at its mean, apart from what isn't sure."""
+    p = np.maximum(seen.p + sense.outward * seen.p_radius, 0.0)[1:-1]
+    low, high = np.maximum(seen.q - seen.q_radius, 0.0)[1:-1], (seen.q + seen.q_radius)[1:-1]
+    base = low if sense.outward > 0 else high
+    told = low > 0
+    value = p[told] / base[told] * (1 + sense.outward * _SLACK)
+    return value, low[told] * (1 - _SLACK)
+
+
+def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _Law:
+    held = np.flatnonzero(mass > 0)
+    order = held[np.argsort(value[held])]
+    return _Law(value[order], mass[order], lost, doubt)
+
+
+def _total(one: _Law, steps: int, sense: _Sense) -> _Law:
+    """The law of the sum of so many independent copies, by doubling."""
+    one = _rounded(one, _ends(one), sense)
+    total = one
+    for digit in f"{steps:b}"[1:]:
+        total = _sum(total, total, sense)
+        if digit == "1":
+            total = _sum(total, one, sense)
+    return total
+
+
+def _sum(one: _Law, other: _Law, sense: _Sense) -> _Law:
+    """The law of the sum of two independent values, on fewer of them."""
+    if one is other:  # each two values once
+        first, second = np.triu_indices(len(one.value))
+        mass = one.mass[first] * one.mass[second] * np.where(first == second, 1.0, 2.0)
+    else:
+        first, second = (place.ravel() for place in np.indices((len(one.mass), len(other.mass))))
+        mass = one.mass[first] * other.mass[second]
+    value = (one.value[first] + other.value[second]) * (1 + sense.outward * 4 * ROUND)
+    lost = one.lost * float(other.mass.sum()) + float(one.mass.sum()) * other.lost
+    lost *= 1 + sense.up * ROUND * (len(one.mass) + len(other.mass) + 16)
+    if sense.side is Side.UPPER:
+        mass += _LEAST  # in case a product was too small for a float
+    else:
+        mass[mass < _LEAST] = 0.0
+    doubt = one.doubt + other.doubt + 8 * ROUND
+    ends = _ends(_outline(one, other))
+    return _rounded(_Law(value, mass, lost, doubt), ends, sense)
+
+
+def _outline(one: _Law, other: _Law) -> _Law:
+    """The sum's law, roughly."""
+    few, many = (_merged(law) for law in (one, other))
+    value = np.add.outer(few.value, many.value).ravel()
+    return _law(value, np.outer(few.mass, many.mass).ravel(), 0.0, 0.0)
+
+
+def _merged(law: _Law) -> _Law:
+    starts = np.arange(0, len(law.mass), max(1, math.ceil(len(law.mass) / _OUTLINE)))
+    mass = np.add.reduceat(law.mass, starts)
+    return _Law(np.add.reduceat(law.mass * law.value, starts) / mass, mass, 0.0, 0.0)
+
+
+def _ends(law: _Law) -> Floats:
+    """Ends of cells for such a law: by the odds of lying below, under Q, to lying above, under P,
+    so that they are fine in the middle and in both tails."""
+    below = np.cumsum(law.mass)
+    above = np.cumsum((law.mass * law.value)[::-1])[::-1]
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(below) - np.log(above), -_FAR, _FAR)
+    size = np.abs(odds)
+    far = _NEAR * (1 + np.log(np.maximum(size, _NEAR) / _NEAR))
+    place = np.sign(odds) * np.where(size < _NEAR, size, far) / _FINENESS
+    wanted = np.arange(math.ceil(place[0]), math.floor(place[-1]) + 1)
+    value = np.log(np.maximum(law.value, _LEAST))
+    return np.asarray(np.exp(np.interp(wanted, place, value)))
+
+
+def _rounded(law: _Law, ends: Floats, sense: _Sense) -> _Law:
+    """A bound on the law that has few values."""
+    if len(law.value) <= _MOST:
+        return _law(law.value, law.mass, law.lost, law.doubt)
+    least, most = float(law.value.min()), float(law.value.max())
+    inner = ends[(ends > least) & (ends < most)]
+    ends = np.unique(np.concatenate([[least], inner, [most]]))
+    cell = np.clip(np.searchsorted(ends, law.value, side="right") - 1, 0, len(ends) - 2)
+    crowd = int(np.bincount(cell).max())
+    unsure = (2 * crowd + 8) * ROUND
+    if sense.side is Side.LOWER:  # all of a cell at its mean
+        whole = np.bincount(cell, law.mass).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(cell, law.mass * law.value) / whole
+        mean *= 1 + sense.outward * unsure
+        return _law(mean, whole, law.lost, law.doubt + unsure)
+    low, width = ends[cell], np.diff(ends)[cell]
+    share = (law.value - low) / width + sense.outward * 8 * ROUND * (1 + low / width)
+    share = np.clip(share, 0.0, 1.0)
+    moved = np.zeros(len(ends))
+    moved += np.bincount(cell, law.mass * (1 - share), len(ends))
+    moved += np.bincount(cell + 1, law.mass * share, len(ends))
+    return _law(ends, moved, law.lost, law.doubt + unsure)
+
+
+def _pair_of_ratios(law: _Law, steps: int, sense: _Sense) -> Pair:
+    """(P, Q), of the law of p/q, times the number of steps, under Q."""
+    sure = 1 + sense.up * (law.doubt + _SLACK)
+    ratio, q = law.value / steps * sure, law.mass * sure
+    with np.errstate(divide="ignore"):
+        loss = np.log(ratio)
+    return _pair(loss, ratio * q, law.lost / steps * sure, sense)
+
+
+def _pair_of_inverses(law: _Law, steps: int, sense: _Sense) -> Pair:
+    """(Q, P), of the same."""
+    ratio = law.value / steps * (1 + sense.outward * _SLACK)
+    mass = law.mass * (1 + sense.up * (law.doubt + _SLACK))
+    infinite = float(mass[ratio == 0].sum())
+    return _pair(-np.log(ratio[ratio > 0]), mass[ratio > 0], infinite, sense)
+
+
+def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
+    """Of losses and their masses under the first law; very low ones are raised, or left out."""
+    if sense.side is Side.UPPER:
+        loss = np.maximum(loss, _LOWEST)
+    loss, mass = loss[loss >= _LOWEST], mass[loss >= _LOWEST]
+    q = mass * np.exp(-loss)
+    rest = max(0.0, 1 - float(q.sum()))
+    return Pair(
+        Atoms(
+            np.concatenate([[-np.inf], loss, [np.inf]]),
+            np.concatenate([[0.0], mass, [infinite]]),
+            np.concatenate([[rest], q, [0.0]]),
+        )
+    )
+
+
+# Renyi divergences without a leak
+
+
+@lru_cache(maxsize=4096)
+def log_moment_of_mean(loss: PrivacyLoss, steps: int, order: int) -> arb:
+    """A bound on ln of the mean under Q of the mean ratio to this whole power, by the multinomial
+    sum: the coefficient of x^order in the power of the sum of E[Y^n] x^n / n!."""
+    with precision(_BITS):
+        moments = [
+            ((n - 1) * _knowledge.renyi(loss, Fraction(n))).exp() for n in range(2, order + 1)
+        ]
+        factorials = [arb(math.factorial(n)) for n in range(order + 1)]
+        both = zip([arb(1), arb(1), *moments], factorials, strict=False)
+        base, power = arb_poly([one / all_ways for one, all_ways in both]), arb_poly([1])
+        for digit in f"{steps:b}":
+            power = arb_poly((power * power).coeffs()[: order + 1])
+            if digit == "1":
+                power = arb_poly((power * base).coeffs()[: order + 1])
+        return (power[order] * math.factorial(order)).log() - order * arb(steps).log()
+
+
+def up_to_a_loss(pair: Pair, order: Fraction, higher: Sequence[tuple[int, arb]]) -> arb:
+    """A bound on the Renyi divergence of what the pair dominates. What the pair calls infinite
+    counts only up to some loss, and what lies beyond that is bounded by moments of ``higher``
+    powers, each given with its ln."""
+    power, infinite = float(order - 1), float(unbounded(pair))
+    room = -math.log(infinite) if infinite else _REMOTE
+    most = fraction((room - _NEGLIGIBLE - math.log(order)) / power)
+    if most <= 0:
+        return arb("inf")
+    atoms = pair.atoms
+    tangent = (float(most) + math.log(order) / power) * (1 + _SLACK)
+    loss = np.where(atoms.loss == np.inf, tangent, atoms.loss)
+    moment = ball(log_moment(Pair(Atoms(loss, atoms.p, atoms.q)), order))
+    beyond = arb("inf")
+    for one, grown in higher:
+        beyond = beyond.min(grown - ball((one - order + 1) * most))
+    return (moment + (beyond - moment).exp().log1p()) / ball(order - 1)

@@ -1,0 +1,109 @@
+"""The exact law of Gaussian mechanisms: from mu squared to epsilon and delta, and back.
+
+What normal noise leaks is one formula (Balle and Wang 2018, Theorem 8), computed in balls; searches
+end at neighbouring floats, of which the one that speaks against us is taken.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from discreet._exact import ball, fraction, lower_fraction, precision, upper_fraction
+from discreet.errors import NoBound
+
+_BITS = 256
+
+
+def gaussian_leak(square: Fraction, epsilon: Fraction) -> arb:
+    """A ball around delta of normal noise of this mu squared at this epsilon, inside a `precision`
+    block: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    if square == 0:
+        return arb(0)
+    first, second = _tails(square, epsilon, sign=1)
+    return first - second if second.is_finite() else first.union(arb(0))  # it is never negative
+
+
+def gaussian_rest(square: Fraction, epsilon: Fraction) -> arb:
+    """1 - delta, of which no digits are lost where delta is near 1."""
+    if square == 0:
+        return arb(1)
+    first, second = _tails(square, epsilon, sign=-1)
+    return first + second
+
+
+def _tails(square: Fraction, epsilon: Fraction, sign: int) -> tuple[arb, arb]:
+    """What lies above eps/mu - mu/2, or below it, and e^eps times what lies above eps/mu + mu/2."""
+    mu = ball(square).sqrt()
+    far, half = ball(epsilon) / mu, mu / 2
+    return _above(sign * (far - half)), ball(epsilon).exp() * _above(far + half)
+
+
+def _above(number: arb) -> arb:
+    """The probability that a standard normal value lies above the number. It falls, and so is
+    taken at both ends of the ball: of wide balls far out arb tells little."""
+    scaled = number / arb(2).sqrt()
+    return scaled.lower().erfc().union(scaled.upper().erfc()) / 2
+
+
+def gaussian_deltas(square: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """The smallest delta of normal noise at this epsilon, from below and from above."""
+    with precision(_BITS):
+        leak = gaussian_leak(square, epsilon)
+        return lower_fraction(leak), min(upper_fraction(leak), Fraction(1))
+
+
+def gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
+    """The smallest epsilon of normal noise at this delta, rounded up."""
+    if square == 0:
+        return Fraction(0)
+    _needs_delta(delta)
+
+    def is_enough(epsilon: float) -> bool:
+        return gaussian_deltas(square, fraction(epsilon))[1] <= delta
+
+    return Fraction(0) if is_enough(0.0) else fraction(_smallest_float(is_enough))
+
+
+def gaussian_attained(square: Fraction, delta: Fraction) -> float:
+    """An epsilon, just below the right one, at which normal noise has more than delta."""
+    if square == 0 or delta == 0:
+        return math.inf if square else 0.0
+    found = float(gaussian_epsilon(square, delta))
+    for step in (1e-14, 1e-12, 1e-9, 1e-6):
+        below = found * (1 - step)
+        if gaussian_deltas(square, fraction(below))[0] > delta:
+            return below
+    return 0.0
+
+
+def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The smallest multiplier (to one part in 2^50) with which one Gaussian mechanism is
+    (epsilon, delta)-DP; never too small."""
+    _needs_delta(delta)
+
+    def is_enough(multiplier: float) -> bool:
+        return gaussian_deltas(1 / fraction(multiplier) ** 2, epsilon)[1] <= delta
+
+    return fraction(_smallest_float(is_enough))
+
+
+def _needs_delta(delta: Fraction) -> None:
+    if delta <= 0:
+        raise NoBound("Gaussian noise needs a delta above 0")
+
+
+def _smallest_float(is_enough: Callable[[float], bool]) -> float:
+    """The smallest positive float that is enough, all larger ones being so too."""
+    low, high = 0.0, 1.0
+    while not is_enough(high):
+        low, high = high, high * 2
+        if math.isinf(high):
+            raise NoBound("no floating-point number is large enough")
+    while low == 0.0 and is_enough(high / 2) and high > 1e-290:
+        high /= 2
+    low = max(low, high / 2)
+    while (middle := low + (high - low) / 2) not in (low, high):
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high

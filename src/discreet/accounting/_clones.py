@@ -1,0 +1,141 @@
+"""The pairs of shuffled reports, each of which is private by itself.
+
+Whatever the mechanism, a report of any unit is with probability e^-epsilon a clone: as likely the
+report of the one value as of the other one that the neighbours differ in (Feldman, McMillan and
+Talwar 2021). The shuffle hides the unit's own report among the clones, of which only the numbers
+of either kind count. See docs/proofs/terms.md, under ShuffledReports.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from discreet._exact import ball, precision
+from discreet.accounting._binomial import masses
+from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._discretize import Indices
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, nothing, symmetric
+from discreet.errors import NoBound
+
+_BITS = 128
+_REACH, _BEYOND = 14, 1e-42  # times the root of the mean; what lies beyond, above e^(-14^2 / 2)
+_FAR, _FAR_BEYOND = 40, 1e-300  # in truth below e^(-40^2 / 2), which no float holds
+_MANY = 1 << 26
+_MOST = 1 << 36  # clones that are counted
+_LARGEST_EPSILON = 300
+_FINENESS = 256
+_FEW = 1 << 12
+
+
+def cloned(epsilon: Fraction, reports: int) -> Pair:
+    """A pair that dominates so many shuffled reports, for both orders of the neighbours."""
+    if not epsilon:
+        return nothing()
+    parts = [_given(epsilon, count, weight) for count, weight in _clones(epsilon, reports)]
+    loss, p = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return symmetric(Pair(Atoms(loss, p, p * np.exp(-loss))))
+
+
+def log_moment_beyond(epsilon: Fraction, order: Fraction) -> arb:
+    """A bound on ln of what the losses that `cloned` counts as infinite, of which none is above
+    epsilon, add to the moment of this order."""
+    return ball((order - 1) * epsilon) - ball(_FAR**2 // 2 - 1)
+
+
+def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
+    """How many clones there are, rounded down, and with which probability, rounded up: fewer clones
+    hide less. If nearly none are left, -1: what is told then isn't looked at."""
+    others = reports - 1
+    with precision(_BITS):
+        rate = (-ball(epsilon)).exp()
+        mean = float(others * rate)
+        reach = _REACH * math.sqrt(mean)
+        least = max(0, math.floor(mean - reach) - 1)
+        most = min(others, math.ceil(mean + reach) + 80)
+        if least:
+            far = max(0, math.floor(mean - _FAR * math.sqrt(mean)) - 1)
+            yield far, _BEYOND
+            yield -1, _FAR_BEYOND
+        if mean > _MANY or least == most:
+            yield min(least, _MOST), 1.0
+            return
+        found, radius = masses(others, rate, least, most)
+    starts = [least]
+    while starts[-1] < most:
+        starts.append(min(most, starts[-1] + 1 + starts[-1] // _FINENESS))
+    sure = 1 + len(found) * ROUND
+    weights = np.add.reduceat(found + radius, np.array(starts) - least) * sure
+    weights[-1] += _BEYOND if most < others else 0.0
+    yield from zip(starts, weights.tolist(), strict=True)
+
+
+def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Floats]:
+    """The losses above 0 and their probabilities, rounded up, given so many clones."""
+    if clones < 0:
+        return np.array([np.inf]), np.array([weight])
+    eps = float(epsilon)
+    whole = clones + 1  # with the unit's own report
+    first = clones // 2
+    last = min(whole, first + math.ceil(_REACH / 2 * math.sqrt(clones)) + 2)
+    with precision(_BITS):
+        found, radius = masses(clones, arb(1) / 2, max(first - 1, 0), min(last, clones))
+    law = np.zeros(last - first + 2)  # of first - 1 to last
+    at = 0 if first else 1
+    law[at : at + len(found)] = found + radius
+    own = 1 / (1 + math.exp(-eps))
+    kind = np.arange(first, last + 1)
+    p = (own * law[:-1] + (1 - own) * law[1:]) * (weight * (1 + 64 * ROUND))
+    over = 2 * kind - whole
+    told = over > 0
+    kind, over, p = kind[told], over[told], p[told]
+    stride = 1 + len(kind) // _FEW
+    if stride > 1:  # each at the highest loss of its group
+        starts = np.arange(0, len(kind), stride)
+        tops = np.minimum(starts + stride, len(kind)) - 1
+        p = np.add.reduceat(p, starts) * (1 + stride * ROUND)
+        kind, over = kind[tops], over[tops]
+    loss = _loss(eps, kind, over, whole)
+    if last < whole:
+        far = min(whole, first + math.ceil(_FAR / 2 * math.sqrt(clones)) + 2)
+        beyond = _loss(eps, np.array([far]), np.array([2 * far - whole]), whole)
+        loss = np.append(loss, [*beyond, np.inf])
+        p = np.append(p, [weight * _BEYOND, _FAR_BEYOND])
+    return loss, p
+
+
+def _loss(eps: float, kind: Indices, over: Indices, whole: int) -> Floats:
+    """ln((e^eps a + b) / (a + e^eps b)), for ``kind`` a, ``over`` more than b."""
+    grown = -math.expm1(-eps) * over / (kind * math.exp(-eps) + (whole - kind))
+    return np.asarray(np.log1p(grown))
+
+
+def counted_bits(epsilon: Fraction, reports: int) -> Pair:
+    """What randomized response of single bits tells, of which a shuffle leaves the number of ones:
+    the pair of one bit, on which the neighbours differ, where all others are 0."""
+    if not epsilon:
+        return nothing()
+    eps, others = float(epsilon), reports - 1
+    with precision(_BITS):
+        rate = 1 / (1 + ball(epsilon).exp())
+        mean = float(others * rate)
+        if mean > 64 * _MANY or epsilon > _LARGEST_EPSILON:
+            raise NoBound("no mechanism is known that comes near it")
+        reach = _REACH * math.sqrt(mean)
+        first = max(0, math.floor(mean - reach) - 1)
+        last = min(others, math.ceil(mean + reach) + 64)
+        found, radius = masses(others, rate, first, last)
+    law = np.maximum(found - radius, 0.0)
+    true, false = 1 / (1 + math.exp(-eps)), math.exp(-eps) / (1 + math.exp(-eps))
+    one = np.arange(first, last + 2)
+    below, same = np.append(0.0, law), np.append(law, 0.0)  # of one less, and of as many
+    p, q = true * below + false * same, false * below + true * same
+    # the ratio of the two masses is e^eps one / (reports - one)
+    grown = math.expm1(eps) * (one * math.exp(eps) - (reports - one))
+    loss = np.log1p(grown / (one * math.exp(eps) + (reports - one) * math.exp(eps)))
+    inside = slice(1 if first else 0, -1 if last < others else None)
+    loss, p, q = loss[inside], p[inside], q[inside]
+    sure = 1 - 64 * ROUND
+    return Pair(Atoms(loss, p * sure, q * sure))

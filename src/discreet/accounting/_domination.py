@@ -1,0 +1,191 @@
+"""Normal laws that dominate: what a charge costs where squares of mu are added up.
+
+A pair of laws dominates another if it is at least as easy to tell apart at every threshold, so
+that no test gains by the other one. For two pairs told apart by a bit and a normal value this is
+decided at the threshold 1 alone, which gives closed forms. A loss that is fixed beforehand, such as
+a training run, is dominated by a normal law beside a leak, found from its whole privacy profile.
+The proofs are in docs/proofs/filter.md, under "Squares".
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+from scipy.special import ndtri
+
+from discreet._exact import ball, decimal_up, fraction, precision, upper_fraction
+from discreet.accounting import _knowledge
+from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
+from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._profile import Profile, profile
+from discreet.accounting.pld._continuous import Floats
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.errors import NoBound
+
+_BITS = 256
+_PROFILE_BITS = 128
+_SMALLEST_PART = Fraction(1, 10**4)  # of the leaks' share: less is not given to one charge
+_LEAST_DELTA = 1e-200
+_LARGEST_LOSS = 500.0  # of which the exponential is a number
+_LEAK_DIGITS = 4
+_SQUARE_DIGITS = 6
+_HALVINGS = 40
+
+_Point = tuple[float, float]
+_LARGEST_EPSILON = 1000  # of what is above, the square would be larger than of any use
+_LARGEST_SQUARE = Fraction(10) ** 12
+
+
+@lru_cache(maxsize=1024)
+def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction:
+    """A square of mu, rounded up, that an epsilon-differentially private answer may be counted
+    as, given that mu squared of at least ``floor`` stays unspent.
+
+    The worst such answer is one bit told with odds e^epsilon to 1. Together with a normal value
+    of mu squared ``floor`` it is dominated by a normal value of mu squared ``floor`` + m if and
+    only if the former's total variation T is at most the latter's, 2 Phi(sqrt(floor + m) / 2) - 1.
+    With ``floor`` 0, T is tanh(epsilon / 2) (Dong, Roth and Su 2022, Section 2 has the pair).
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    if epsilon > _LARGEST_EPSILON:
+        raise NoBound(f"an epsilon above {_LARGEST_EPSILON} is too much to be counted as Gaussian")
+    with precision(_BITS):
+        shared = 2 * gaussian_rest(floor, epsilon) / (1 + ball(epsilon).exp())  # 1 - T
+        square = 8 * shared.erfcinv() ** 2 - ball(floor)
+        if not square.is_finite():
+            raise NoBound(f"such a floor is too much for numbers of {_BITS} bits")
+        return max(Fraction(0), upper_fraction(square))
+
+
+@lru_cache(maxsize=256)
+def largest_square(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest square of mu, rounded down, at which normal noise is (epsilon, delta)-private
+    (Balle and Wang 2018, Theorem 8)."""
+    return 1 / gaussian_multiplier(epsilon, delta) ** 2
+
+
+def epsilon_of_square(square: Fraction, delta: Fraction) -> Fraction | None:
+    """The epsilon, rounded up, that normal noise of this mu squared has at this delta; ``None``
+    if the square is beyond all use."""
+    return None if square > _LARGEST_SQUARE else gaussian_epsilon(square, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Chords:
+    """An upper bound on a privacy profile, for all epsilons from 0 on.
+
+    A profile is convex as a function of e^epsilon, and never rises. So it lies below the chord
+    between any two points that lie on it or above it, and after the last point below that
+    point's delta. ``epsilons`` rise from 0, ``deltas`` fall.
+    """
+
+    epsilons: tuple[Fraction, ...]
+    deltas: tuple[Fraction, ...]
+
+    @staticmethod
+    def of(known: Profile) -> "Chords":
+        """The lower convex hull of the profile's points."""
+        if not known.epsilons[-1] < _LARGEST_LOSS:
+            raise NoBound("its losses are too large to be counted as Gaussian")
+        points = list(zip(np.exp(known.epsilons).tolist(), known.deltas, strict=True))
+        hull: list[int] = []
+        for i, point in enumerate(points):
+            while len(hull) > 1 and _is_above(points[hull[-2]], points[hull[-1]], point):
+                hull.pop()
+            hull.append(i)
+        return Chords(
+            tuple(fraction(known.epsilons[i]) for i in hull),
+            tuple(fraction(known.deltas[i]) for i in hull),
+        )
+
+    def square(self, leak: Fraction) -> Fraction:
+        """The smallest square of mu, rounded up, at which "leak with this probability, else a
+        normal value" dominates; `NoBound` if there is none.
+
+        Each chord is a line delta = power - size e^epsilon. It lies below the profile of the
+        dominating pair if that pair has a test of this size and at least this power.
+        """
+        if self.deltas[-1] > leak:
+            raise NoBound("its delta stays above what may leak")
+        mu = arb(0)
+        with precision(_PROFILE_BITS):
+            thresholds = [ball(epsilon).exp() for epsilon in self.epsilons]
+            for i in range(len(thresholds) - 1):
+                fall = ball(self.deltas[i] - self.deltas[i + 1])
+                size = fall / (thresholds[i + 1] - thresholds[i])
+                power = ball(self.deltas[i]) + size * thresholds[i]
+                mu = mu.max(_distance(size, power, ball(leak)))
+            square = upper_fraction(mu**2)
+        return decimal_up(square, _SQUARE_DIGITS) if square else square
+
+    def near_squares(self, leak: float) -> float:
+        """About the same, in floats; infinite if there is none."""
+        if self.deltas[-1] > leak:
+            return math.inf
+        thresholds, deltas = np.exp(_floats(self.epsilons)), _floats(self.deltas)
+        size = -np.diff(deltas) / np.diff(thresholds)
+        power = deltas[:-1] + size * thresholds[:-1]
+        has_to = (power > leak) & (size < 1 - leak)
+        with np.errstate(all="ignore"):
+            mu = ndtri((power - leak) / (1 - leak)) - ndtri(size / (1 - leak))
+        most = float(np.max(mu[has_to], initial=0.0))
+        return most**2 if math.isfinite(most) else math.inf
+
+
+def _floats(numbers: tuple[Fraction, ...]) -> Floats:
+    return np.array([float(number) for number in numbers])
+
+
+def _is_above(first: _Point, middle: _Point, last: _Point) -> bool:
+    """Whether the point in the middle lies on the chord of the others, or above it."""
+    rise, whole = middle[1] - first[1], last[1] - first[1]
+    return rise * (last[0] - first[0]) >= whole * (middle[0] - first[0])
+
+
+def _distance(size: arb, power: arb, leak: arb) -> arb:
+    """How far apart two normal laws are, of which some test has this size and power beside the
+    leak: power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu)."""
+    if power <= leak:
+        return arb(0)
+    size, power = size / (1 - leak), (power - leak) / (1 - leak)
+    if size >= 1 and power <= 1:
+        return arb(0)
+    distance = arb(2).sqrt() * ((2 * size).erfcinv() - (2 * power).erfcinv())
+    if not distance.is_finite():
+        raise NoBound("no normal law dominates it beside this leak")
+    return distance
+
+
+@lru_cache(maxsize=256)
+def chords(loss: PrivacyLoss, leak: Fraction) -> Chords:
+    """The loss's profile, to where delta is a small part of the most that may leak."""
+    least = float(leak * _SMALLEST_PART) / 2
+    if least < _LEAST_DELTA:
+        raise NoBound("no profile is computed at such small deltas")
+    _knowledge.pairs(loss, Side.UPPER)  # raises: without them a profile takes long, for little
+    return Chords.of(profile(loss, least))
+
+
+@lru_cache(maxsize=256)
+def beside_leak(loss: PrivacyLoss, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction]:
+    """A leak and a square of mu, rounded up, by which the loss is dominated: that pair of which
+    the most copies go into this much leak and squares that add up to ``most``.
+
+    A larger leak makes the square smaller; so the leak is sought at which both are the same part
+    of what there is.
+    """
+    found, whole = chords(loss, leak), float(leak)
+
+    def is_large(part: float) -> bool:
+        return found.near_squares(part * whole) <= part * float(most)
+
+    low, high = math.log(_SMALLEST_PART), 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_large(math.exp(middle)) else (middle, high)
+    chosen = min(decimal_up(leak * fraction(math.exp(high)), _LEAK_DIGITS), leak)
+    return chosen, found.square(chosen)

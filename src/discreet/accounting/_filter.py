@@ -1,0 +1,385 @@
+"""The filter: which charges, chosen adaptively, still fit under a limit.
+
+A filter is fixed before the first charge. Under an (epsilon, delta) limit it keeps several
+running sums: of pure epsilons, of squares of mu, and of Renyi divergences at a few orders, each
+with its share of delta, and a share for leaks. A charge is admitted iff afterwards the leaks stay
+within their share and *some* sum stays within its bound. A limit of another kind has its own
+sums, no leaks, and *all* sums stay within their bounds. Why that is sound for charges chosen with
+all earlier answers in view is in docs/proofs/filter.md; taking the best of several theorems with
+the whole delta each is not.
+
+A charge that is neither pure nor Gaussian, such as a training run, is counted among the squares by
+a normal value that, beside a leak, dominates its whole profile; its price has that way of counting
+and the one without a leak, and of the ways that fit the better one is taken.
+
+A first charge that no sum admits, whose leaks are within their share, is decided by what it costs
+by itself, all of delta being its own: a training run that was planned for this very limit fits into
+it. Only pure charges can follow, within what it leaves of epsilon.
+
+Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down. To compute a price
+may take long, to add it to the sums never does: `Filter.priced`, then `Filter.charged`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
+from discreet.accounting._domination import epsilon_of_square, largest_square
+from discreet.accounting._filter_sums import Epsilons, Order, Rhos, SquaresOfMu, Track
+from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._prices import (
+    EXHAUSTED,
+    LEAK_UNIT,
+    SQUARES,
+    UNIT,
+    Price,
+    Way,
+    plain_way,
+    units_up,
+    way_beside_leak,
+)
+from discreet.accounting._shares import FOR_LEAKS, FOR_TRAINING, Shares, Squares, room, usual
+from discreet.accounting.terms import Pure
+from discreet.errors import InvalidArgument, NoBound
+
+_BITS = 256
+_PRICES = 1024  # that are remembered
+_MOST_COUNTED = 10**12
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The running sums of a filter, in whole units: the leaks, and one sum for each of its tracks.
+
+    ``alone`` is there once a first charge was beyond them all: what it costs by itself with all
+    of delta, and the pure epsilons since. A sum that reaches ``EXHAUSTED`` stays there: beyond
+    every bound, it decides nothing more.
+    """
+
+    leak: int
+    sums: tuple[int, ...]
+    alone: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A limit with what is needed to decide: how delta is shared among leaks, squares and orders.
+
+    ``shares`` holds (order, its share of delta); they, ``leak`` and the share of ``squares`` add
+    up to at most the limit's delta. Limits that have no delta have nothing to share.
+    """
+
+    limit: AnyLimit
+    leak: Fraction = Fraction(0)
+    shares: tuple[tuple[Fraction, Fraction], ...] = ()
+    squares: Squares | None = None
+
+    @staticmethod
+    def for_limit(limit: AnyLimit) -> "Filter":
+        """The default filter: most of delta goes to squares and to the order at which many small
+        charges would fill this limit, the rest to other orders and to leaks: 10 % to leaks, and
+        up to 50 % the larger epsilon and the smaller delta (`shares.usual`)."""
+        return _shared(limit, usual)
+
+    @staticmethod
+    def for_training(limit: AnyLimit) -> "Filter":
+        """A filter for a ledger that is mostly for training runs and normal noise: nearly all of
+        delta goes to squares, which count them best. Everything else can still be charged, and
+        less of it fits than by default."""
+        return _shared(limit, lambda _: FOR_TRAINING)
+
+    @staticmethod
+    def for_leaks(limit: AnyLimit) -> "Filter":
+        """A filter for a ledger that is mostly for charges that fail with a small probability, such
+        as private keys: half of delta is for them, whatever the limit."""
+        return _shared(limit, lambda _: FOR_LEAKS)
+
+    def __post_init__(self) -> None:
+        """Refuse shares that would add up to more than the limit's delta."""
+        squares = Fraction(0) if self.squares is None else self.squares.share
+        if self.leak < 0 or any(order <= 1 or share <= 0 for order, share in self.shares):
+            raise InvalidArgument("a filter's orders lie above 1 and its shares of delta above 0")
+        if self.squares is not None and not (squares > 0 and self.squares.floor >= 0):
+            raise InvalidArgument("a filter's squares have a share above 0 and a floor from 0 on")
+        delta = self.limit.delta if isinstance(self.limit, Limit) else Fraction(0)
+        if self.leak + squares + sum(share for _, share in self.shares) > delta:
+            raise InvalidArgument(
+                "a filter's shares of delta add up to more than the limit's delta"
+            )
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What is added up, in the order of the sums in `Spent`."""
+        return _tracks(self)
+
+    @property
+    def start(self) -> Spent:
+        """Nothing spent."""
+        return Spent(0, (0,) * len(self.tracks))
+
+    @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and few of them are kept
+    def priced(self, loss: PrivacyLoss) -> Price:
+        """Price this charge: its addition to the sums; `NoBound` if that can't be known. The first
+        time may take long, so a ledger asks before it locks anything."""
+        plain = plain_way(self.tracks, loss)
+        ways = [plain]
+        if (beside := self._beside(loss, plain)) is not None:
+            ways.insert(0 if self._is_better(beside, plain) else 1, beside)
+        fits = any(self._is_within(_plus(self.start, way)) for way in ways)
+        is_alone = not fits and plain.leak <= self.leak_bound
+        return Price(tuple(ways), self.alone(loss) if is_alone else None)
+
+    def charged(self, spent: Spent, price: Price) -> Spent:
+        """The sums after a charge of this price, whether admitted or not. It is counted in the
+        first way that the sums admit, and without the leak if they admit none."""
+        if spent.alone is not None:
+            pure = EXHAUSTED if price.plain.leak else price.plain.sums[0]
+            after = _plus(spent, price.plain)
+            return replace(after, alone=min(spent.alone + pure, EXHAUSTED))
+        ways = (way for way in price.ways if self._takes(_plus(spent, way), way, price))
+        after = _plus(spent, next(ways, price.plain))
+        if spent == self.start and not self._is_within(after):
+            return replace(after, alone=price.alone)
+        return after
+
+    def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
+        """The sums after this charge, whether admitted or not; `NoBound` if they can't be known."""
+        return self.charged(spent, self.priced(loss))
+
+    def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
+        """The sums after this charge, at least, if it is counted in the way that these recorded
+        sums show: with the leak that was recorded, whatever way would be chosen today."""
+        price = self.priced(loss)
+        leak = (recorded.leak - spent.leak - price.plain.leak) * LEAK_UNIT
+        beside = self._beside(loss, price.plain, leak) if leak > 0 else None
+        if beside is not None and recorded.alone is None:
+            return _plus(spent, beside)
+        return self.charged(spent, Price((price.plain,), price.alone))
+
+    def admits(self, spent: Spent) -> bool:
+        """Whether these sums are within the limit."""
+        if spent.alone is not None and spent.alone <= self.bounds[0]:
+            return True
+        return self._is_within(spent)
+
+    def alone(self, loss: PrivacyLoss) -> int | None:
+        """What the charge costs by itself at the limit's delta, in whole `UNIT`; ``None`` if that
+        is not known, or there is no delta."""
+        if not isinstance(self.limit, Limit) or self.limit.delta == 0:
+            return None
+        try:
+            epsilon = loss.epsilon(self.limit.delta)
+        except NoBound:
+            return None
+        exact = fraction(epsilon) if math.isfinite(epsilon) else None
+        return units_up(exact, UNIT) if exact is not None and exact < EXHAUSTED * UNIT else None
+
+    @property
+    def leak_bound(self) -> int:
+        """The most that the leaks may add up to, in whole `LEAK_UNIT`."""
+        return math.floor(self.leak / LEAK_UNIT)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The most that each sum may reach, in whole `UNIT`. No limit is so large that an
+        exhausted sum would be within it."""
+        return tuple(_bound(track) for track in self.tracks)
+
+    def reached(self, spent: Spent) -> Fraction | None:
+        """How far these sums have come, in the limit's own measure: epsilon at the filter's own
+        shares of delta, rho, mu, or the largest part of a Renyi limit's bound at some order. The
+        charge that brought them was admitted iff this is at most the limit's (1, of a Renyi
+        limit). ``None`` if no sum tells, or the leaks are beyond their share."""
+        if spent.alone is not None:
+            return spent.alone * UNIT
+        if spent.leak > self.leak_bound:
+            return None
+        found = [
+            _within(self._reached(total, track), self.limit.most, is_within=total <= _bound(track))
+            for total, track in zip(spent.sums, self.tracks, strict=True)
+            if total < EXHAUSTED
+        ]
+        if isinstance(self.limit, Limit):
+            return min((one for one in found if one is not None), default=None)
+        kept = [one for one in found if one is not None]
+        return max(kept) if len(kept) == len(spent.sums) else None
+
+    def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
+        """How far these sums would come with this charge, which is refused. If it can be counted
+        beside a leak, then by that, and ``None`` if its leak alone is too much."""
+        price = self.priced(loss)
+        after = self.charged(spent, price)
+        beside = [way for way in price.ways if way != price.plain]
+        if after.alone is not None or not beside:
+            return self.reached(after)
+        after = _plus(spent, beside[0])
+        reached = self.reached(replace(after, leak=min(after.leak, self.leak_bound)))
+        return None if reached is not None and reached <= self.limit.most else reached
+
+    def multiplier_left(self, spent: Spent) -> Fraction | None:
+        """A multiplier at which one more Gaussian mechanism would be admitted, as small as the
+        squares allow; ``None`` if they admit none."""
+        if self.squares is None or spent.alone is not None:
+            return None
+        left = (self.bounds[SQUARES] - spent.sums[SQUARES]) * UNIT
+        return decimal_up(1 / root_down(left), digits=_DIGITS) if left > 0 else None
+
+    def pure_left(self, spent: Spent) -> Fraction:
+        """The largest single pure epsilon, to one part in 10^9, that the sums would still admit."""
+
+        def is_admitted(billionths: int) -> bool:
+            loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
+            price = Price((plain_way(self.tracks, loss),))  # a first charge alone is not meant
+            return self.admits(self.charged(spent, price))
+
+        return Fraction(_most(is_admitted), 10**9)
+
+    def count_left(self, spent: Spent, loss: PrivacyLoss) -> int:
+        """How many more charges of this privacy loss would be admitted, one after the other; at
+        most 10^12 are counted."""
+        price, count = self.priced(loss), 0
+        if spent == self.start and price.alone is not None:
+            spent = self.charged(spent, price)
+            if not self.admits(spent):
+                return 0
+            count = 1
+        if spent.alone is not None:
+            return count + _most(lambda n: self.admits(self.charged(spent, _times(price, n))))
+        for way in price.ways:  # once the sums don't admit a way, they never do again
+            more = self._copies(spent, way, price)
+            spent, count = _plus(spent, _way_times(way, more)), count + more
+        return min(count, _MOST_COUNTED)
+
+    def _copies(self, spent: Spent, way: Way, price: Price) -> int:
+        def is_admitted(count: int) -> bool:
+            return self._takes(_plus(spent, _way_times(way, count)), way, price)
+
+        return _most(is_admitted)
+
+    def _takes(self, after: Spent, way: Way, price: Price) -> bool:
+        """Whether a charge that leads to these sums is counted in this way: beside a leak only if
+        the squares are within their bound, as for other sums a leak is of no use."""
+        is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
+        return is_of_use and self._is_within(after)
+
+    def part(self, price: Price) -> Fraction | None:
+        """The part of an empty filter that this charge takes, in its better way; ``None`` where
+        that can't be said."""
+        parts = (self._part(way) for way in price.ways)
+        return min((part for part in parts if part is not None), default=None)
+
+    def _part(self, way: Way) -> Fraction | None:
+        """The larger part of leaks, and of the sum that it fills least; of limits without a delta,
+        of the one that it fills most."""
+        pairs = zip(way.sums, self.bounds, strict=True)
+        parts = [
+            Fraction(total, bound) for total, bound in pairs if bound > 0 and total < EXHAUSTED
+        ]
+        if not parts or (way.leak and not self.leak_bound):
+            return None
+        leak = Fraction(way.leak, self.leak_bound) if way.leak else Fraction(0)
+        return max(leak, min(parts) if isinstance(self.limit, Limit) else max(parts))
+
+    def _beside(self, loss: PrivacyLoss, plain: Way, leak: Fraction | None = None) -> Way | None:
+        """The way to count it beside a leak, if this filter has any."""
+        if self.squares is None or not self.squares.beside_leaks or not self.leak:
+            return None
+        track = self.tracks[SQUARES]
+        assert isinstance(track, SquaresOfMu)
+        return way_beside_leak(track, loss, plain, share=self.leak, leak=leak)
+
+    def _is_better(self, one: Way, other: Way) -> bool:
+        """Whether at least as many copies of the first way fit."""
+        first, second = self._part(one), self._part(other)
+        return first is not None and (second is None or first <= second)
+
+    def _is_within(self, spent: Spent) -> bool:
+        are_within = (s <= bound for s, bound in zip(spent.sums, self.bounds, strict=True))
+        is_enough = any if isinstance(self.limit, Limit) else all
+        return spent.leak <= self.leak_bound and is_enough(are_within)
+
+    def _reached(self, total: int, track: Track) -> Fraction | None:
+        """What one sum says of how far the charges have come."""
+        if total == 0:
+            return Fraction(0)
+        match self.limit, track:
+            case Limit(epsilon), SquaresOfMu(_, floor):
+                assert self.squares is not None
+                return epsilon_of_square(total * UNIT + floor, self.squares.share)
+            case Limit(epsilon), _:
+                return max(Fraction(0), epsilon + (total - _bound(track)) * UNIT)
+            case MuLimit(), _:
+                with precision(_BITS):
+                    return upper_fraction(ball(total * UNIT).sqrt())
+            case RenyiLimit(), _:
+                return total * UNIT / track.most
+        return total * UNIT
+
+
+@lru_cache(maxsize=256)
+def _tracks(chosen: Filter) -> tuple[Track, ...]:
+    limit = chosen.limit
+    match limit:
+        case RhoLimit(rho):
+            return (Rhos(rho),)
+        case MuLimit(mu):
+            return (SquaresOfMu(mu**2, Fraction(0)),)
+        case RenyiLimit(bounds):
+            return tuple(Order(order, most) for order, most in bounds)
+    tracks: list[Track] = [Epsilons(limit.epsilon)]
+    if chosen.squares is not None:
+        share, floor = chosen.squares.share, chosen.squares.floor
+        tracks.append(SquaresOfMu(largest_square(limit.epsilon, share) - floor, floor))
+    with precision(_BITS):
+        tracks += (Order(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
+    return tuple(tracks)
+
+
+def _plus(spent: Spent, way: Way) -> Spent:
+    pairs = zip(spent.sums, way.sums, strict=True)
+    sums = tuple(min(total + more, EXHAUSTED) for total, more in pairs)
+    return Spent(spent.leak + way.leak, sums)
+
+
+def _way_times(way: Way, count: int) -> Way:
+    return Way(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
+
+
+def _times(price: Price, count: int) -> Price:
+    return Price((_way_times(price.plain, count),))
+
+
+def _most(is_admitted: Callable[[int], bool]) -> int:
+    """The largest number that is admitted, or one beyond all use."""
+    low, high = 0, 1
+    while high <= _MOST_COUNTED * 10**9 and is_admitted(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_admitted(middle) else (low, middle)
+    return low
+
+
+def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
+    """The filter that shares delta so; limits without one have nothing to share."""
+    if not isinstance(limit, Limit) or limit.delta == 0:
+        return Filter(limit)
+    shares = shares_of(limit)
+    leak, orders = shares.of_leaks(limit), shares.of_orders(limit)
+    return Filter(limit, leak, orders, shares.of_squares(limit))
+
+
+def _bound(track: Track) -> int:
+    return min(math.floor(track.most / UNIT), EXHAUSTED - 1)
+
+
+def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Fraction | None:
+    """The number on the side of the limit that the whole units decided for."""
+    if number is None:
+        return None
+    return min(number, full) if is_within else max(number, full + UNIT)

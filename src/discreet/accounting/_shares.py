@@ -1,0 +1,136 @@
+"""The shares of a limit's delta for leaks, squares and orders, and their defaults.
+
+The default serves all kinds of charges. The shares for training give nearly everything to squares,
+which count training runs and normal noise best; those for leaks give half to charges that fail with
+a small probability, such as private keys. Under a large epsilon and a small delta the default gives
+much to leaks too. Shares have to add up: a strategy can spend leaks in nearly all transcripts, and
+squares in the few in which they matter.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet._budget import Limit
+from discreet._exact import ball, decimal_down, decimal_up, lower_fraction, precision
+from discreet.accounting._domination import largest_square
+from discreet.accounting._theorems import log_conversion
+
+_BITS = 256
+_LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
+_WHOLE = 220  # epsilon * ln(1/delta) that would give leaks all of delta; (8, 1e-6) gives half
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """How a filter counts squares of mu: at this share of delta. Of what the squares could add
+    up to, ``floor`` stays unspent, which makes small pure charges cheaper. ``beside_leaks`` says
+    whether charges that are neither pure nor Gaussian are counted beside a leak; ledgers of
+    earlier versions don't."""
+
+    share: Fraction
+    floor: Fraction
+    beside_leaks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of delta for leaks, for squares and for orders; of the squares, the part that stays
+    unspent. An order is given by how many times as far above 1 it lies as the best one."""
+
+    leak: Fraction
+    squares: Fraction
+    floor: Fraction
+    orders: tuple[tuple[int, Fraction], ...]
+
+    def towards(self, other: "Shares", weight: Fraction) -> "Shares":
+        """These shares for weight 0, the other ones for weight 1; both have the same orders."""
+
+        def between(one: Fraction, two: Fraction) -> Fraction:
+            return one + weight * (two - one)
+
+        pairs = zip(self.orders, other.orders, strict=True)
+        return Shares(
+            between(self.leak, other.leak),
+            between(self.squares, other.squares),
+            between(self.floor, other.floor),
+            tuple((times, between(one, two)) for (times, one), (_, two) in pairs),
+        )
+
+    def of_leaks(self, limit: Limit) -> Fraction:
+        """The share of delta for leaks."""
+        return limit.delta * self.leak
+
+    def of_orders(self, limit: Limit) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Each order with its share of delta."""
+        best = _best_order(limit)
+        return tuple((1 + (best - 1) * times, limit.delta * part) for times, part in self.orders)
+
+    def of_squares(self, limit: Limit) -> Squares | None:
+        """How squares are counted; not at all under limits that are beyond all use."""
+        if limit.epsilon > _LARGEST_EPSILON:
+            return None
+        share = limit.delta * self.squares
+        floor = decimal_up(largest_square(limit.epsilon, share) * self.floor, digits=3)
+        return Squares(share, floor, beside_leaks=True)
+
+
+FOR_SMALL_LIMITS = Shares(
+    leak=Fraction(10, 100),
+    squares=Fraction(42, 100),
+    floor=Fraction(1, 100),
+    orders=(
+        (1, Fraction(35, 100)),
+        (2, Fraction(5, 100)),  # this one and those above are for what is left
+        (4, Fraction(3, 100)),  # after large pure charges
+        (10, Fraction(3, 100)),
+        (30, Fraction(2, 100)),
+    ),
+)
+FOR_TRAINING = Shares(
+    leak=Fraction(10, 100),
+    squares=Fraction(88, 100),
+    floor=Fraction(1, 200),
+    orders=((1, Fraction(2, 100)),),
+)
+
+FOR_LEAKS = Shares(
+    leak=Fraction(50, 100),
+    squares=Fraction(26, 100),
+    floor=Fraction(1, 100),
+    orders=(
+        (1, Fraction(20, 100)),
+        (2, Fraction(2, 100)),
+        (4, Fraction(1, 100)),
+        (10, Fraction(1, 200)),
+        (30, Fraction(1, 200)),
+    ),
+)
+
+
+def usual(limit: Limit) -> Shares:
+    """The default shares. The part for leaks is epsilon * ln(1/delta) / 220, at least 10 % and at
+    most 50 %; the others move in step from those for small limits to those for leaks.
+
+    Under a large epsilon many charges fit, so their leaks run out first; and the smaller delta is,
+    the less other sums lose with a part of it.
+    """
+    least, most = FOR_SMALL_LIMITS.leak, FOR_LEAKS.leak
+    with precision(_BITS):
+        part = lower_fraction(-ball(limit.delta).log() * ball(limit.epsilon)) / _WHOLE
+    part = least if part <= least else min(decimal_down(part, digits=3), most)
+    return FOR_SMALL_LIMITS.towards(FOR_LEAKS, (part - least) / (most - least))
+
+
+def room(order: Fraction, share: Fraction) -> Fraction:
+    """ln(share / c) / (order - 1), rounded down: what a Renyi sum may lie above epsilon."""
+    return lower_fraction((ball(share).log() - log_conversion(order)) / ball(order - 1))
+
+
+def _best_order(limit: Limit) -> Fraction:
+    """The order at which rho-zCDP charges of the largest total rho fit: it has the largest
+    bound / order."""
+    half = limit.delta / 2
+    with precision(_BITS):
+        steps = (decimal_up(Fraction(10 ** (step / 20)), digits=3) for step in range(-80, 181))
+        orders = (1 + step for step in steps)
+        return max(orders, key=lambda order: (limit.epsilon + room(order, half)) / order)

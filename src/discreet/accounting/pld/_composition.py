@@ -1,0 +1,367 @@
+"""The law of a sum of independent privacy losses on one grid, and what it says of delta.
+
+Masses are tilted, multiplied by e^(tilt loss), before they meet a Fourier transform: so rounding
+is small against the masses that matter, however small delta is. What may have gone wrong
+(rounding, wrapping round, what lies beyond the window) is bounded, and charged to the side that is
+asked for. See docs/proofs/accountant.md.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._discretize import Points
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._fourier import Indices, Law, convolved
+from discreet.accounting.pld._segments import Runs
+
+LARGEST = 1 << 21
+_LOG_OUTSIDE = -30.0
+_REACHES = (0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)  # Chernoff's powers over the spread
+_USUAL = 4.0  # the one to begin with
+_PARTS = (0.2, 0.5, 0.8)  # and, below, of the tilt: an untilted law's tail
+_ODDS = 16.0  # or of this, for rare losses that are far away
+_EXPONENT = 500.0
+_BLOCK = 1 << 12
+_ROUNDS = 4
+_SMALL = 1 << 14
+_FAR_BELOW = 12.0  # -ln of a share of delta that is of no account
+_NEAR = 4.0  # the error of a guess at ln delta, that a window still allows for
+_FIRST = 5.7  # standard deviations of a window, to begin with
+
+_Window = tuple[int, int, float, float]  # start, size, and ln of what may lie above and below
+
+
+@dataclass(frozen=True, slots=True)
+class Tilted:
+    """Several laws on one grid, after multiplication by e^(tilt loss): one behind the other, the
+    shares of each adding up to 1. All is counted in steps: of each law the mean, and of the whole
+    sum the mean and the standard deviation."""
+
+    places: tuple[Indices, ...]
+    index: Indices
+    share: Floats
+    runs: Runs
+    counts: Floats
+    tilt: float
+    step: float
+    log_total: float  # ln of what the whole sum's masses add up to, moved by what rounding may do
+    means: Floats
+    mean: float
+    stddev: float
+
+    @staticmethod
+    def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "Tilted":
+        """The laws, tilted; each mass is first moved by what rounding may change."""
+        runs = Runs.of([len(points.index) for points, _ in parts])
+        counts = np.array([count for _, count in parts], dtype=np.float64)
+        index = np.concatenate([points.index for points, _ in parts])
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(np.concatenate([points.mass for points, _ in parts]))
+        moved = tilt * np.concatenate([points.loss for points, _ in parts])
+        most, weight = runs.exponentials(moved + log_mass)
+        with np.errstate(invalid="ignore"):
+            doubt = 6 * ROUND * (np.abs(moved) + np.abs(log_mass) + runs.spread(np.abs(most)))
+        doubt = np.where(np.isfinite(log_mass), doubt + 8 * ROUND, 0.0)
+        weight = weight * (1 + _sign(side) * doubt)
+        total = runs.sums(weight)
+        share = weight / runs.spread(total)
+        logs = most + np.log(total)
+        rounding = 8 * ROUND * float(counts @ (1 + np.abs(logs))) * (1 + len(parts) * ROUND)
+        rounding += len(parts) * ROUND * float(counts @ np.abs(logs))
+        log_total = float(counts @ logs) + _sign(side) * rounding
+        means = runs.sums(share * index)
+        squares = runs.sums(share * (index - runs.spread(means)) ** 2)
+        mean, stddev = float(counts @ means), math.sqrt(float(counts @ squares))
+        step = parts[0][0].step
+        places = tuple(points.index for points, _ in parts)
+        return Tilted(
+            places, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
+        )
+
+    def laws(self) -> Iterator[Law]:
+        """Index, share and count of each law."""
+        starts = self.runs.starts.tolist()
+        for place, start, count in zip(self.places, starts, self.counts.tolist(), strict=True):
+            yield place, self.share[start : start + len(place)], int(count)
+
+    @property
+    def fall(self) -> float:
+        """By how much ln of a mass falls for each step, where it is untilted."""
+        return self.tilt * self.step
+
+    def log_outside(self, far: int, way: int, enough: float) -> float:
+        """A bound on ln of the probability that the sum's index lies so far or more above its
+        mean, or below (Chernoff's); not looked for further than is enough."""
+        ends = self.runs.mosts(np.where(self.share > 0, way * self.index, -np.inf))
+        if float(self.counts @ ends) < way * self.mean + far:
+            return -math.inf
+        if enough > 0:
+            return 0.0
+        centered = np.where(
+            self.share > 0, way * (self.index - self.runs.spread(self.means)), -np.inf
+        )
+        stddev = max(self.stddev, 1e-9)
+        whole = self.tilt if way < 0 and self.tilt else _ODDS
+        powers = [reach / stddev for reach in _REACHES]
+        powers = sorted([*powers, *(part * whole * self.step for part in _PARTS)])
+        first = powers.index(_USUAL / stddev)
+        best = self._log_above(centered, powers[first], far)
+        for others in (powers[first - 1 :: -1], powers[first + 1 :]):  # it is convex in the power
+            for power in others:
+                if best < enough or (found := self._log_above(centered, power, far)) > best:
+                    break
+                best = found
+        return min(best, 0.0)
+
+    def _log_above(self, centered: Floats, power: float, far: int) -> float:
+        """Chernoff's bound by one power on ln of the probability of so far or more."""
+        most, weight = self.runs.exponentials(power * centered)
+        moment = most + np.log(self.runs.sums(self.share * weight))
+        total = float(self.counts @ moment) * (1 + 1e-12) + 1e-12 * float(self.counts.sum())
+        return total - power * far
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The tilted law of a sum of losses on a window, as a bound from one side.
+
+    The probability of the loss ``first + i * step`` is ``mass[i]`` times e^(log_scale - tilt *
+    i * step); ``outside`` is the tilted probability that lies out of the window, ``beyond`` the
+    plain one above it.
+    """
+
+    side: Side
+    tilt: float
+    step: float
+    first: float
+    log_scale: float
+    mass: Floats
+    infinite: float
+    outside: float
+    beyond: float
+
+    @property
+    def end(self) -> float:
+        """The loss just above the window."""
+        return self.first + len(self.mass) * self.step
+
+    def masses(self) -> Floats:
+        """The probability of each loss, untilted."""
+        power = self.log_scale - self.tilt * self.step * np.arange(len(self.mass))
+        return np.asarray(np.minimum(self.mass * np.exp(np.minimum(power, 700.0)), 1.0))
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon at which the bound on delta is just this; from above, infinite if the mass
+        at infinity alone is more, from below, 0."""
+        left = delta - self.extra
+        if left <= 0:
+            return math.inf if self.side is Side.UPPER else max(0.0, self.first)
+        start = max(0, math.ceil(-self.first / self.step) - 1)
+        if start >= len(self.mass) - 1:
+            return 0.0
+        log_left = math.log(left) - self.log_scale - self._slip
+        best = len(self.mass), 0.0, 0.0  # a place from which on delta is no more; the sums there
+        for place, heads, deltas in self._blocks(start):
+            first = self._first_fit(deltas, log_left + self.tilt * self.step * place)
+            if first < len(deltas):
+                best = place + first, float(heads[first]), float(deltas[first])
+            if first:
+                break
+        else:
+            if self.side is Side.LOWER:
+                return 0.0
+        place, head, found = best
+        target = math.exp(min(log_left + self.tilt * self.step * place, 700.0))
+        return max(0.0, self.first + place * self.step - self._back(target, head, found))
+
+    def _first_fit(self, deltas: Floats, log_left: float) -> int:
+        """The place from which on all deltas are at most e^log_left in units of the first one's
+        place, if what wraps round is taken off."""
+        sure = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
+        with np.errstate(divide="ignore"):
+            fits = np.log(sure) <= log_left + self.tilt * self.step * np.arange(len(sure))
+        return 0 if fits.all() else len(fits) - int(np.argmin(fits[::-1]))
+
+    @property
+    def _slip(self) -> float:
+        """What sums of so many numbers may be off by, relatively, to the side that is asked for."""
+        return _sign(self.side) * 8 * ROUND * (len(self.mass) + 2 * _EXPONENT)
+
+    def _back(self, target: float, head: float, delta: float) -> float:
+        """How far before a point, at most a step, delta reaches the target: all in units there,
+        the head and the delta being the sums at the point."""
+
+        def until(wanted: float) -> float:
+            share = (wanted - delta) / head if head > 0 else 1.0
+            return min(max(-math.log1p(-share), 0.0), self.step) if share < 1 else self.step
+
+        back = until(target)
+        if self.side is Side.LOWER:  # what wraps round counts more, the further before
+            for _ in range(_ROUNDS):
+                back = until(target + self.outside * math.exp(min(self.tilt * back, 700.0)))
+            needed = target + self.outside * math.exp(min(self.tilt * back, 700.0))
+            if back < self.step and delta - math.expm1(-back) * head < needed * (1 - 1e-9):
+                return self.step
+        return back
+
+    def delta(self, epsilon: float) -> float:
+        """The bound on delta at this epsilon; below the window masses may be missing, and so it
+        is 1 from above."""
+        if self.side is Side.UPPER and epsilon < self.first:
+            return 1.0
+        place = max(0, math.ceil((epsilon - self.first) / self.step))
+        if place >= len(self.mass):
+            return min(1.0, self.extra + (self.beyond if self.side is Side.UPPER else 0.0))
+        for _, heads, deltas in self._blocks(place):  # down to the place
+            head, found = float(heads[0]), float(deltas[0])
+        back = self.first + place * self.step - epsilon
+        found -= math.expm1(-max(back, 0.0)) * head
+        if self.side is Side.LOWER:
+            found = max(0.0, found - self.outside * math.exp(min(self.tilt * back, 700.0)))
+        power = self.log_scale + self._slip - self.tilt * self.step * place
+        return min(
+            1.0, self.extra + (math.exp(min(power + math.log(found), 0.0)) if found else 0.0)
+        )
+
+    @property
+    def extra(self) -> float:
+        """What is added at every epsilon."""
+        return self.infinite + (self.beyond if self.side is Side.UPPER else 0.0)
+
+    def _blocks(self, start: int) -> Iterator[tuple[int, Floats, Floats]]:
+        """Of blocks of places, from the window's end down to ``start``, the first place, and for
+        each place j, in units of e^(log_scale - tilt * j * step): the sum of the masses from j on,
+        each times e^(loss_j - loss), and delta at epsilon = loss_j."""
+        steep, flat = (self.tilt + 1) * self.step, self.tilt * self.step
+        size = max(1, min(_BLOCK, int(_EXPONENT / steep)))
+        steeply, flatly = (np.exp(-rate * np.arange(size + 1)) for rate in (steep, flat))
+        head = rest = 0.0
+        for stop in range(len(self.mass), start, -size):
+            place = max(start, stop - size)
+            heads = decayed_sums(self.mass[place:stop], steeply, head)
+            rests = decayed_sums(heads, flatly, rest)
+            after = np.append(rests[1:], rest) * flatly[1]
+            yield place, heads, after * -math.expm1(-self.step)
+            head, rest = float(heads[0]), float(rests[0])
+
+
+def composed(
+    parts: Sequence[tuple[Points, int]],
+    tilt: float,
+    side: Side,
+    *,
+    log_delta: float,
+    least: float = math.inf,
+) -> Composition:
+    """The law of the sum of independent losses, each so many times, on a window around its tilted
+    mean that leaves out next to nothing; it reaches down to the least loss of interest."""
+    tilted = Tilted.of(parts, tilt, side)
+    log_scale = tilted.log_total - tilted.fall * tilted.mean
+    start, size, above, below = (
+        _above_only(tilted, log_delta - _FAR_BELOW, log_scale)
+        if side is Side.UPPER and tilt
+        else _both_ways(tilted)
+    )
+    step, sign = tilted.step, _sign(side)
+    offsets = [count * points.offset for points, count in parts]
+    lowest = (least - sum(offsets)) / step - 2
+    if start - LARGEST < lowest < start and size < LARGEST:
+        size = fft.next_fast_len(size + start - math.floor(lowest), real=True)
+        start = math.floor(lowest)
+    found = convolved(tilted.laws(), size)
+    first = start * step + sum(offsets)
+    log_scale = tilted.log_total + found.log_whole - tilt * first
+    reach = abs(first) + step * size + sum(abs(offset) for offset in offsets)
+    log_scale += sign * 8 * ROUND * (abs(tilted.log_total) + tilt * reach + 8 * size)
+    first += sign * 8 * (1 + len(parts)) * ROUND * reach
+    mass = np.roll(found.mass, -(start - found.moved) % size) + sign * found.radius
+    return Composition(
+        side,
+        tilt,
+        step,
+        first,
+        log_scale,
+        np.maximum(mass, 0.0),
+        infinite(parts, side),
+        min(1.0, math.exp(above) + math.exp(below)),
+        math.exp(min(0.0, log_scale - tilt * step * size + above)),
+    )
+
+
+def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
+    """A window for bounds from above. What lies above it is charged; what wraps round from below
+    counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
+    smaller than the law as long as what wraps round from above stays small where it matters.
+    Where nearly all of delta lies elsewhere rounding counts, which shows less in a wide one."""
+    half, fall = 7 * tilted.stddev + 32, tilted.fall
+    log_beyond = log_little - log_scale
+    wanted = min(half, max(-log_beyond, 0.0) / fall) + 8
+    while True:
+        up = min(math.ceil(wanted), LARGEST // 2)
+        enough = log_beyond + fall * up
+        above = tilted.log_outside(up - 2, 1, enough)
+        if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SMALL:
+            break
+        wanted *= 1.4
+    is_usual = -1.5 * _FAR_BELOW < log_beyond < -0.5 * _FAR_BELOW  # delta is seen where one aims
+    most = max(half, up) + (up if is_usual else max(half, up))
+    near = min(most, _NEAR / fall + 8)
+    wanted = max(_FIRST * tilted.stddev, -log_little / fall, up) + near if is_usual else most
+    while wanted < most and tilted.log_outside(int(wanted - near), 1, log_beyond) > log_beyond:
+        wanted *= 1.2
+    size = fft.next_fast_len(math.ceil(min(wanted, most, LARGEST)), real=True)
+    return math.floor(tilted.mean) + up - size, size, above, 0.0
+
+
+def _both_ways(tilted: Tilted) -> _Window:
+    """A window out of which lies next to nothing on either side: for bounds from below, from which
+    all of that may be taken off, and for laws that aren't tilted."""
+    wanted = 14 * tilted.stddev + 64
+    while True:
+        size = fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
+        far = size // 2 - 2
+        above = tilted.log_outside(far, 1, _LOG_OUTSIDE)
+        below = tilted.log_outside(far, -1, _LOG_OUTSIDE)
+        is_enough = max(above, below) < _LOG_OUTSIDE
+        if is_enough or wanted >= LARGEST or wanted > 200 * tilted.stddev + _SMALL:
+            return math.floor(tilted.mean) - size // 2, size, above, below
+        wanted *= 1.4
+
+
+def delta_by_moment(parts: Sequence[tuple[Points, int]], tilt: float, epsilon: float) -> float:
+    """A bound on delta of the sum by one moment: (1 - e^(epsilon - loss))+ is at most tilt^tilt /
+    (1 + tilt)^(1 + tilt) times e^(tilt (loss - epsilon))."""
+    log_total = Tilted.of(parts, tilt, Side.UPPER).log_total
+    log_share = -tilt * math.log1p(1 / tilt) - math.log1p(tilt) if tilt else 0.0
+    log_delta = log_total - tilt * epsilon + log_share
+    log_delta += 8 * ROUND * (abs(log_total) + tilt * epsilon + abs(log_share) + 8)
+    return math.exp(min(log_delta, 0.0)) + infinite(parts, Side.UPPER)
+
+
+def _sign(side: Side) -> int:
+    return 1 if side is Side.UPPER else -1
+
+
+def infinite(parts: Sequence[tuple[Points, int]], side: Side) -> float:
+    """The probability that some loss is infinite."""
+    finite = 0.0
+    for points, count in parts:
+        if points.infinite >= 1:
+            return 1.0
+        finite += count * math.log1p(-points.infinite)
+    sign = _sign(side)
+    return min(1.0, -math.expm1(finite) * (1 + sign * (64 + 2 * len(parts)) * ROUND))
+
+
+def decayed_sums(values: Floats, falls: Floats, carried: float) -> Floats:
+    """For each j, the sum over i >= j of values[i] times falls[i - j], these being powers of the
+    second one; what was carried here counts as one more value behind the last one."""
+    length = len(values)
+    part = falls[:length]
+    inside = np.cumsum((values * part)[::-1])[::-1]
+    return np.asarray((inside + carried * falls[length]) / part)

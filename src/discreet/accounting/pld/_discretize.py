@@ -1,0 +1,326 @@
+"""Putting a dominating pair on a grid of losses: from above, and from below.
+
+From above, each cell's probability goes to the cell's two ends so that the probabilities of both
+laws stay what they are ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+2022); what rounding leaves open goes up. From below, a convex polygon is inscribed under the
+privacy profile. See docs/proofs/accountant.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.pld._continuous import ROUND, Each, Floats, Masses, Piece
+from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
+from discreet.accounting.pld._segments import log_sums
+
+Indices = NDArray[np.int64]
+
+_NEAR = 2.0**-16
+_TRIES = 4
+_FEW = 8
+_DEEP = 2.0**52  # steps below 0, further than which no atom is told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Losses offset + index * step with their masses under P, and the mass at infinity: bounds
+    from one side on a pair's law. Indices may come more than once."""
+
+    index: Indices
+    mass: Floats
+    infinite: float
+    step: float
+    offset: float
+
+    @property
+    def loss(self) -> Floats:
+        """The losses of the points."""
+        return np.asarray(self.offset + self.index * self.step, dtype=np.float64)
+
+
+def log_moments_of(points: Sequence[Points], tilt: float) -> Floats:
+    """About ln of the mean of e^(tilt loss), of each of several points at the same losses."""
+    with np.errstate(divide="ignore"):
+        return log_sums(np.log([each.mass for each in points]) + tilt * points[0].loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A piece's probabilities between the points of a grid, of which one more lies above all that
+    were asked for: so what an end is unsure of stays finite. For several pieces at once, a row
+    each."""
+
+    index: Indices
+    edges: Floats
+    masses: Masses
+
+    @staticmethod
+    def of(piece: Piece, index: Indices, step: float) -> "Cells":
+        """Between these points."""
+        points = np.append(index, index[-1] + 1)
+        edges = _at(points, step)
+        return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
+
+
+def raised(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
+    """Points that dominate the pair; ``edges`` tells each piece's cells in steps of the grid."""
+    both = zip(pair.pieces, edges, strict=True)
+    cells = [Cells.of(piece, index, step) for piece, index in both]
+    (points,) = raised_together(pair, cells, step)
+    return points
+
+
+def raised_together(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
+    """The same for a pair of which cells were made; for several at once, if its pieces hold
+    columns, and then it has no atoms."""
+    slack = _slack(pair, [each.index for each in cells], step)
+    parts = [_piece_up(each) for each in cells]
+    if len(pair.atoms.loss) or not cells:
+        parts.insert(0, _atoms_up(pair, step))
+    index = np.concatenate([part.index for part in parts])
+    mass = np.concatenate([np.atleast_2d(part.mass) for part in parts], axis=-1)
+    infinite = np.sum([np.atleast_1d(part.infinite) for part in parts], axis=0)
+    rows = zip(mass, infinite.tolist(), strict=True)
+    return [Points(index, row, beyond, step, slack) for row, beyond in rows]
+
+
+def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
+    """Points that the pair dominates; ``edges`` are now where each piece may have points. The grid
+    lies so that the loss that matters most, masses counting e^(tilt loss) times, is on it."""
+    pieces = [
+        (piece, np.concatenate([index[:1] - 2, index, index[-1:] + 2]))  # room for the offset
+        for piece, index in zip(pair.pieces, edges, strict=True)
+    ]
+    offset = 0.0
+    if pair.lattice is None:
+        before = math.inf
+        for _ in range(_TRIES):  # moving the grid moves the loss a bit, too
+            merged = [_merged(piece, index, step, offset) for piece, index in pieces]
+            miss = _off_grid([*merged, _single(pair.atoms)], step, offset, tilt)
+            offset += miss / (1 - min(max(miss / before, -0.5), 0.5))
+            before = miss or math.inf
+    parts = _atoms_down(pair, step, offset)
+    for piece, index in pieces:
+        parts.append(_inscribed(index, step, offset, _merged(piece, index, step, offset)))
+    infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum()) * (1 - ATOM)
+    return Points(
+        np.concatenate([index for index, _ in parts]),
+        np.concatenate([mass for _, mass in parts]),
+        infinite,
+        step,
+        offset - _slack(pair, edges, step),
+    )
+
+
+def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
+    """About ln of the mean of e^(tilt loss), each cell taken as one outcome: to see how far off a
+    grid is. A number for each row of the cells."""
+    single = _single(pair.atoms)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = [np.atleast_2d(np.log(single.p) + tilt * single.loss)]
+        for each in cells:
+            seen, ends = each.masses, each.edges
+            gap, q, log_p = seen.gap[..., 1:-1], seen.q[..., 1:-1], np.log(seen.p)
+            loss = np.log1p(gap / q)
+            loss = np.clip(np.where(np.isfinite(loss), loss, ends[1:]), ends[:-1], ends[1:])
+            powers.append(np.atleast_2d(log_p[..., 1:-1] + tilt * loss))
+            powers.append(np.atleast_2d(log_p[..., :1] + tilt * ends[:1]))
+    return log_sums(_beside(powers))
+
+
+def _beside(parts: Sequence[Floats]) -> Floats:
+    """Rows beside each other; those without numbers are left out."""
+    return np.concatenate([part for part in parts if part.size] or parts[:1], axis=-1)
+
+
+def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
+    return np.asarray(index * step + offset, dtype=np.float64)
+
+
+def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
+    """What any loss may be off by, from rounding."""
+    finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
+    largest = float(np.abs(finite).max(initial=0.0))
+    ends = [step * float(np.abs(index[[0, -1]]).max()) for index in edges]
+    if largest == 0.0 and not ends:
+        return 0.0
+    return 2 * ATOM * (largest + step) + 4 * ROUND * max([largest + step, *ends])
+
+
+def _atoms_up(pair: Pair, step: float) -> "_Raised":
+    atoms = pair.atoms
+    infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + ATOM)
+    held = np.isfinite(atoms.loss) & (atoms.p > 0)
+    loss, mass = np.maximum(atoms.loss[held], -_DEEP * step), atoms.p[held] * (1 + ATOM)
+    index = np.floor(loss / step).astype(np.int64)
+    above = np.clip(loss - index * step + ATOM * np.abs(loss), 0.0, step)
+    up = mass * np.minimum(np.expm1(-above) / np.expm1(-step) * (1 + ATOM), 1.0)
+    return _Raised(np.append(index, index + 1), np.append(mass - up, up), infinite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """Points with their masses, and the mass at infinity; for several pieces, a row each."""
+
+    index: Indices
+    mass: Floats
+    infinite: Each
+
+
+def _piece_up(cells: Cells) -> _Raised:
+    whole = cells.masses.p + cells.masses.p_radius
+    inner = whole[..., 1:-1]
+    up = np.minimum(_upper_shares(cells.masses, cells.edges), inner)
+    mass = whole[..., :-1].copy()
+    mass[..., 1:] = up
+    mass[..., :-1] += inner - up
+    return _Raised(cells.index, mass, whole[..., -1])
+
+
+def _upper_shares(seen: Masses, edges: Floats) -> Floats:
+    """What of each inner cell goes to its upper end: (p - q e^low) / (1 - e^-width), at most."""
+    q, gap = seen.q[..., 1:-1], seen.gap[..., 1:-1]
+    rise, width = np.expm1(edges[:-1]), np.diff(edges)
+    doubt = seen.gap_radius[..., 1:-1] + np.abs(rise) * seen.q_radius[..., 1:-1]
+    doubt += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
+    share = (gap - q * rise + doubt) / -np.expm1(-width)
+    return np.maximum(share, 0.0) * (1 + 16 * ROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcomes:
+    """Single losses in rising order: their place, and p, q and p - q; the last two with what they
+    may be off by."""
+
+    loss: Floats
+    p: Floats
+    q: Floats
+    gap: Floats
+    q_radius: Floats
+    gap_radius: Floats
+
+
+def _merged(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
+    """Each cell, from halfway to the point before to halfway to the point behind, as one
+    outcome."""
+    edges = _at(index[1:] + index[:-1], step / 2, offset)
+    seen = piece.masses(edges, np.zeros(len(edges)))
+    q, gap = seen.q[1:-1], seen.gap[1:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log1p(np.maximum(gap / q, -1.0))
+    inside = np.clip(np.where(np.isfinite(loss), loss, edges[1:]), edges[:-1], edges[1:])
+    return _Outcomes(inside, seen.p[1:-1], q, gap, seen.q_radius[1:-1], seen.gap_radius[1:-1])
+
+
+def _single(atoms: Atoms) -> _Outcomes:
+    """Atoms as outcomes."""
+    held = np.flatnonzero(np.isfinite(atoms.loss) & (atoms.p > 0))
+    held = held[np.argsort(atoms.loss[held])]
+    loss, p = atoms.loss[held], atoms.p[held]
+    gap = -p * np.expm1(-loss)
+    q = p * np.exp(-loss)
+    return _Outcomes(loss, p, q, gap, ATOM * q, ATOM * np.abs(gap))
+
+
+def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: float) -> float:
+    """How far the outcome that matters most lies from the grid."""
+    loss = np.concatenate([one.loss for one in merged])
+    with np.errstate(divide="ignore"):
+        mass = np.log(np.concatenate([one.p for one in merged]))
+    most = float(loss[int(np.argmax(mass + tilt * loss))])
+    return most - offset - round((most - offset) / step) * step
+
+
+def _atoms_down(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
+    """Atoms on the grid as they are, others from below."""
+    seen = _single(pair.atoms)
+    kept = seen.loss > -_DEEP * step
+    seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
+    near = np.rint((seen.loss - offset) / step)
+    on_grid = np.abs(seen.loss - offset - near * step) <= ATOM * (np.abs(seen.loss) + step)
+    floor = np.floor((seen.loss - offset) / step)
+    if np.count_nonzero(~on_grid) <= _FEW:
+        place = np.where(on_grid, near, floor).astype(np.int64)
+        return [(place, seen.p * (1 - 2 * ATOM))]
+    parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * ATOM))]
+    rest = _Outcomes(*(getattr(seen, column.name)[~on_grid] for column in fields(seen)))
+    floor = floor[~on_grid].astype(np.int64)
+    parts.append(_inscribed(np.unique(np.append(floor, floor + 1)), step, offset, rest))
+    return parts
+
+
+def _inscribed(
+    index: Indices, step: float, offset: float, seen: _Outcomes
+) -> tuple[Indices, Floats]:
+    """Points whose privacy profile lies below that of the outcomes.
+
+    The profile D(x), the integral of (p - x q)+, is convex in x = e^epsilon. Between two points
+    an outcome lets it lie below its chord by at most A B / (A + B), A being p - q e^low and B
+    q e^high - p; or by A at the low point and nothing at the high one, or by nothing and B. So it
+    lies above the chords between D minus that, and above their convex hull, whose corners are the
+    points.
+    """
+    edges = _at(index, step, offset)
+    rise = np.expm1(edges)
+    count = len(edges)
+    rounding = 8 * (count + len(seen.loss)) * ROUND
+    cell = np.clip(np.searchsorted(edges, seen.loss) - 1, 0, count - 2)
+    low, high = rise[cell], rise[cell + 1]
+    size = seen.gap_radius + np.maximum(np.abs(low), np.abs(high)) * seen.q_radius
+    size += 8 * ROUND * (np.abs(seen.gap) + seen.q * np.maximum(np.abs(low), np.abs(high)))
+    below = np.maximum(seen.gap - seen.q * low, 0.0) + size
+    above = np.maximum(seen.q * high - seen.gap, 0.0) + size
+    each = below * above / (below + above + 1e-300) + size
+    sag = np.bincount(cell, each, count - 1)
+
+    def from_each(values: Floats) -> Floats:  # the sum of what lies above each point
+        return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
+
+    q, gap = from_each(seen.q), from_each(seen.gap)
+    doubt = from_each(seen.gap_radius) + from_each(seen.q_radius) * np.abs(rise)
+    doubt += rounding * (from_each(np.abs(seen.gap)) + q * np.abs(rise))
+    profile, line = gap - q * rise, gap[0] - q[0] * rise
+    is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
+    falls = is_first & (2 * above > profile[1:][cell])
+    rises = is_first & ~falls
+    at_low = np.where(falls, below, np.where(rises, 0.0, each))
+    at_high = np.where(falls, 0.0, np.where(rises, above, each))
+    lows = np.append(np.bincount(cell, at_low + size, count - 1), 0.0)
+    highs = np.append(0.0, np.bincount(cell, at_high + size, count - 1))
+    value = profile - doubt - np.maximum(lows, highs)
+    end = int(np.argmin(np.append(value, -1.0) > 0)) - 1  # here the polygon meets 0
+    if end < 1:
+        return index[:0], edges[:0]
+    value[end] = 0.0
+    unsure = float(seen.gap_radius.sum() + seen.q_radius.sum())
+    whole = float(gap[0] + q[0]) * (1 - rounding) - unsure * (1 + rounding)
+    corners, slopes = _hull(edges[: end + 1], value[: end + 1], whole)
+    mass = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0) * np.exp(edges[corners])
+    return index[corners], mass * (1 - 2 * rounding - 128 * ROUND)
+
+
+def _hull(edges: Floats, value: Floats, start: float) -> tuple[Indices, Floats]:
+    """The corners of the lower convex hull of (0, start) and (e^edge, value), but for the first
+    one, and the slope before each."""
+    corners: list[int] = []
+    slopes: list[float] = []
+    xs, logs, values = np.exp(edges).tolist(), edges.tolist(), value.tolist()
+    for place, height in enumerate(values):
+        while True:
+            if corners:
+                last = corners[-1]
+                run = xs[last] * math.expm1(logs[place] - logs[last])
+                slope = (height - values[last]) / run
+            else:
+                slope = (height - start) / xs[place]
+            if not corners or slope > slopes[-1]:
+                break
+            corners.pop()
+            slopes.pop()
+        corners.append(place)
+        slopes.append(slope)
+    return np.array(corners, dtype=np.int64), np.array(slopes)

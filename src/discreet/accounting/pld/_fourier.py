@@ -1,0 +1,234 @@
+"""Sums of many independent whole numbers, modulo a size, by Fourier transform; and how far off the
+computed law may be.
+
+Of each law the largest mass is set apart: a transform is then 1 plus what the other masses do, and
+rounding is relative to that. So a law that is nearly always one number stays right through
+millions of repetitions. See docs/proofs/accountant.md.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from discreet.accounting.pld._continuous import ROUND, Floats
+
+Indices = NDArray[np.int64]
+Law = tuple[Indices, Floats, int]
+
+_LEVEL = 16 * ROUND
+_NOTHING = -60.0  # ln of what may be left out at each frequency: far less than rounding
+_TURN, _TRANSFORM = 100, 30  # times: of a cosine and a sine, and of a transform for each number
+_PRODUCT = 1 << 18  # multiplications in a product of matrices: so few are left to one thread
+
+
+def fft_radius(size: int) -> float:
+    """What each entry of a transform by `scipy.fft.rfft`, of numbers whose absolute values add up
+    to 1, may be off by; and of one by `scipy.fft.irfft`, times its size."""
+    return _LEVEL * (1 + math.log2(size))
+
+
+def sum_radius(length: int) -> float:
+    """The same for a transform that is a plain sum of so many numbers, in any order."""
+    return 2 * (16 + length) * ROUND
+
+
+@dataclass(frozen=True, slots=True)
+class Convolved:
+    """The law of a sum modulo a size: ``mass[i]``, which may be off by ``radius``, times
+    e^log_whole is the probability of ``moved + i``."""
+
+    mass: Floats
+    radius: float
+    moved: int
+    log_whole: float
+
+
+def convolved(laws: Iterable[Law], size: int) -> Convolved:
+    """The law of a sum modulo the size. Laws are numbers, their masses, which add up to nearly 1,
+    and how often each is added; those that have one and the same array of numbers best lie side
+    by side.
+
+    Where each factor is at least 1/2, its power is relatively right; elsewhere, it is small. Soon
+    few frequencies are left at which the product is not next to 0: there a transform is quicker
+    as a plain sum.
+    """
+    product, moved, log_whole = _Product.of_nothing(size), 0, 0.0
+    for same in _side_by_side(laws):
+        moved += int(same.counts.sum()) * same.main
+        log_whole += float(same.counts @ np.log1p(same.excess))
+        done = 0
+        while done < len(same.counts):
+            left = same.part(slice(done, None))
+            is_quick = left.is_quick_at(product)
+            taken = left if is_quick else left.part(slice(1))
+            transform = _summed if is_quick else _transformed
+            product = product.times(taken, *transform(taken, product.places, size))
+            done += len(taken.counts)
+    return Convolved(*product.back(), moved, log_whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Laws of the same numbers, counted from the one that is ``main``: without what they have
+    there, how much that is without it, and by how much the whole exceeds 1."""
+
+    index: Indices
+    main: int
+    others: Floats
+    rest: Floats
+    excess: Floats
+    counts: Floats
+
+    @staticmethod
+    def of(index: Indices, shares: Floats, counts: Floats) -> "_Rows":
+        main = int(np.argmax(counts @ shares))
+        high = (1.0 + shares) - 1.0  # multiples of 2^-52, and so are their sums, exactly
+        excess = (high.sum(axis=1) - 1.0) + (shares - high).sum(axis=1)
+        rest = (1.0 - shares[:, main]) + excess  # of which no digits are lost
+        others = shares.copy()
+        others[:, main] = 0.0
+        return _Rows(index - index[main], int(index[main]), others, rest, excess, counts)
+
+    def part(self, rows: slice) -> "_Rows":
+        """Some of the laws."""
+        columns = (self.others[rows], self.rest[rows], self.excess[rows], self.counts[rows])
+        return _Rows(self.index, self.main, *columns)
+
+    def is_quick_at(self, product: "_Product") -> bool:
+        """Whether sums take less time than transforms."""
+        cells, count = len(self.index) * len(product.places), len(self.counts)
+        return cells * (_TURN + count) < _TRANSFORM * count * product.size
+
+
+def _side_by_side(laws: Iterable[Law]) -> Iterator[_Rows]:
+    for _, each in itertools.groupby(laws, key=lambda law: id(law[0])):
+        same = list(each)
+        shares = np.array([share for _, share, _ in same])
+        counts = np.array([count for _, _, count in same], dtype=np.float64)
+        yield _Rows.of(same[0][0], shares, counts)
+
+
+def _transformed(rows: _Rows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
+    """Real and imaginary parts at these frequencies of one law's transform, less 1, and what they
+    may be off by, relatively to the rest."""
+    folded = rows.index % size
+    most = int(np.bincount(folded).max())  # so many are added to one number
+    seen = fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, places]
+    return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
+
+
+def _summed(rows: _Rows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
+    """The same by plain sums, for all laws."""
+    turns = np.arange(size)
+    turns[size // 2 + 1 :] -= size
+    angles = turns * (2 * math.pi / size)  # at most pi, and right to 3 units in the last place
+    cosines, sines = np.cos(angles), np.sin(angles)
+    real, imaginary = (np.empty((len(rows.counts), len(places))) for _ in range(2))
+    few = max(1, _PRODUCT // rows.others.size)
+    for part in (slice(start, start + few) for start in range(0, len(places), few)):
+        seen = np.multiply.outer(rows.index % size, places[part]) % size
+        real[:, part], imaginary[:, part] = rows.others @ cosines[seen], rows.others @ -sines[seen]
+    return real - rows.rest[:, np.newaxis], imaginary, sum_radius(len(rows.index))
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product of powers of transforms, at the frequencies at which it is not next to 0: ln of
+    its size and its angle, what both may be off by, how much was added up to them, and where no
+    factor was small. ``slip`` and ``least`` tell how far off small factors may be, at worst, and
+    how often each counts at least, ``lost`` what the frequencies that are left out may be off
+    by."""
+
+    size: int
+    places: Indices
+    log_size: Floats
+    angle: Floats
+    doubt: Floats
+    reach: Floats
+    is_large: NDArray[np.bool_]
+    slip: float = 0.0
+    least: float = math.inf
+    lost: float = 0.0
+    laws: int = 0
+
+    @staticmethod
+    def of_nothing(size: int) -> "_Product":
+        places = np.arange(size // 2 + 1)
+        zeros = np.zeros(len(places))
+        return _Product(size, places, zeros, zeros, zeros, zeros, np.ones(len(places), dtype=bool))
+
+    def times(self, rows: _Rows, real: Floats, imaginary: Floats, off: float) -> "_Product":
+        """Times the powers of some laws' transforms, told less 1, that are off by so much."""
+        counts = rows.counts
+        each = 2.5 * rows.rest * (off + 8 * ROUND + 2 * np.abs(rows.excess))
+        least = min(self.least, float(counts.min()))
+        slip = self.slip + float(counts.sum()) * off
+        most = float((counts @ (each + 96 * ROUND)) + self.doubt.max(initial=0.0))
+        square = real * (2 + real) + imaginary * imaginary  # |1 + z|^2 - 1
+        kept = self._likely(square, counts)
+        if not kept.all():
+            square, real, imaginary = square[:, kept], real[:, kept], imaginary[:, kept]
+        is_near = square >= -0.75
+        logs = _log_factor(square, real, imaginary)
+        angles = np.arctan2(imaginary, 1 + real)
+        found = _Product(
+            self.size,
+            self.places[kept],
+            self.log_size[kept] + counts @ logs,
+            self.angle[kept] + counts @ angles,
+            self.doubt[kept]
+            + counts @ (32 * ROUND * (np.abs(real) + np.abs(imaginary)))
+            + float(counts @ each),
+            self.reach[kept] + counts @ (np.abs(logs) + np.abs(angles)),
+            self.is_large[kept] & is_near.all(axis=0),
+            slip,
+            least,
+            max(self.lost, most),
+            self.laws + len(counts),
+        )
+        return found._without_nothing()
+
+    def _likely(self, square: Floats, counts: Floats) -> NDArray[np.bool_]:
+        """Where the product will perhaps not be next to 0, told without logarithms; of a square
+        that lies next to -1, hardly a digit is known."""
+        if len(counts) > 1:
+            return np.ones(len(self.places), dtype=bool)
+        room = _NOTHING - float(self.log_size.max(initial=0.0))
+        return np.asarray(square[0] > math.expm1(2 * room / float(counts[0])) - 64 * ROUND)
+
+    def _without_nothing(self) -> "_Product":
+        kept = self.log_size > _NOTHING
+        if kept.all():
+            return self
+        names = ("places", "log_size", "angle", "doubt", "reach", "is_large")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+
+    def back(self) -> tuple[Floats, float]:
+        """The masses that the product is the transform of, and what they may be off by."""
+        height = np.exp(self.log_size)
+        spectrum = np.zeros(self.size // 2 + 1, dtype=np.complex128)
+        spectrum[self.places] = height * (np.cos(self.angle) + 1j * np.sin(self.angle))
+        # of a few laws, what their transforms are off by is more than what adding up costs
+        doubt = self.doubt + 2 * ROUND * (4 + self.laws) * (1 + self.reach)
+        apart = float((height * np.expm1(np.minimum(doubt, 700.0))).sum())
+        small = 2 * self.slip * math.exp(min(self.slip, 700.0)) * 0.5 ** (self.least - 1)
+        nothing = math.exp(min(_NOTHING + self.lost, 700.0))  # alone, below rounding
+        apart += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
+        whole = float(height.sum()) + apart
+        radius = 2.02 / self.size * (apart + whole * fft_radius(self.size)) + 1e-300
+        return fft.irfft(spectrum, self.size), radius
+
+
+def _log_factor(square: Floats, real: Floats, imaginary: Floats) -> Floats:
+    """ln |1 + z| of z = real + i imaginary, ``square`` being |1 + z|^2 - 1."""
+    near = np.log1p(np.maximum(square, -0.75)) / 2
+    is_far = square < -0.75
+    if is_far.any():
+        with np.errstate(divide="ignore"):
+            near[is_far] = np.log(np.hypot(1 + real[is_far], imaginary[is_far]))
+    return near

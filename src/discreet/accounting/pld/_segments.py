@@ -1,0 +1,55 @@
+"""Sums over lists of numbers that lie one behind the other, and of numbers known by logarithms."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.pld._continuous import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Where each of several lists begins, and how long it is; none is empty."""
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @staticmethod
+    def of(sizes: Sequence[int]) -> "Runs":
+        """Lists of these sizes."""
+        lengths = np.array(sizes, dtype=np.int64)
+        return Runs(np.cumsum(lengths) - lengths, lengths)
+
+    def sums(self, values: NDArray[Any]) -> Floats:
+        """Each list's sum."""
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def mosts(self, values: Floats) -> Floats:
+        """Each list's largest number."""
+        return np.asarray(np.maximum.reduceat(values, self.starts))
+
+    def spread(self, one_each: Floats) -> Floats:
+        """One number for each list, repeated for each of its places."""
+        return np.repeat(one_each, self.sizes)
+
+    def exponentials(self, power: Floats) -> tuple[Floats, Floats]:
+        """Each list's largest power, and e^power as a multiple of e to that."""
+        most = self.mosts(power)
+        return most, np.exp(power - self.spread(most))
+
+
+def log_sum(power: Floats) -> float:
+    """ln of the sum of e^power, no e^power being too large for a number."""
+    return float(log_sums(power))
+
+
+def log_sums(power: Floats) -> Floats:
+    """The same for each row."""
+    most = power.max(axis=-1, initial=-math.inf, keepdims=True)
+    sunk = np.where(most > -math.inf, most, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(sunk[..., 0] + np.log(np.exp(power - sunk).sum(axis=-1)))

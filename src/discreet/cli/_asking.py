@@ -1,0 +1,306 @@
+"""``discreet ask``, ``explain`` and ``check``: a question's cost, its answer, a column's check."""
+
+import json
+import secrets
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from discreet._exact import fraction
+from discreet.cli import _format
+from discreet.cli._exit_codes import FAILED, log_beside
+from discreet.cli._options import (
+    AsJson,
+    By,
+    Confidence,
+    Delta,
+    Epsilon,
+    File,
+    NoiseName,
+    NoiseOption,
+    Sql,
+    TableName,
+    Weights,
+    login,
+    some_text,
+    weights,
+)
+from discreet.cli._output import busy, say, show, table, write
+
+if TYPE_CHECKING:
+    from discreet.query import Answer, Forecast, Noise
+    from discreet.query._declaration_file import TableFile
+
+_FILE = Path("discreet.toml")
+_NO_DELTA = Decimal(0)
+_CONFIDENCE = Decimal("0.95")
+_FREE = "request {0}: asked again with --request {0}, the same answer is free"
+_LOST = "request {0} was paid, but stopped before its answer was stored: ask anew and pay again"
+
+
+def ask(  # noqa: PLR0913  # each is an option of the command
+    name: TableName,
+    sql: Sql,
+    *,
+    epsilon: Epsilon,
+    delta: Delta = _NO_DELTA,
+    confidence: Confidence = _CONFIDENCE,
+    forecast: Annotated[
+        bool,
+        typer.Option("--forecast", help="Only tell cost and expected error: spend, read nothing."),
+    ] = False,
+    group_size: Annotated[
+        int | None,
+        typer.Option(metavar="ROWS", min=1, help="With --forecast: the size of a mean's group."),
+    ] = None,
+    noise: NoiseOption = None,
+    weight: Weights = None,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            parser=some_text,
+            help="The id of an earlier question of yours: its answer again, free.",
+        ),
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Write the answer to a Parquet file.")
+    ] = None,
+    file: File = _FILE,
+) -> None:
+    """Ask a question and pay for it; the answer has an interval around each number.
+
+    Examples:
+
+    discreet ask wages "SELECT AVG(wage), COUNT(*) FROM wages" --epsilon 0.5 --forecast
+
+    discreet ask wages "SELECT year, AVG(wage) FROM wages GROUP BY year" --epsilon 0.5
+    """
+    from discreet import query
+
+    _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
+    if group_size is not None and not forecast:
+        raise typer.BadParameter("it is for --forecast only", param_hint="'--group-size'")
+    declared = query.open(file).file(name)
+    question = declared.table().question(sql)
+    shares, kind = weights(weight, question), _noise(noise, delta)
+    if forecast:
+        predicted = question.forecast(
+            epsilon=epsilon,
+            delta=delta,
+            confidence=confidence,
+            group_size=group_size,
+            noise=kind,
+            weights=shares,
+        )
+        _show_forecast(predicted, delta, as_json=as_json)
+        return
+    log_beside(declared.ledger)
+    named, request = request, request or secrets.token_hex(8)
+    had_ledger, by = declared.ledger.exists(), by or login()
+    try:
+        with busy("paying, then asking"):
+            answer = question.release(
+                epsilon=epsilon,
+                delta=delta,
+                confidence=confidence,
+                noise=kind,
+                weights=shares,
+                by=by,
+                request=request,
+            )
+        say(_FREE.format(request))
+    except KeyboardInterrupt:
+        _tell_of_stopped(declared, by, request)
+        raise
+    _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
+    paid = _format.cost(answer.privacy_loss, fraction(delta))
+    was_paid = answer.receipt.kept is not None
+    if not had_ledger:
+        say(f"there was no ledger yet; this question made {declared.ledger}")
+    if named and not was_paid:
+        say(f"request {named} is new for {by}: no earlier answer was found")
+    say("paid before, and free now" if was_paid else f"this question cost {paid}", "green")
+    say(_format.left(declared.open_ledger().spent()))
+
+
+def explain(  # each is an option of the command
+    name: TableName,
+    sql: Sql,
+    *,
+    epsilon: Epsilon,
+    delta: Delta = _NO_DELTA,
+    confidence: Confidence = _CONFIDENCE,
+    noise: NoiseOption = None,
+    weight: Weights = None,
+    file: File = _FILE,
+) -> None:
+    """Tell in words what a question assumes, costs, and how wrong it may be; reads no data.
+
+    Example:
+
+    discreet explain wages "SELECT year, AVG(wage) FROM wages GROUP BY year" --epsilon 0.5
+    """
+    from discreet import query
+
+    question = query.open(file)[name].question(sql)
+    explanation = question.explain(
+        epsilon=epsilon,
+        delta=delta,
+        confidence=confidence,
+        noise=_noise(noise, delta),
+        weights=weights(weight, question),
+    )
+    for title, lines in explanation.sections:
+        show(Text(title, "bold"))
+        for line in lines:
+            show(f"  - {line}")
+    show(Text("How wrong it may be", "bold"))
+    show(str(explanation.forecast))
+
+
+def check(  # each is an option of the command
+    name: TableName,
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="A declared column.", show_default=False)
+    ],
+    *,
+    epsilon: Epsilon,
+    confidence: Confidence = _CONFIDENCE,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", parser=some_text, help="The id of an earlier check: its answer again."
+        ),
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    file: File = _FILE,
+) -> None:
+    """Check a column's declaration: which share of its values became NULL; paid as one count.
+
+    Values that the declared type can't hold are NULL, and every answer skips them.
+
+    Example:
+
+    discreet check wages wage --epsilon 0.1
+    """
+    from discreet import query
+
+    declared = query.open(file).file(name)
+    log_beside(declared.ledger)
+    with busy("paying, then checking"):
+        share = declared.table().share_of_null(
+            column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request
+        )
+    if as_json:
+        told = {
+            "column": share.column,
+            "type": share.type,
+            "share": share.share,
+            "share_low": share.low,
+            "share_high": share.high,
+            "confidence": float(share.confidence),
+            "privacy_loss": json.loads(share.privacy_loss.to_json()),
+        }
+        write(json.dumps(told, indent=2) + "\n")
+    else:
+        show(str(share))
+    paid = _format.cost(share.privacy_loss, fraction(0))
+    was_paid = share.receipt.kept is not None
+    say("paid before, and free now" if was_paid else f"this check cost {paid}", "green")
+    say(_format.left(declared.open_ledger().spent()))
+
+
+def _tell_of_stopped(declared: "TableFile", by: str, request: str) -> None:
+    """Tell what became of a request that was stopped, where it was paid: the ledger knows."""
+    from discreet.ledger import Kind
+
+    if not declared.ledger.exists():
+        return
+    history = declared.open_ledger().history()
+    paid = {
+        e.number for e in history if e.kind is Kind.CHARGE and (e.by, e.request) == (by, request)
+    }
+    if paid:
+        is_stored = any(e.kind is Kind.ANSWER and e.about in paid for e in history)
+        say((_FREE if is_stored else _LOST).format(request), "yellow")
+
+
+def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast: bool) -> None:
+    """Refuse what can't be written before anything is paid."""
+    if as_json + as_csv + (parquet is not None) > 1:
+        raise typer.BadParameter("give one of them", param_hint="'--json' / '--csv' / '--parquet'")
+    if forecast and (as_csv or parquet is not None):
+        raise typer.BadParameter("it prints a table, or --json", param_hint="'--forecast'")
+    if parquet is not None and (parquet.is_dir() or not parquet.absolute().parent.is_dir()):
+        raise typer.BadParameter(
+            f"{str(parquet)!r}: give the path of a file in a folder that is there",
+            param_hint="'--parquet'",
+        )
+
+
+def _noise(name: NoiseName | None, delta: Decimal) -> "Noise | None":
+    from discreet.query import Noise
+
+    if name == "gaussian" and not delta:
+        raise typer.BadParameter(
+            "gaussian needs a delta: name one too, such as --delta 1e-6", param_hint="'--noise'"
+        )
+    return None if name is None else Noise(name)
+
+
+def _show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> None:
+    loss = predicted.privacy_loss
+    if as_json:
+        told = {
+            "epsilon": loss.epsilon(delta),
+            "delta": float(delta),
+            "confidence": float(predicted.confidence),
+            "expected": [asdict(line) for line in predicted.lines],
+            "privacy_loss": json.loads(loss.to_json()),
+        }
+        write(json.dumps(told, indent=2) + "\n")
+    else:
+        rows = [
+            [
+                line.name,
+                "" if line.group_size is None else f"{line.group_size:,}",
+                f"± {line.half_width:,.4g}",
+                "" if line.stddev is None else f"{line.stddev:,.4g}",
+            ]
+            for line in predicted.lines
+        ]
+        level = f"error at {float(predicted.confidence):.4g}"
+        show(table(["aggregate", "rows in group", level, "standard deviation"], rows))
+    say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
+
+
+def _show_answer(answer: "Answer", *, as_json: bool, as_csv: bool, parquet: Path | None) -> None:
+    if as_json:
+        write(answer.to_json() + "\n")
+    elif as_csv:
+        write(answer.to_csv())
+    elif parquet is not None:
+        _write_parquet(answer, parquet)
+    else:
+        head, *rows = answer.cells()
+        show(table(head, rows, left=len(answer.plan.query.keys)))
+    level = f"{float(answer.confidence):.4g}"
+    say(f"intervals at {level} confidence, each by itself, for the noise alone")
+
+
+def _write_parquet(answer: "Answer", path: Path) -> None:
+    try:
+        answer.to_parquet(path)
+    except OSError as error:
+        say(f"error: {path}: it can't be written ({error.strerror}); repeat the request", "red")
+        raise typer.Exit(FAILED) from None
+    say(f"wrote {path}")

@@ -1,0 +1,204 @@
+"""``discreet budget`` and ``discreet unlock``: what was spent on what, and what is left."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import RenderableType
+
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
+from discreet._exact import float_down, float_up
+from discreet.accounting import Filter, PrivacyLoss
+from discreet.cli import _format
+from discreet.cli._options import AsJson, By, File, TableName, login, some_text
+from discreet.cli._output import say, show, show_bar, table, write
+from discreet.errors import LedgerError
+
+if TYPE_CHECKING:
+    from discreet.ledger import Entry, Ledger
+    from discreet.query._declaration_file import TableFile
+
+_FILE = Path("discreet.toml")
+_NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}
+
+
+def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> None:
+    """Show what was spent on what, and what is left.
+
+    Example:
+
+    discreet budget wages
+    """
+    declared = _declared(file, name)
+    ledger = _ledger(declared)
+    if as_json:
+        write(json.dumps(_json(declared, ledger), indent=2) + "\n")
+        return
+    say(f"{name} protects {declared.declaration.unit}")
+    if ledger is None:
+        say(f"nothing was spent yet; the limit will be {declared.limit}")
+        return
+    balance = ledger.spent()
+    show(_history(ledger, balance.limit))
+    show_bar(float(balance.reached), float(balance.limit.most))
+    show(_format.left(balance))
+    if ledger.is_locked:
+        cause = "a paid computation failed" if ledger.failed() else "it is a backup"
+        say(f"It is locked, since {cause}. After a look at the cause, its owner", "red")
+        say(f"opens it: discreet unlock {name} --reason 'what was found'", "red")
+
+
+def unlock(
+    name: TableName,
+    *,
+    reason: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            parser=some_text,
+            help="What was found, and why it is right to go on.",
+            show_default=False,
+        ),
+    ],
+    allow_repeat: Annotated[
+        bool,
+        typer.Option("--allow-repeat", help="Let the questions that failed be asked again, too."),
+    ] = False,
+    by: By = None,
+    file: File = _FILE,
+) -> None:
+    """Let a table be asked again, after a paid computation failed and its owner has looked.
+
+    Example:
+
+    discreet unlock wages --reason "the disk was full; there is room now"
+    """
+    ledger = _made_ledger(_declared(file, name))
+    failed = ledger.unlock(reason=reason, by=by or login(), allow_repeat=allow_repeat)
+    for entry in failed:
+        say(f"failed: charge {entry.number}, {entry.at:%Y-%m-%d %H:%M} UTC, by {entry.by}:")
+        say(f"  {entry.purpose}")
+    say(f"{name} may be asked again; what was paid stays paid", "green")
+    if failed and not allow_repeat:
+        say("what failed may not, until its owner says so: discreet unlock --allow-repeat")
+
+
+def backup(
+    name: TableName,
+    to: Annotated[Path, typer.Argument(help="The new file.", show_default=False)],
+    *,
+    file: File = _FILE,
+) -> None:
+    """Copy a table's ledger to a new file, whole, also while questions are asked.
+
+    Example:
+
+    discreet backup wages backups/wages.ledger
+    """
+    ledger = _made_ledger(_declared(file, name))
+    ledger.backup(to)
+    say(f"{to} holds the ledger of {name} as it is now", "green")
+
+
+def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
+    """What happened to the budget, entry by entry."""
+    rows = [
+        [
+            str(entry.number),
+            f"{entry.at:%Y-%m-%d %H:%M}",
+            entry.by or "",
+            what,
+            "" if entry.loss is None else _format.charged(entry.loss, limit),
+        ]
+        for entry in ledger.history()
+        if (what := _what(entry))
+    ]
+    return table(["", "when (UTC)", "by", "what", "cost"], rows, left=4)
+
+
+def _what(entry: "Entry") -> str | None:
+    """What an entry says; the opening and the keeping of an answer are no news."""
+    from discreet.ledger import Kind
+
+    match entry.kind:
+        case Kind.CHARGE:
+            return f"INSECURE: {entry.purpose}" if entry.is_insecure else entry.purpose
+        case Kind.LOCK:
+            return f"locked: charge {entry.about} failed after it was paid"
+        case Kind.UNLOCK:
+            return f"unlocked: {entry.purpose}"
+        case Kind.BACKUP:
+            return "up to here a backup of another ledger"
+    return None
+
+
+def _json(declared: "TableFile", ledger: "Ledger | None") -> dict[str, object]:
+    unit, limit = declared.declaration.unit, declared.limit
+    balance = None if ledger is None else ledger.spent()
+    history = () if ledger is None else ledger.history()
+    return {
+        "table": declared.declaration.name,
+        "ledger": str(declared.ledger),
+        "unit": {"column": unit.column, "change": unit.change.value},
+        "limit": _limit(limit),
+        "spent": {_NAMES[type(limit)]: 0.0 if balance is None else float_up(balance.reached)},
+        "left": {"epsilon": float_down(_all_of(limit) if balance is None else balance.left)},
+        "is_locked": ledger is not None and ledger.is_locked,
+        "charges": [_charge(entry, entry.loss, limit) for entry in history if entry.loss],
+    }
+
+
+def _limit(limit: AnyLimit) -> dict[str, object]:
+    match limit:
+        case Limit(epsilon, delta):
+            return {"epsilon": float_down(epsilon), "delta": float_down(delta)}
+        case RenyiLimit(bounds):
+            return {"renyi": [[float_up(order), float_down(bound)] for order, bound in bounds]}
+    return {_NAMES[type(limit)]: float_down(limit.most)}
+
+
+def _all_of(limit: AnyLimit) -> Fraction:
+    """The most that one question may cost before anything is spent."""
+    if isinstance(limit, Limit):
+        return limit.epsilon
+    chosen = Filter.for_limit(limit)
+    return chosen.pure_left(chosen.start)
+
+
+def _charge(entry: "Entry", loss: PrivacyLoss, limit: AnyLimit) -> dict[str, object]:
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(),
+        "by": entry.by,
+        "purpose": entry.purpose,
+        "epsilon": _epsilon(loss, limit),
+        "privacy_loss": json.loads(loss.to_json()),
+        "is_insecure": entry.is_insecure,
+    }
+
+
+def _epsilon(loss: PrivacyLoss, limit: AnyLimit) -> float | None:
+    """The charge's epsilon at the limit's delta; None if there is no finite one."""
+    epsilon = loss.epsilon(limit.delta if isinstance(limit, Limit) else 0)
+    return epsilon if epsilon < float("inf") else None
+
+
+def _declared(file: Path, name: str) -> "TableFile":
+    from discreet import query
+
+    return query.open(file).file(name)
+
+
+def _made_ledger(declared: "TableFile") -> "Ledger":
+    """The table's ledger, which must be there."""
+    ledger = _ledger(declared)
+    if ledger is None:
+        raise LedgerError(f"{declared.declaration.name} has no ledger yet: nothing was asked")
+    return ledger
+
+
+def _ledger(declared: "TableFile") -> "Ledger | None":
+    """The table's ledger; looking at a budget makes none."""
+    return declared.open_ledger() if declared.ledger.exists() else None

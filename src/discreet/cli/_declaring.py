@@ -1,0 +1,293 @@
+"""``discreet declare`` and ``discreet tables``: what an owner states about a table."""
+
+import re
+import shlex
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from discreet._exact import shown
+from discreet.cli._options import File, above_zero, from_zero, some_text
+from discreet.cli._output import say, show, table
+
+if TYPE_CHECKING:
+    from discreet.cli._proposal import Proposal
+    from discreet.query import Column
+    from discreet.query._declaration_edit import Setting
+    from discreet.query._declaration_file import TableFile
+    from discreet.query._located_toml import Keys
+
+_FILE = Path("discreet.toml")
+_MOST_SHOWN = 6
+
+Many = list[str] | None
+
+_PROTECTED, _COLUMNS = "Whom it protects", "What is public of its columns"
+_BUDGET, _SOURCE = "What may be spent", "How its file is read"
+
+
+def declare(  # noqa: PLR0913  # each is an option of the command
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="The table's file, Parquet or CSV.", show_default=False
+        ),
+    ],
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            parser=some_text,
+            help="The table's name; that of the file, unless given.",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Protect all rows under one id of this column; texts are compared as texts.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = None,
+    row: Annotated[
+        bool,
+        typer.Option(
+            "--row",
+            help="Protect each row by itself, instead of a unit.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = False,
+    change: Annotated[
+        Literal["add_remove", "replace"] | None,
+        typer.Option(
+            help="Neighbours have one unit more or less (the default), or another.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = None,
+    max_groups: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            help="A unit counts in at most so many groups.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = None,
+    max_rows_per_group: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            help="A unit counts for so many rows in each group.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            help="A unit counts for so many rows in all.",
+            rich_help_panel=_PROTECTED,
+        ),
+    ] = None,
+    bound: Annotated[
+        Many,
+        typer.Option(
+            metavar="COLUMN=LOWER..UPPER",
+            help="Values are clamped to this; for SUM and AVG.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    key: Annotated[
+        Many,
+        typer.Option(
+            metavar="COLUMN=A,B,…",
+            help="All that GROUP BY may show; 1980..1987 is a range.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    null: Annotated[
+        Many,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="What NULL counts as; skipped, unless given.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    column_type: Annotated[
+        Many,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=TYPE",
+            help="boolean, date, integer, number or text, where the file's own doesn't fit.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    date_format: Annotated[
+        Many,
+        typer.Option(
+            metavar="COLUMN=FORMAT",
+            help="How days in text are written, such as %d/%m/%Y, where not as 2013-01-02.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Decimal | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=above_zero,
+            help="The most that may ever be spent on it.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None,
+    delta: Annotated[
+        Decimal | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=from_zero,
+            help="The limit's delta; Gaussian noise needs one.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="The file of its ledger; NAME.ledger, unless given.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None,
+    source_format: Annotated[
+        Literal["parquet", "csv"] | None,
+        typer.Option(
+            "--format",
+            help="The file's format, where its name doesn't tell.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            help="What stands between the values of a CSV file.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    file: File = _FILE,
+) -> None:
+    """Declare a table: what is public of it, and the most that may be spent on it.
+
+    Of SOURCE the schema is read and, to propose types for texts, what the first rows look
+    like; both count as public. Look at the types that are written. Bounds and keys are yours
+    to state, from what you know without the data. A table that is declared already gets what
+    the options name, and nothing else in the file changes.
+
+    Examples:
+
+    discreet declare wages.parquet --unit person --max-groups 9 --max-rows-per-group 8
+    --bound wage=0..60 --key year=1980..1987 --epsilon 2 --delta 1e-6
+
+    discreet declare wages.parquet --bound hours=0..80
+    """
+    from discreet.cli._proposal import Wanted, beside, propose
+    from discreet.query._declaration_edit import save
+
+    settings: dict[Keys, Setting | None] = {
+        ("unit",): unit,
+        ("row",): row or None,
+        ("change",): change,
+        ("max_groups",): max_groups,
+        ("max_rows_per_group",): max_rows_per_group,
+        ("max_rows",): max_rows,
+        ("ledger", "path"): None if ledger is None else beside(ledger, file),
+        ("ledger", "epsilon"): epsilon,
+        ("ledger", "delta"): delta,
+    }
+    wanted = Wanted(
+        name or re.sub(r"\W+", "_", source.stem),
+        source,
+        source_format,
+        delimiter and delimiter.replace(r"\t", "\t"),
+        {keys: setting for keys, setting in settings.items() if setting is not None},
+        bound or [],
+        key or [],
+        null or [],
+        column_type or [],
+        date_format or [],
+    )
+    proposal = propose(file, wanted)
+    save(file, proposal.text)
+    say(f"wrote {file}", "green")
+    _report(proposal)
+
+
+def tables(*, file: File = _FILE) -> None:
+    """List the tables that are declared, and what is public of them.
+
+    Example:
+
+    discreet tables
+    """
+    from discreet.query import _declaration_file
+
+    for declared in _declaration_file.read(file).values():
+        _describe(declared)
+
+
+def _report(proposal: "Proposal") -> None:
+    """What was written, what is missing, and what to do next."""
+    from discreet.query import Caps
+    from discreet.query._query import quoted
+
+    _describe(proposal.table)
+    for name, why in proposal.left_out.items():
+        say(f"left out {name}: {why}", "yellow")
+    facts = proposal.table.declaration
+    if proposal.is_new and facts.unit.column is not None and facts.caps == Caps():
+        say("if many have more, name caps: --max-groups and --max-rows-per-group")
+    sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
+    say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
+
+
+def _describe(declared: "TableFile") -> None:
+    facts = declared.declaration
+    show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
+    show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
+    if facts.unit.column is not None:
+        in_all = "" if facts.caps.rows is None else f", and {_rows(facts.caps.rows)} in all"
+        show(
+            f"one {facts.unit.column} counts in at most {_groups(facts.caps.groups)}, for "
+            f"{_rows(facts.caps.rows_per_group)} in each{in_all}"
+        )
+    head = ["column", "type", "values", "use"]
+    lines = [[name, *_column(column)] for name, column in facts.columns.items()]
+    show(table(head, lines, left=len(head)))
+
+
+def _column(column: "Column") -> list[str]:
+    """A column's type, public values, and what it serves for."""
+    values, uses = [], ["WHERE", "COUNT"]
+    if column.lower is not None and column.upper is not None:
+        values.append(f"{shown(column.lower)} .. {shown(column.upper)}")
+        uses += ["SUM", "AVG"]
+    if column.format is not None:
+        values.append(f"as {column.format}")
+    if column.keys is not None:
+        keys = [str(key).lower() if isinstance(key, bool) else str(key) for key in column.keys]
+        more = len(keys) - _MOST_SHOWN
+        values.append(", ".join(keys[:_MOST_SHOWN]) + (f", … ({more} more)" if more > 0 else ""))
+        uses.append("GROUP BY")
+    return [column.type.value, "; ".join(values), ", ".join(uses)]
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count:,} groups"
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

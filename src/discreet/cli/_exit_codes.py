@@ -1,0 +1,118 @@
+"""How a command ends: the one place that turns what happened into an exit code and a text."""
+
+import logging
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+from discreet.cli._output import say
+from discreet.errors import (
+    BudgetExceeded,
+    ComputationFailed,
+    DeclarationError,
+    DiscreetError,
+    InvalidArgument,
+    LedgerDiffers,
+    LedgerLocked,
+    Refused,
+)
+
+USAGE, REFUSED, BUDGET, FAILED = 2, 3, 4, 5
+INTERRUPTED = 130  # as a shell counts an end by Ctrl-C
+
+_CODES: tuple[tuple[type[DiscreetError], int], ...] = (
+    (InvalidArgument, USAGE),
+    (DeclarationError, USAGE),
+    (Refused, REFUSED),
+    (LedgerLocked, REFUSED),
+    (LedgerDiffers, REFUSED),
+    (BudgetExceeded, BUDGET),
+    (DiscreetError, FAILED),
+)
+
+_owners_log = logging.getLogger("discreet.owner")
+
+
+def code_of(error: DiscreetError) -> int:
+    """The exit code of an error of discreet's own."""
+    return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+def run(command: Callable[[], object]) -> int:
+    """The exit code of a command. Whatever it raised has been told; nothing of an error that
+    discreet does not know is shown, since its text may hold a row: it goes to the owner's log."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # a library's warning may tell about the data
+    try:
+        command()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except DiscreetError as error:
+        code = code_of(error)
+        _tell(error)
+    except Exception:  # noqa: BLE001  # whatever it was, it may tell about the data
+        code = FAILED
+        _owners_log.exception("a command failed unexpectedly")
+        say(
+            "error: something failed that discreet did not expect; what was paid stays paid. "
+            f"Its cause is shown to nobody but the owner, in {owners_file()}",
+            "red",
+        )
+    if code == INTERRUPTED:
+        say("stopped; what was paid stays paid", "yellow")
+    return code
+
+
+def _tell(error: DiscreetError) -> None:
+    say(f"error: {error}", "red")
+    if isinstance(error, ComputationFailed):
+        say(f"The log is {owners_file()}; after a look at it: discreet unlock TABLE --reason '…'")
+
+
+def log_beside(ledger: Path) -> None:
+    """Send what only the owner may read to ``<ledger>.log``, made when there is something."""
+    for handler in _owners_log.handlers[:]:
+        if isinstance(handler, _OwnersFile):
+            _owners_log.removeHandler(handler)
+    _owners_log.addHandler(_OwnersFile(ledger.with_name(f"{ledger.name}.log").absolute()))
+
+
+def owners_file() -> Path:
+    """Where the owner's log is."""
+    return next(
+        handler.path for handler in _owners_log.handlers if isinstance(handler, _OwnersFile)
+    )
+
+
+class _OwnersFile(logging.Handler):
+    """A log that its owner alone can read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        lines = logging.Formatter("%(asctime)s UTC %(message)s")
+        lines.converter = time.gmtime
+        self.setFormatter(lines)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the record; where that fails, say nothing, since it may hold a row."""
+        with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
+            file.write(f"{self.format(record)}\n")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def survive(stream: TextIO) -> None:
+    """Let a stream replace what its terminal can't show, instead of failing."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="replace")

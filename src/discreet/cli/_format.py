@@ -1,0 +1,44 @@
+"""Costs and limits as a person reads them: what was spent rounded up, what is left rounded down."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet._budget import AnyLimit, Limit, RhoLimit
+from discreet._exact import decimal_down, decimal_up, fraction, shown
+from discreet.accounting import PrivacyLoss
+
+if TYPE_CHECKING:
+    from discreet.ledger import Balance
+
+_DIGITS = 6
+
+
+def cost(loss: PrivacyLoss, delta: Fraction) -> str:
+    """A privacy loss in numbers: its pure epsilon if it has one, else epsilon at this delta."""
+    for at in (Fraction(0), delta):
+        epsilon = loss.epsilon(at)
+        if epsilon < float("inf"):
+            return spent(fraction(epsilon), at)
+    return str(loss)
+
+
+def charged(loss: PrivacyLoss, limit: AnyLimit) -> str:
+    """What was charged, in the numbers of this limit: rho under one in rho; else as `cost` at the
+    limit's delta."""
+    if isinstance(limit, RhoLimit):
+        return f"ρ = {shown(decimal_up(fraction(loss.zcdp()), _DIGITS))}"
+    return cost(loss, limit.delta if isinstance(limit, Limit) else Fraction(0))
+
+
+def spent(epsilon: Fraction, delta: Fraction) -> str:
+    """An epsilon that was, or would be, spent, and its delta."""
+    return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
+
+
+def left(balance: "Balance") -> str:
+    """What of a limit is spent and left, in a line."""
+    reached = shown(decimal_up(balance.reached, _DIGITS))
+    return (
+        f"spent {balance.limit.symbol} = {reached} of {balance.limit}; "
+        f"one more question may cost at most ε = {shown(decimal_down(balance.left, _DIGITS))}"
+    )

@@ -1,0 +1,195 @@
+"""``discreet price``: what accesses would cost, and how many or how noisy a target allows."""
+
+import json
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet._budget import Limit
+from discreet._exact import decimal_up, fraction, shown
+from discreet.accounting import (
+    Calibration,
+    Expression,
+    Filter,
+    PrivacyLoss,
+    calibrate,
+    calibrate_count,
+)
+from discreet.cli import _format
+from discreet.cli._options import AsJson, above_zero, from_zero
+from discreet.cli._output import say, show, write
+from discreet.errors import NoBound
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_NO_DELTA = Decimal(0)
+_DIGITS = 6
+
+
+def price(
+    expression: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPRESSION",
+            help="What happens, such as '1000 * Gaussian(1.1) + Pure(0.1)'.",
+            show_default=False,
+        ),
+    ],
+    *,
+    delta: Annotated[
+        Decimal,
+        typer.Option(
+            "--delta", metavar="NUMBER", parser=from_zero, help="Tell epsilon at this delta."
+        ),
+    ] = _NO_DELTA,
+    epsilon: Annotated[
+        Decimal | None,
+        typer.Option(
+            "--epsilon",
+            metavar="NUMBER",
+            parser=above_zero,
+            help="Tell delta at this epsilon; with --find, the most that may be spent.",
+        ),
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(
+            "--find",
+            metavar="NAME",
+            help="Find the number for this name of the expression with which it just fits.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what accesses, written as terms, would cost; reads no table and no ledger.
+
+    Examples:
+
+    discreet price "1000 * PoissonSampled(Gaussian(1.1), rate=256/60000)" --delta 1e-5
+
+    discreet price "1000 * Gaussian(sigma)" --find sigma --epsilon 3 --delta 1e-5
+
+    discreet price "steps * Gaussian(8)" --find steps --epsilon 3 --delta 1e-5
+    """
+    read = Expression.of(expression)
+    _check_names(read, find)
+    if find is None:
+        _show_price(read.loss(), delta, epsilon, as_json=as_json)
+    elif epsilon is None:
+        raise typer.BadParameter(
+            "--find needs the most that may be spent", param_hint="'--epsilon'"
+        )
+    else:
+        found = _found(read, find, epsilon, delta)
+        _show_found(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
+
+
+def _check_names(read: Expression, find: str | None) -> None:
+    """Each name of the expression is to be found, and it is one."""
+    names = sorted(read.names)
+    if find is not None and find not in names:
+        there = f"it has {', '.join(names)}" if names else "write the name in a number's place"
+        raise typer.BadParameter(f"the expression has no {find}; {there}", param_hint="'--find'")
+    if others := [name for name in names if name != find]:
+        told = f"{', '.join(others)}: give a number in its place"
+        raise typer.BadParameter(
+            told if find else f"{told}, or let it be found by --find {others[0]}",
+            param_hint="'EXPRESSION'",
+        )
+
+
+def _found(
+    read: Expression, name: str, epsilon: Decimal, delta: Decimal
+) -> "Calibration[Fraction] | Calibration[int]":
+    if name in read.counts:
+        return calibrate_count(
+            lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
+        )
+    return calibrate(
+        lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
+    )
+
+
+def _one_of(read: Expression, name: str) -> PrivacyLoss | None:
+    """The privacy loss that is counted, if the expression is a count of equal ones."""
+    if name not in read.counts:
+        return None
+    one = read.loss({name: 1})
+    return one if read.loss({name: 3}) == 3 * one else None
+
+
+def _show_price(
+    loss: PrivacyLoss, delta: Decimal, epsilon: Decimal | None, *, as_json: bool
+) -> None:
+    explanation, ends = loss.explain(delta), loss.interval(delta)
+    reached = None if epsilon is None else loss.delta(epsilon)
+    if as_json:
+        told: dict[str, object] = {
+            "epsilon": _finite(explanation.epsilon),
+            "delta": float(delta),
+            "interval": {
+                "lower": _finite(ends.lower),
+                "upper": _finite(ends.upper),
+                "is_wide": ends.is_wide,
+            },
+            "theorems": {name: _finite(figure) for name, figure in explanation.figures.items()},
+            "privacy_loss": json.loads(loss.to_json()),
+        }
+        if epsilon is not None:
+            told["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
+        write(json.dumps(told, indent=2) + "\n")
+    elif reached is None or delta or math.isfinite(explanation.epsilon):
+        show(str(explanation))
+        show(str(ends))
+    if reached is not None and epsilon is not None:
+        if not as_json:
+            show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")
+    elif math.isinf(explanation.epsilon):
+        raise NoBound(
+            f"nothing bounds its epsilon at delta = {delta:g}: name a larger one, such as "
+            "--delta 1e-6"
+        )
+
+
+def _show_found(
+    found: "Calibration[Fraction] | Calibration[int]",
+    name: str,
+    epsilon: Decimal,
+    *,
+    one: PrivacyLoss | None,
+    as_json: bool,
+) -> None:
+    """The value that was found; and of a count of equal charges, how many a ledger admits."""
+    value = shown(fraction(found.value))
+    if as_json:
+        told = {
+            "name": name,
+            "value": json.loads(value),
+            "epsilon": found.epsilon,
+            "delta": float(found.delta),
+            "is_least": found.is_least,
+            "privacy_loss": json.loads(found.loss.to_json()),
+        }
+        write(json.dumps(told, indent=2) + "\n")
+    else:
+        show(f"{name} = {value}")
+    cost = _format.spent(fraction(found.epsilon), found.delta)
+    which = "least" if found.is_least else "most"
+    say(f"the {which} that fits: it costs {cost}, of at most ε = {epsilon:g}")
+    if one is not None:
+        limit = Limit(epsilon, found.delta)
+        chosen = Filter.for_limit(limit)
+        count = chosen.count_left(chosen.start, one)
+        say(f"charged one by one, with earlier answers in view, a ledger of {limit} admits {count}")
+
+
+def _rounded_up(delta: float) -> str:
+    return shown(decimal_up(fraction(delta), _DIGITS)) if delta else "0"
+
+
+def _finite(number: float) -> float | None:
+    """The number, or null: JSON knows nothing infinite."""
+    return number if math.isfinite(number) else None

@@ -1,0 +1,232 @@
+"""From the options of ``discreet declare`` to the new text of the file, before it is written."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet._unit import Change
+from discreet.cli._facts import Facts, facts, kind_of, mistake, settings
+from discreet.errors import DeclarationError
+from discreet.query._columns import Column, ColumnType
+from discreet.query._declaration_edit import Setting, added
+from discreet.query._declaration_file import (
+    TABLE,
+    Format,
+    TableFile,
+    format_of,
+    is_delimiter,
+    read_text,
+    usual_delimiter,
+)
+from discreet.query._located_toml import Keys, did_you_mean, text_of
+from discreet.query._proposed import Proposed, propose_types
+from discreet.query._source import CsvFile, ParquetFile, check_schema
+
+_UNIT = ("unit",)
+_CAPS = ("max_groups", "max_rows_per_group", "max_rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options say of a table; ``table`` holds its settings, without those not given."""
+
+    name: str
+    source: Path
+    format: str | None
+    delimiter: str | None
+    table: Mapping[Keys, Setting]
+    bounds: list[str]
+    keys: list[str]
+    nulls: list[str]
+    types: list[str]
+    formats: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A file's new text, the table that it declares, and why it leaves out which columns."""
+
+    text: str
+    table: TableFile
+    is_new: bool
+    left_out: Mapping[str, str]
+
+
+def propose(file: Path, wanted: Wanted) -> Proposal:
+    """The file with what is wanted; nothing is written, and of the source the schema is read."""
+    old = text_of(file) if file.exists() else ""
+    before = _before(old, file, wanted)
+    there = propose_types(_rows(wanted, before))
+    told = facts(
+        list(there),
+        bounds=wanted.bounds,
+        keys=wanted.keys,
+        nulls=wanted.nulls,
+        types=wanted.types,
+        formats=wanted.formats,
+    )
+    if before is None:
+        table = _new_table(wanted, file, list(there))
+        there = {n: kind for n, kind in there.items() if n in told.named or n != table.get(_UNIT)}
+    else:
+        table = _changes(wanted, before)
+        there = {n: kind for n, kind in there.items() if n in told.named}
+    columns, left_out = _columns(there, told, before.declaration.columns if before else {})
+    ordered = dict(sorted((table | columns).items(), key=lambda item: TABLE.index(item[0][0])))
+    text = _text(old, wanted.name, ordered, file)
+    return Proposal(text, _checked(text, file, wanted.name), before is None, left_out)
+
+
+def beside(path: Path, file: Path) -> str:
+    """The path as the file names it: from its own folder, unless it is absolute."""
+    from_file = path if path.is_absolute() else Path(os.path.relpath(path, file.parent))
+    return from_file.as_posix()
+
+
+def _columns(
+    there: Mapping[str, Proposed], told: Facts, declared: Mapping[str, Column]
+) -> tuple[dict[Keys, Setting], dict[str, str]]:
+    """The settings of these columns, and why others are left out: too little is known of them."""
+    found: dict[Keys, Setting] = {}
+    left_out = {}
+    for name, proposed in there.items():
+        column = declared.get(name)
+        kind = kind_of(name, column.type if column else proposed.type, told)
+        stated = {} if kind is None else settings(name, kind, told)
+        formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
+        if len(formats) == 1:
+            stated.setdefault(("format",), formats[0])
+        unsettled = () if ("format",) in stated else formats
+        if missing := _missing(name, kind, told, column, formats=unsettled):
+            left_out[name] = missing
+        elif kind is not None:
+            if column is None or kind is not column.type:
+                found["columns", name, "type"] = kind.value
+            found |= {("columns", name, *keys): value for keys, value in stated.items()}
+    return found, left_out
+
+
+def _checked(text: str, file: Path, name: str) -> TableFile:
+    """The table that the text declares, after a look that its source and its ledger agree."""
+    made = read_text(text, file)[name]
+    facts_of = made.declaration
+    types = {name: column.type for name, column in facts_of.columns.items()}
+    check_schema(made.rows, types, facts_of.unit.column)
+    if made.ledger.exists():
+        made.open_ledger()
+    return made
+
+
+def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str:
+    try:
+        return added(old, name, table, file)
+    except DeclarationError as error:
+        raise DeclarationError(f"nothing was written, it would be a mistake: {error}") from None
+
+
+def _before(old: str, file: Path, wanted: Wanted) -> TableFile | None:
+    before = read_text(old, file).get(wanted.name)
+    if before is not None and before.source.resolve() != wanted.source.resolve():
+        raise mistake(
+            "--name",
+            f"{file} declares a table {wanted.name!r} already, with the source {before.source}; "
+            "give this one another name, or change the source in the file",
+        )
+    return before
+
+
+def _rows(wanted: Wanted, before: TableFile | None) -> ParquetFile | CsvFile:
+    if wanted.format is not None:
+        form: Format | None = Format(wanted.format)
+    else:
+        form = format_of(wanted.source) if before is None else before.format
+    if form is None:
+        raise mistake(
+            "SOURCE", f"{wanted.source}: its name tells no format; add --format parquet or csv"
+        )
+    if form is Format.PARQUET:
+        if wanted.delimiter is not None:
+            raise mistake("--delimiter", "only a CSV file has one")
+        return ParquetFile(wanted.source)
+    if wanted.delimiter is not None and not is_delimiter(wanted.delimiter):
+        raise mistake("--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t")
+    usual = usual_delimiter(wanted.source) if before is None else before.delimiter
+    return CsvFile(wanted.source, wanted.delimiter or usual)
+
+
+def _new_table(wanted: Wanted, file: Path, columns: list[str]) -> dict[Keys, Setting]:
+    """The settings of a table that is not declared yet; those not given are the strictest."""
+    given = dict(wanted.table)
+    unit, row = given.get(_UNIT), given.get(("row",))
+    if (unit is None) == (row is None):
+        raise mistake("--unit", "give either the id column that everyone's rows share, or --row")
+    if isinstance(unit, str) and unit not in columns:
+        near = did_you_mean(unit, columns)
+        raise mistake("--unit", f"no column {unit!r}{near}; there are {', '.join(columns)}")
+    if ("ledger", "epsilon") not in given:
+        raise mistake("--epsilon", "say the most that may ever be spent on this table, such as 2")
+    if row is not None and (cap := next((c for c in _CAPS if (c,) in given), None)):
+        raise mistake(
+            f"--{cap.replace('_', '-')}", "with --row, each row counts in one group, once"
+        )
+    usual: dict[Keys, Setting] = {
+        ("source",): beside(wanted.source, file),
+        ("change",): Change.ADD_REMOVE.value,
+        ("ledger", "path"): f"{wanted.name}.ledger",
+        ("ledger", "epsilon"): given["ledger", "epsilon"],
+        ("ledger", "delta"): 0,
+    }
+    if row is None:
+        usual |= {("max_groups",): 1, ("max_rows_per_group",): 1}
+    return usual | given | _reading(wanted)
+
+
+def _changes(wanted: Wanted, before: TableFile) -> dict[Keys, Setting]:
+    """The settings that alter a declared table; whom it protects is altered by hand only."""
+    given = dict(wanted.table)
+    unit = before.declaration.unit
+    for keys, now in (
+        (_UNIT, unit.column),
+        (("row",), True if unit.column is None else None),
+        (("change",), unit.change.value),
+    ):
+        if given.pop(keys, now) != now:
+            raise mistake(
+                f"--{keys[0]}",
+                f"{wanted.name} is declared already, for {unit}; if nothing was charged yet, "
+                "change that in the file",
+            )
+    return given | _reading(wanted)
+
+
+def _reading(wanted: Wanted) -> dict[Keys, Setting]:
+    reading = {"format": wanted.format, "delimiter": wanted.delimiter}
+    return {(key,): value for key, value in reading.items() if value is not None}
+
+
+def _missing(
+    name: str,
+    kind: ColumnType | None,
+    told: Facts,
+    column: Column | None,
+    *,
+    formats: tuple[str, ...],
+) -> str | None:
+    """Too little that is said of a column, in words; a mistake where an option names it."""
+    if kind is None:
+        why, options = "a type that has no rule", [f"--type {name}=TYPE"]
+    elif formats:
+        why = "dates whose first rows can be read in several ways"
+        options = [f"--date-format {shlex.quote(f'{name}={form}')}" for form in formats]
+    elif kind is ColumnType.NUMBER and not (
+        name in told.bounds or (column and column.lower is not None)
+    ):
+        why, options = "numbers without bounds", [f"--bound {name}=LOWER..UPPER"]
+    else:
+        return None
+    either = " or ".join(options)
+    if name in told.named:
+        raise mistake(either.split(maxsplit=1)[0], f"{name} needs it too: add {either}")
+    return f"{why}; {either} declares it"

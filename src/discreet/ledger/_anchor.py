@@ -1,0 +1,75 @@
+"""An anchor: the head of a ledger's chain, kept elsewhere, so that an older copy is noticed."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import LedgerDamaged, LedgerError
+from discreet.ledger._entries import Link, canonical
+from discreet.ledger._sqlite import sync_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The number and digest of a link that the chain must hold."""
+
+    number: int
+    digest: str
+
+    @staticmethod
+    def of(link: Link) -> "Mark":
+        """The mark of a link."""
+        return Mark(link.number, link.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A small file that only ever moves on. It is of use where whoever can put back an older
+    ledger can't put back an older anchor: on another disk, under another user."""
+
+    path: Path
+
+    def read(self) -> Mark:
+        """Where the chain has been at least."""
+        try:
+            values = json.loads(self.path.read_text(encoding="ascii"))
+            mark = Mark(values["number"], values["digest"])
+        except OSError as mistake:
+            said = f"the anchor {self.path} can't be read: {mistake.strerror}"
+            raise LedgerError(said) from mistake
+        except (ValueError, KeyError, TypeError, RecursionError) as mistake:
+            raise LedgerDamaged(f"the anchor {self.path} is no anchor: {mistake}") from mistake
+        if type(mark.number) is not int or mark.number < 0 or not isinstance(mark.digest, str):
+            raise LedgerDamaged(f"the anchor {self.path} is no anchor")
+        return mark
+
+    def advance(self, mark: Mark) -> None:
+        """Move on to this mark, unless another writer has moved further; durable on return."""
+        try:
+            with self._alone():
+                if not self.path.exists() or self.read().number < mark.number:
+                    self._replace(canonical({"number": mark.number, "digest": mark.digest}))
+        except OSError as mistake:
+            raise LedgerError(
+                f"entry {mark.number} is recorded, but the anchor {self.path} can't be written: "
+                f"{mistake.strerror}"
+            ) from mistake
+
+    def _replace(self, text: str) -> None:
+        draft = self.path.with_name(f".{self.path.name}.new")
+        with draft.open("w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path)
+        sync_folder(self.path.parent)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self.path.with_name(f".{self.path.name}.lock").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,173 @@
+"""How a ledger goes on: the state after each fact, and the rules that a whole chain obeys."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from discreet.accounting import Filter, Spent
+from discreet.errors import LedgerDamaged
+from discreet.ledger._entries import (
+    Answer,
+    Backup,
+    Charge,
+    Fact,
+    Link,
+    Lock,
+    Opening,
+    State,
+    Steps,
+    Unlock,
+    terms_of,
+)
+
+_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a price so much larger
+
+
+def first_state(opening: Opening) -> State:
+    """The state after the first entry: nothing spent."""
+    start, terms = opening.filter.start, terms_of(opening)
+    return State(start, 0, is_locked=False, opening=0, terms=terms, format=opening.format)
+
+
+def next_state(head: Link, opening: Opening, fact: Fact) -> State:
+    """The state after one more fact, under the opening in force."""
+    state = head.state
+    match fact:
+        case Opening():
+            return replace(state, opening=head.number + 1, terms=terms_of(fact))
+        case Charge(loss):
+            return charged(state, opening.filter.add(state.spent, loss))
+        case Lock(charge):
+            is_new = charge not in state.failed and state.format > 1
+            return replace(state, is_locked=True, failed=state.failed + (charge,) * is_new)
+        case Unlock(_, _, allow_repeat):
+            return replace(state, is_locked=False, failed=() if allow_repeat else state.failed)
+        case Backup():
+            return replace(state, is_locked=True)
+        case Answer() | Steps():
+            return state
+
+
+def charged(state: State, spent: Spent) -> State:
+    """The state after one more charge that leads to these sums."""
+    return replace(state, spent=spent, charges=state.charges + 1)
+
+
+def verify(links: Iterable[Link]) -> None:
+    """Raise `LedgerDamaged` unless each link follows from those before it by the rules.
+
+    The sums are computed anew from the stored terms, each charge counted in the way in which it was
+    recorded. A recorded sum may be above that, since a later version may know a better bound for a
+    term; below it, the chain is refused. What a charge costs alone, or as a normal value beside a
+    leak, is computed in floating point, and may be below it by what machines differ.
+    """
+    head: Link | None = None
+    opening: Opening | None = None
+    past = _Past({}, {})
+    for link in links:
+        if head is None or opening is None:
+            opening = _first(link)
+        else:
+            _follows(link, head, opening, past)
+        if isinstance(link.fact, Opening):
+            opening = link.fact
+        past.remember(link)
+        head = link
+    if head is None:
+        raise LedgerDamaged("it has no entries")
+
+
+def without_text(link: Link) -> Link:
+    """The link without the text of a kept answer, which may be long and has no rule."""
+    fact = link.fact
+    return replace(link, fact=replace(fact, text="")) if isinstance(fact, Answer) else link
+
+
+def check_sums(spent: Spent, chosen: Filter) -> None:
+    """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
+    if len(spent.sums) != len(chosen.tracks):
+        raise LedgerDamaged("its sums don't belong to its filter")
+
+
+def _first(link: Link) -> Opening:
+    if not isinstance(link.fact, Opening) or link.state != first_state(link.fact):
+        raise LedgerDamaged("its first entry doesn't open it with nothing spent")
+    return link.fact
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What was charged so far, and the last steps of each charge."""
+
+    charges: dict[int, Charge]
+    steps: dict[int, Steps]
+
+    def remember(self, link: Link) -> None:
+        if isinstance(link.fact, Charge):
+            self.charges[link.number] = link.fact
+        if isinstance(link.fact, Steps):
+            self.steps[link.fact.charge] = link.fact
+
+
+def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
+    check_sums(link.state.spent, opening.filter)
+    if not _is_allowed(link, head, opening, past):
+        raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
+    expected = next_state(head, opening, link.fact)
+    if isinstance(link.fact, Charge):
+        spent = opening.filter.recounted(head.state.spent, link.state.spent, link.fact.loss)
+        expected = replace(expected, spent=spent)
+        if head.state.spent == opening.filter.start:
+            expected = replace(expected, spent=_as_alone(link, opening.filter, expected.spent))
+        if _covers(link.state.spent, expected.spent):
+            expected = replace(expected, spent=link.state.spent)
+    if link.state != expected:
+        raise LedgerDamaged(f"the sums or the state after entry {link.number} are not what follows")
+
+
+def follow_on(steps: Steps, last: Steps | None) -> bool:
+    """Whether these are the next steps of their charge, and of the same plan as the last ones."""
+    is_next = (steps.block, steps.first) == ((last.block + 1, last.end) if last else (0, 0))
+    is_same = last is None or (steps.of, steps.plan) == (last.of, last.plan)
+    return is_next and is_same and 0 < steps.count <= steps.of - steps.first
+
+
+def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
+    charges = past.charges
+    match link.fact:
+        case Opening(_, chosen, form):
+            return not charges and chosen == opening.filter and form == opening.format
+        case Charge(loss):
+            is_within = opening.filter.admits(link.state.spent)
+            purposes = {charges[number].purpose for number in head.state.failed}
+            is_free = not head.state.is_locked and link.fact.purpose not in purposes
+            return is_within and loss.unit == opening.unit and is_free
+        case Answer(number):
+            return number in charges and charges[number].request is not None
+        case Lock(number):
+            return number in charges
+        case Unlock(_, _, allow_repeat):
+            return head.state.is_locked or (allow_repeat and bool(head.state.failed))
+        case Backup():
+            return True
+        case Steps(number):
+            return number in charges and follow_on(link.fact, past.steps.get(number))
+
+
+def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
+    """What is expected of a first charge; also if it was alone then, and a sum admits it today."""
+    if first.state.spent.alone is None or expected.alone is not None:
+        return expected
+    assert isinstance(first.fact, Charge)
+    return replace(expected, alone=chosen.alone(first.fact.loss))
+
+
+def _covers(spent: Spent, expected: Spent) -> bool:
+    """Whether no sum lies below the one expected."""
+    pairs = zip(spent.sums, expected.sums, strict=True)
+    if spent.alone is None or expected.alone is None:
+        is_alone_covered = spent.alone == expected.alone
+    else:
+        is_alone_covered = spent.alone * _ELSEWHERE >= expected.alone
+    are_covered = spent.leak >= expected.leak and all(total >= least for total, least in pairs)
+    return are_covered and is_alone_covered

@@ -1,0 +1,409 @@
+"""What a ledger records: facts, the state after each of them, and the chain that binds them.
+
+A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
+itself and the digest before it, so that nothing can be altered, removed or moved without
+breaking every later link. The text of a link is canonical JSON: one value has one text.
+
+A ledger stays in the format it was made in, and keeps the filter that it was made with. Format 1
+has (epsilon, delta) limits only, and no squares. In format 2 an opening says ``beside_leaks`` only
+if that is so, as it is not for ledgers of earlier versions.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
+from discreet._unit import Change, Unit
+from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.accounting._shares import Squares
+from discreet.errors import LedgerDamaged
+
+FORMAT = 2
+FORMATS = (1, FORMAT)
+ROOT = "0" * 64
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+class Kind(Enum):
+    """What an entry tells."""
+
+    OPEN = "open"
+    CHARGE = "charge"
+    ANSWER = "answer"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    STEPS = "steps"
+    BACKUP = "backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Who is protected, and the filter that decides, with its limit; and in which format the
+    ledger is written."""
+
+    unit: Unit
+    filter: Filter
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A privacy loss that was paid."""
+
+    loss: PrivacyLoss
+    purpose: str
+    by: str
+    request: Request | None
+    is_insecure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a paid request was answered."""
+
+    charge: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The computation of a charge failed; nothing is charged until the owner unlocks."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """The owner has looked; ``allow_repeat`` if what failed may be asked again."""
+
+    reason: str
+    by: str
+    allow_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps of a charge that was paid as a whole, taken before they run, never given back.
+
+    They are those from ``first`` on, ``count`` of all the ``of``, in the charge's block of that
+    number; ``plan`` is a digest of what the steps are.
+    """
+
+    charge: int
+    block: int
+    first: int
+    count: int
+    of: int
+    plan: str
+
+    @property
+    def end(self) -> int:
+        """The first step after these."""
+        return self.first + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Up to here this file is a copy of another one; nothing is charged until the owner unlocks."""
+
+
+Fact = Opening | Charge | Answer | Lock | Unlock | Steps | Backup
+
+_KINDS: dict[type[Fact], Kind] = {
+    Opening: Kind.OPEN,
+    Charge: Kind.CHARGE,
+    Answer: Kind.ANSWER,
+    Lock: Kind.LOCK,
+    Unlock: Kind.UNLOCK,
+    Steps: Kind.STEPS,
+    Backup: Kind.BACKUP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that decides about the next charge; the last link's is in force.
+
+    ``opening`` is the number of the opening in force and ``terms`` the digest of what it says;
+    ``format`` is that opening's. ``failed`` are the charges whose questions failed and were not
+    allowed again since.
+    """
+
+    spent: Spent
+    charges: int
+    is_locked: bool
+    opening: int
+    terms: str
+    format: int = FORMAT
+    failed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A link as it is stored. ``key`` is unique: it stands for what may happen only once."""
+
+    number: int
+    kind: str
+    at: str
+    key: str
+    body: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of the chain: what happened, when, and the state after it."""
+
+    number: int
+    at: datetime
+    fact: Fact
+    state: State
+    digest: str
+
+    @property
+    def kind(self) -> Kind:
+        """What the fact is."""
+        return _KINDS[type(self.fact)]
+
+
+def write(number: int, at: datetime, fact: Fact, state: State, *, previous: str) -> Row:
+    """The row that records this fact after the link of that digest."""
+    kind, time = _KINDS[type(fact)].value, _time(at)
+    body = canonical({**_fact_to_json(fact), "state": _state_to_json(state)})
+    digest = sha256([number, kind, time, body, previous])
+    return Row(number, kind, time, key_of(number, fact), body, digest)
+
+
+def read(row: Row, previous: str) -> Link:
+    """The link that a row holds; `LedgerDamaged` unless its digest and every part of it fit."""
+    texts = (row.kind, row.at, row.key, row.body, row.digest)
+    if type(row.number) is not int or not all(isinstance(text, str) for text in texts):
+        raise LedgerDamaged(f"entry {row.number} holds a value of the wrong type")
+    if row.digest != sha256([row.number, row.kind, row.at, row.body, previous]):
+        raise LedgerDamaged(f"entry {row.number} doesn't fit its digest: it was altered or moved")
+    try:
+        values = json.loads(row.body)
+        fact = _fact_from_json(Kind(row.kind), values)
+        state = _state_from_json(values["state"])
+        link = Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
+    except _UNREADABLE as mistake:
+        raise LedgerDamaged(f"entry {row.number} can't be read: {mistake}") from mistake
+    if write(row.number, link.at, fact, state, previous=previous) != row:
+        raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
+    return link
+
+
+def key_of(number: int, fact: Fact) -> str:
+    """What may happen only once: a request of one analyst, the answer of a charge, a block of its
+    steps, an entry."""
+    if isinstance(fact, Charge) and fact.request is not None:
+        return request_key(fact.by, fact.request)
+    if isinstance(fact, Answer):
+        return answer_key(fact.charge)
+    if isinstance(fact, Steps):
+        return steps_key(fact.charge, fact.block)
+    return f"entry {number}"
+
+
+def request_key(by: str, request: Request) -> str:
+    """The key of the charge that this analyst made under this request id."""
+    return "request " + sha256([by, request.id])
+
+
+def answer_key(charge: int) -> str:
+    """The key of the answer to that charge."""
+    return f"answer {charge}"
+
+
+def steps_key(charge: int, block: int) -> str:
+    """The key of that block of the charge's steps."""
+    return f"steps {charge} {block}"
+
+
+def terms_of(opening: Opening) -> str:
+    """The digest of what an opening says."""
+    return sha256(_fact_to_json(opening))
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted, without blanks, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(value: object) -> str:
+    """The digest of a value's canonical text."""
+    return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _fact_to_json(fact: Fact) -> dict[str, object]:
+    match fact:
+        case Opening(unit, chosen, form):
+            return {
+                "format": form,
+                "unit": {"column": unit.column, "change": unit.change.value},
+                "limit": _limit_to_json(chosen.limit),
+                "leak": str(chosen.leak),
+                "shares": [[str(order), str(share)] for order, share in chosen.shares],
+                **({"squares": _squares_to_json(chosen.squares)} if form > 1 else {}),
+            }
+        case Charge(loss, purpose, by, request, is_insecure):
+            asked = None if request is None else {"id": request.id, "body": request.body}
+            paid = json.loads(loss.to_json())
+            told = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
+            return {"loss": paid, "request": asked, **told}
+        case Answer(charge, text):
+            return {"charge": charge, "text": text}
+        case Lock(charge):
+            return {"charge": charge}
+        case Unlock(reason, by, allow_repeat):
+            return {"reason": reason, "by": by, **({"allow_repeat": True} if allow_repeat else {})}
+        case Backup():
+            return {}
+        case Steps(charge, block, first, count, of, plan):
+            taken = {"block": block, "first": first, "count": count}
+            return {"charge": charge, **taken, "of": of, "plan": plan}
+
+
+def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
+    match kind:
+        case Kind.OPEN:
+            limit = _limit_from_json(values["limit"])
+            shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
+            squares = _squares_from_json(values.get("squares"))
+            unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
+            chosen = Filter(limit, Fraction(values["leak"]), shares, squares)
+            return Opening(unit, chosen, _format(values["format"]))
+        case Kind.CHARGE:
+            asked = values["request"]
+            request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
+            loss = PrivacyLoss.from_json(canonical(values["loss"]))
+            purpose, by = _text(values["purpose"]), _text(values["by"])
+            return Charge(loss, purpose, by, request, _truth(values["is_insecure"]))
+        case Kind.ANSWER:
+            return Answer(_whole(values["charge"]), _text(values["text"]))
+        case Kind.LOCK:
+            return Lock(_whole(values["charge"]))
+        case Kind.UNLOCK:
+            is_allowed = _truth(values.get("allow_repeat", False))
+            return Unlock(_text(values["reason"]), _text(values["by"]), is_allowed)
+        case Kind.BACKUP:
+            return Backup()
+        case Kind.STEPS:
+            charge, block = _whole(values["charge"]), _whole(values["block"])
+            first, count, of = (_whole(values[name]) for name in ("first", "count", "of"))
+            return Steps(charge, block, first, count, of, _text(values["plan"]))
+
+
+def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
+    match limit:
+        case Limit(epsilon, delta):
+            return {"epsilon": str(epsilon), "delta": str(delta)}
+        case RhoLimit(rho):
+            return {"rho": str(rho)}
+        case MuLimit(mu):
+            return {"mu": str(mu)}
+        case RenyiLimit(bounds):
+            return {"renyi": [[str(order), str(bound)] for order, bound in bounds]}
+
+
+def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
+    match values:
+        case {"epsilon": epsilon, "delta": delta}:
+            return Limit(Fraction(epsilon), Fraction(delta))
+        case {"rho": rho}:
+            return RhoLimit(Fraction(rho))
+        case {"mu": mu}:
+            return MuLimit(Fraction(mu))
+        case {"renyi": bounds}:
+            return RenyiLimit({Fraction(order): Fraction(bound) for order, bound in bounds})
+    raise ValueError(f"{values!r} is no limit")
+
+
+def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
+    if squares is None:
+        return None
+    told = {"share": str(squares.share), "floor": str(squares.floor)}
+    return {**told, **({"beside_leaks": True} if squares.beside_leaks else {})}
+
+
+def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
+    if values is None:
+        return None
+    beside_leaks = _truth(values.get("beside_leaks", False))
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]), beside_leaks)
+
+
+def _state_to_json(state: State) -> dict[str, object]:
+    return {
+        "spent": _spent_to_json(state.spent, state.format),
+        "charges": state.charges,
+        "is_locked": state.is_locked,
+        "opening": state.opening,
+        "terms": state.terms,
+        **({"failed": list(state.failed)} if state.failed else {}),
+    }
+
+
+def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
+    spent, form = _spent_from_json(values["spent"])
+    return State(
+        spent,
+        charges=_whole(values["charges"]),
+        is_locked=_truth(values["is_locked"]),
+        opening=_whole(values["opening"]),
+        terms=_text(values["terms"]),
+        format=form,
+        failed=tuple(_whole(charge) for charge in values.get("failed", ())),
+    )
+
+
+def _spent_to_json(spent: Spent, form: int) -> dict[str, object]:
+    if form == 1:
+        pure, *orders = spent.sums
+        told = {"leak": spent.leak, "pure": pure, "orders": orders}
+    else:
+        told = {"leak": spent.leak, "sums": list(spent.sums)}
+    return told if spent.alone is None else {**told, "alone": spent.alone}
+
+
+def _spent_from_json(values: Mapping[str, Any]) -> tuple[Spent, int]:  # Any: JSON
+    """The sums, and the format that writes them so."""
+    is_first = "pure" in values
+    totals = [values["pure"], *values["orders"]] if is_first else values["sums"]
+    alone = _whole(values["alone"]) if "alone" in values else None
+    spent = Spent(_whole(values["leak"]), tuple(_whole(total) for total in totals), alone)
+    return spent, 1 if is_first else FORMAT
+
+
+def _format(value: object) -> int:
+    if _whole(value) in FORMATS:
+        return _whole(value)
+    raise ValueError(f"format {value} is not known")
+
+
+def _whole(value: object) -> int:
+    if type(value) is int and value >= 0:  # a truth value is an int too
+        return value
+    raise ValueError(f"{value!r} is no whole number, 0 or above")
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{value!r} is no text")

@@ -1,0 +1,442 @@
+"""The ledger: one budget for one dataset, that nothing takes over its limit."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from discreet import _checks
+from discreet._budget import AnyLimit, Receipt, Request
+from discreet._unit import Unit
+from discreet.accounting import Filter, PrivacyLoss, Spent, Term
+from discreet.errors import (
+    InvalidArgument,
+    LedgerDamaged,
+    LedgerDiffers,
+    LedgerError,
+    SessionEnded,
+)
+from discreet.ledger import _chain
+from discreet.ledger._anchor import Anchor, Mark
+from discreet.ledger._decisions import (
+    Priced,
+    charge_for,
+    check_open,
+    failures,
+    last_steps,
+    loss_of,
+    opening_for,
+    paid,
+    receipt_of,
+    repeated,
+    verified_head,
+)
+from discreet.ledger._entries import (
+    Answer,
+    Charge,
+    Fact,
+    Link,
+    Lock,
+    Opening,
+    Steps,
+    Unlock,
+    answer_key,
+    request_key,
+)
+from discreet.ledger._sqlite import as_path, check_pages, check_schema
+from discreet.ledger._store import Rows, Store, log
+from discreet.ledger._views import Balance, Entry, summary
+
+_TRIES = 20  # to price a charge beforehand, while others charge
+_LONGEST_ANSWER = 100_000_000  # characters
+_QUICK = 0.005  # seconds that others may wait for a price
+
+
+class Ledger:
+    """A durable budget: it records each privacy loss before anything is looked at, or refuses.
+
+    Guarantee: whatever happens (processes and threads racing, ``kill -9``, power loss, a clock
+    set back), the recorded charges together, however adaptively chosen, stay within the limit
+    that was fixed when the ledger was made, for its unit. Nothing is ever refunded, changed or
+    removed: a changed, missing or moved entry is found by `verify`, and at each charge if it is
+    the last. Not covered: an older copy of the file put back in its place, unless the ledger is
+    opened with an anchor that is kept out of reach; someone who may write the file and forges the
+    whole chain anew.
+
+    A ledger may be used by any number of threads and processes, and across forks. Each transaction
+    holds the file alone, by a lock on its inode, and between transactions all that was recorded is
+    in this one file. `create`, `open`, `open_or_create` and `in_memory` make one. In containers
+    mount the folder, not the file: after a crash the journal beside it is needed.
+
+    >>> from discreet.accounting import Pure
+    >>> from discreet import Limit
+    >>> ledger = Ledger.in_memory(unit=Unit("patient_id"), limit=Limit(epsilon=1))
+    >>> receipt = ledger.charge(8 * Pure(0.1), purpose="dashboard", by="ana")
+    >>> receipt.number
+    1
+    >>> ledger.charge(Pure(0.3), purpose="one more", by="ana")
+    Traceback (most recent call last):
+        ...
+    discreet.errors.BudgetExceeded: would reach ε = 1.10, the limit is 1 (δ = 0); at most ε = 0.2 \
+is left for one more pure charge; lower the budget of this query or ask the owner
+    >>> print(ledger.spent())
+    spent ε = 0.8 of 1 (δ = 0), in 1 charge; one more pure charge may cost at most ε = 0.2
+    (ε = 0.8: valid only had the charges been fixed beforehand)
+    """
+
+    __slots__ = ("_anchor", "_last", "_store")
+
+    def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
+        """Over a store that is ready; `create`, `open` and `in_memory` are the ways to one."""
+        self._store = store
+        self._anchor = anchor
+        self._last: tuple[Opening, Spent] | None = None
+
+    @staticmethod
+    def create(
+        path: str | os.PathLike[str],
+        *,
+        unit: Unit,
+        limit: AnyLimit,
+        filter: Filter | None = None,  # noqa: A002  # its name in this field
+    ) -> "Ledger":
+        """A new ledger in a new file that only its owner can read; an existing file is refused.
+
+        The limit is a `Limit`, or one in rho, mu or Renyi divergences (`discreet._budget`). The
+        filter (by default `Filter.for_limit`) decides for as long as the ledger lives; one that is
+        mostly for training takes `Filter.for_training(limit)`.
+        """
+        place = as_path(path)
+        if not Store.make_file(place, opening_for(unit, limit, filter)):
+            raise InvalidArgument(
+                f"path = {str(place)!r}: there is something already; open it by Ledger.open, or "
+                "give a path that is free"
+            )
+        log.info("made %s", place)
+        return Ledger.open(place)
+
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> "Ledger":
+        """The ledger in this file.
+
+        With an ``anchor``, the path of a small file kept elsewhere, the head of the chain is
+        written there after each entry, and a ledger that is older than its anchor is refused. The
+        first opening makes the anchor. Without one, an older copy of the file can't be told from
+        the file itself, and whatever was charged since is forgotten.
+        """
+        store = Store.open_file(as_path(path))
+        kept = None if anchor is None else Anchor(as_path(anchor))
+        if kept is not None and not os.path.exists(kept.path):  # noqa: PTH110  # never an OSError
+            with store.reading() as rows:
+                kept.advance(Mark.of(rows.head()))
+        ledger = Ledger(store, kept)
+        ledger._terms()  # what it can't read, it doesn't open
+        return ledger
+
+    @staticmethod
+    def open_or_create(path: str | os.PathLike[str], *, unit: Unit, limit: AnyLimit) -> "Ledger":
+        """The ledger in this file, made if there is none, once it agrees with what is declared.
+
+        The ledger rules: another limit is refused, and so is another unit once anything was
+        charged. Before that, the new unit is written down.
+        """
+        opening = opening_for(unit, limit, None)
+        place = as_path(path)
+        if os.path.lexists(place) or not Store.make_file(place, opening):
+            ledger = Ledger(Store.open_file(place))
+            ledger._agree(opening)
+            return ledger
+        return Ledger.open(place)
+
+    @staticmethod
+    def in_memory(
+        *,
+        unit: Unit,
+        limit: AnyLimit,
+        filter: Filter | None = None,  # noqa: A002  # its name in this field
+    ) -> "Ledger":
+        """A ledger for scripts and tests: the same in every way, until the process ends."""
+        return Ledger(Store.in_memory(opening_for(unit, limit, filter)))
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        return self._terms().unit
+
+    @property
+    def limit(self) -> AnyLimit:
+        """The most that may ever be spent."""
+        return self._terms().filter.limit
+
+    @property
+    def filter(self) -> Filter:
+        """What decides, fixed when the ledger was made."""
+        return self._terms().filter
+
+    @property
+    def path(self) -> Path | None:
+        """Its file; None for a ledger in memory."""
+        return self._store.path
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a paid computation failed and the owner has not looked yet."""
+        with self._reading() as (_, head):
+            return head.state.is_locked
+
+    def charge(
+        self,
+        loss: PrivacyLoss | Term,
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,
+        is_insecure: bool = False,
+    ) -> Receipt:
+        """The receipt of this privacy loss, recorded durably; or an error, and nothing recorded.
+
+        A loss that has no unit yet takes the ledger's. A ``request`` that was paid and answered
+        before gives its first receipt again, with the answer, and costs nothing. Raises
+        `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
+        `RequestReused`; a `LedgerError` if the file or its anchor fails (the charge then stands, or
+        was never made).
+        """
+        fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
+        tries = _TRIES
+        while True:
+            priced = Priced.of(*self._last_sums(), fact.loss)  # it may take long: nobody waits
+            with self._writing() as (rows, head):
+                opening, tries = rows.opening(head), tries - 1
+                self._last = opening, head.state.spent
+                first = None if request is None else rows.under(request_key(by, request))
+                if request is not None and first is not None:
+                    return repeated(rows, first, request)
+                check_open(rows, head, purpose)
+                if not priced.fits(opening, head.state.spent):
+                    if priced.seconds > _QUICK and tries:
+                        continue  # others charged meanwhile
+                    priced = Priced.of(opening, head.state.spent, fact.loss)
+                sums = priced.sums
+                if sums is not None:
+                    fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
+                    link = rows.append(head, fact, _chain.charged(head.state, sums))
+                    self._last = opening, sums
+                    return receipt_of(link, fact)
+            raise priced.refusal
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer of a paid request durably, before anyone sees it; once only."""
+        if not isinstance(answer, str):
+            raise InvalidArgument(f"answer: give the text to keep, not a {type(answer).__name__}")
+        if len(answer) > _LONGEST_ANSWER:
+            raise InvalidArgument(
+                f"answer: it has more than {_LONGEST_ANSWER} characters, which is the most that a "
+                "ledger keeps: charge without a request"
+            )
+        with self._writing() as (rows, head):
+            if paid(rows, head, receipt).request is None:
+                raise InvalidArgument(
+                    f"charge {receipt.number} was made without a request id, and an answer is kept "
+                    "under one: charge with a Request"
+                )
+            if rows.under(answer_key(receipt.number)) is not None:
+                raise InvalidArgument(f"the answer to charge {receipt.number} is kept already")
+            _append(rows, head, Answer(receipt.number, answer))
+
+    def lock(self, receipt: Receipt) -> None:
+        """Refuse every further charge until the owner acts: this receipt's computation failed."""
+        with self._writing() as (rows, head):
+            paid(rows, head, receipt)
+            _append(rows, head, Lock(receipt.number))
+
+    def reserve(
+        self, receipt: Receipt, loss: PrivacyLoss | Term, *, count: int, of: int, plan: str
+    ) -> range:
+        """The next ``count`` steps, or as many as are left, of all the ``of`` that were paid
+        under this receipt; durably taken before they run, and never given again.
+
+        ``loss`` is what was paid and ``plan`` a digest of what the steps are: another loss or
+        plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
+        """
+        wanted, most = _checks.size(count=count), _checks.size(of=of)
+        told, whole = _checks.text(plan=plan), loss_of(loss)
+        with self._writing() as (rows, head):
+            if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
+                raise InvalidArgument(
+                    f"charge {receipt.number} paid for something else than {whole}: go on with the "
+                    "plan that it was made for"
+                )
+            last = last_steps(rows, receipt.number)
+            block, first = (0, 0) if last is None else (last.block + 1, last.end)
+            if last is not None and (most, told) != (last.of, last.plan):
+                raise InvalidArgument(
+                    f"charge {receipt.number} was made for another plan: go on with that one"
+                )
+            if first >= most:
+                raise SessionEnded(f"all {most} steps that charge {receipt.number} paid were taken")
+            taken = range(first, min(first + wanted, most))
+            _append(rows, head, Steps(receipt.number, block, first, len(taken), most, told))
+        return taken
+
+    def reserved(self, receipt: Receipt) -> int:
+        """How many steps were taken of what was paid under this receipt."""
+        with self._reading() as (rows, head):
+            paid(rows, head, receipt)
+            last = last_steps(rows, receipt.number)
+        return 0 if last is None else last.end
+
+    def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
+        """Take charges again: the owner has looked, and says why that is right. Returns the
+        charges whose questions failed.
+
+        A question that failed stays refused (`QuestionFailed`), by its purpose, whoever asks:
+        whether it fails again could tell about the data. ``allow_repeat=True`` lets all of them
+        be asked again; later too, when the ledger isn't locked any more. Unlocking a backup takes
+        it into use in place of the ledger that it was made of.
+        """
+        fact = Unlock(_checks.text(reason=reason), _checks.text(by=by), bool(allow_repeat))
+        with self._writing() as (rows, head):
+            found = tuple(Entry.of(link) for link in failures(rows, head))
+            if not head.state.is_locked and not (allow_repeat and found):
+                raise LedgerError(f"{self._store.name} isn't locked")
+            _append(rows, head, fact)
+        return found
+
+    def failed(self) -> tuple[Entry, ...]:
+        """The charges whose questions failed, and that aren't allowed again."""
+        with self._reading() as (rows, head):
+            return tuple(Entry.of(link) for link in failures(rows, head))
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Make a verified copy of the ledger in a new file; an existing file is refused.
+
+        It is whole whoever charges meanwhile, and what is charged later is not in it. So it is
+        locked: charged beside the ledger it would be a second budget. Should the ledger be lost,
+        put the copy in its place and `unlock` it; then all that was charged since is forgotten.
+        With an anchor, a copy is refused if anything was charged since.
+        """
+        place = as_path(path)
+        if not self._store.copy_file(place):
+            raise InvalidArgument(
+                f"path = {str(place)!r}: there is something already; give a path that is free"
+            )
+        log.info("%s: copied to %s", self._store.name, place)
+
+    def spent(self) -> Balance:
+        """What was spent and what is left, as the filter that decides sees it.
+
+        The whole chain is read, and each digest verified.
+        """
+        with self._reading() as (rows, head):
+            terms, links = rows.opening(head), rows.links()
+            paid_for = [link.fact.loss for link in links if isinstance(link.fact, Charge)]
+        chosen = terms.filter
+        reached = chosen.reached(head.state.spent)
+        if reached is None:
+            raise LedgerDamaged(f"{self._store.name} is damaged: its sums are beyond every bound")
+        left = chosen.pure_left(head.state.spent)
+        total = PrivacyLoss(tuple(pair for loss in paid_for for pair in loss.terms), terms.unit)
+        return Balance(chosen.limit, reached, left, head.state.charges, total)
+
+    def count_left(self, loss: PrivacyLoss | Term) -> int:
+        """How many more charges of this privacy loss would be admitted, one after the other."""
+        whole = loss_of(loss)
+        with self._reading() as (rows, head):
+            opening, spent = rows.opening(head), head.state.spent
+        return opening.filter.count_left(spent, whole.for_unit(opening.unit))
+
+    def history(self) -> tuple[Entry, ...]:
+        """Every entry from the first, each digest verified."""
+        with self._reading() as (rows, _):
+            return tuple(Entry.of(link) for link in rows.links())
+
+    def verify(self) -> None:
+        """Raise `LedgerDamaged` unless everything in the ledger follows by its rules.
+
+        Checks the file, the whole chain from the first entry, and the running sums against the
+        stored privacy losses.
+        """
+        with self._reading() as (rows, _):
+            check_schema(rows.connection)
+            check_pages(rows.connection)
+            links = [_chain.without_text(link) for link in rows.links()]
+        _chain.verify(links)  # it may take long: nobody waits
+
+    def _agree(self, declared: Opening) -> None:
+        """Take the unit that is declared, if that is still possible."""
+        with self._writing() as (rows, head):
+            held = rows.opening(head)
+            if held.filter.limit != declared.filter.limit:
+                raise LedgerDiffers(
+                    f"{self._store.name} was made with {held.filter.limit!r}, declared is "
+                    f"{declared.filter.limit!r}; the ledger rules: declare its limit"
+                )
+            if held.unit == declared.unit:
+                return
+            if head.state.charges:
+                raise LedgerDiffers(
+                    f"{self._store.name} protects {held.unit}, declared is {declared.unit}; "
+                    "something was charged, so the ledger rules: declare its unit and change"
+                )
+            _append(rows, head, replace(held, unit=declared.unit))
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Rows, Link]]:
+        anchored = self._anchored()
+        with self._store.reading() as rows:
+            yield rows, verified_head(rows, anchored)
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Rows, Link]]:
+        anchored = self._anchored()
+        with self._store.writing() as rows:
+            yield rows, verified_head(rows, anchored)
+        if rows.written is not None:  # committed by now
+            log.info("%s: %s %d", self._store.name, rows.written.kind.value, rows.written.number)
+            if self._anchor is not None:
+                self._anchor.advance(Mark.of(rows.written))
+
+    def _anchored(self) -> Mark | None:
+        """Read before the rows are: the chain may move on meanwhile, the anchor behind it."""
+        return None if self._anchor is None else self._anchor.read()
+
+    def _last_sums(self) -> tuple[Opening, Spent]:
+        """The opening in force and the sums, as they were last seen from here."""
+        return self._last or self._look()
+
+    def _look(self) -> tuple[Opening, Spent]:
+        with self._reading() as (rows, head):
+            self._last = rows.opening(head), head.state.spent
+        return self._last
+
+    def _terms(self) -> Opening:
+        return self._look()[0]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process opens the same file."""
+        if self.path is None:
+            raise LedgerError("a ledger in memory can't be copied: use a file to share one")
+        return _reopened, (self.path, None if self._anchor is None else self._anchor.path)
+
+    def __repr__(self) -> str:
+        """Where the ledger is, whom it protects and how far it has come."""
+        name = "in memory" if self.path is None else str(self.path)
+        try:
+            with self._reading() as (rows, head):
+                terms, state = rows.opening(head), head.state
+        except LedgerError as mistake:
+            return f"<Ledger {name}: {mistake}>"
+        chosen = terms.filter
+        said = summary(chosen.limit, chosen.reached(state.spent), state.charges)
+        return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
+
+
+def _append(rows: Rows, head: Link, fact: Fact) -> None:
+    rows.append(head, fact, _chain.next_state(head, rows.opening(head), fact))
+
+
+def _reopened(path: Path, anchor: Path | None) -> Ledger:
+    return Ledger.open(path, anchor=anchor)

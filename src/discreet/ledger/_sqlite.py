@@ -1,0 +1,183 @@
+"""The ledger as one SQLite file: made whole, written durably, and guarded against changes.
+
+Every commit is synced to the disk, by a rollback journal with ``synchronous=FULL``. Between
+transactions all that was recorded is in the one file, so that a file that is moved or copied then
+is whole. The journal stays beside it, emptied, while a process has the ledger open: to make and
+remove it for each commit would cost more than the commit. The file's own triggers refuse changes,
+so that no other program alters it by mistake.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from discreet import _checks
+from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
+from discreet.ledger._database import Database, file_database
+from discreet.ledger._entries import FORMAT, FORMATS
+from discreet.ledger._turns import turn
+
+BUSY_SECONDS = 60.0
+_MARK = int.from_bytes(b"dscr")
+_MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
+_HEADER = b"SQLite format 3\x00"
+_LONGEST_PATH = 512  # bytes that SQLite takes, the journal's ending included
+_KNOWN = " and ".join(str(known) for known in FORMATS)
+
+_SCHEMA = {
+    "entries": """CREATE TABLE entries (
+    number INTEGER PRIMARY KEY NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
+    kind TEXT NOT NULL CHECK (typeof(kind) = 'text'),
+    at TEXT NOT NULL CHECK (typeof(at) = 'text'),
+    key TEXT NOT NULL UNIQUE CHECK (typeof(key) = 'text'),
+    body TEXT NOT NULL CHECK (typeof(body) = 'text'),
+    digest TEXT NOT NULL CHECK (typeof(digest) = 'text' AND length(digest) = 64)
+)""",
+    "entries_follow": """CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+WHEN NEW.number IS NOT (SELECT ifnull(max(number) + 1, 0) FROM entries)
+    OR EXISTS (SELECT 1 FROM entries WHERE key = NEW.key)
+BEGIN SELECT RAISE(ABORT, 'a ledger grows by its next entry only'); END""",
+    "entries_stay": """CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+    "entries_remain": """CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+}
+
+_MEANINGS = {  # by the start of SQLite's name of an error
+    "SQLITE_BUSY": (LedgerError, "others kept it busy for too long: try again"),
+    "SQLITE_LOCKED": (LedgerError, "others kept it busy for too long: try again"),
+    "SQLITE_FULL": (LedgerError, "the disk is full: make room and try again"),
+    "SQLITE_IOERR": (LedgerError, "its disk failed, or has no room left"),
+    "SQLITE_READONLY": (LedgerError, "it can't be written: permission denied"),
+    "SQLITE_CANTOPEN": (LedgerError, "it can't be opened: it is missing, or permission is denied"),
+    "SQLITE_PERM": (LedgerError, "it can't be opened: permission denied"),
+    "SQLITE_NOTADB": (LedgerDamaged, "it is damaged"),
+    "SQLITE_CORRUPT": (LedgerDamaged, "it is damaged"),
+}
+
+
+@contextmanager
+def told_plainly(name: str) -> Iterator[None]:
+    """Let errors say which ledger, and those of the database what to do."""
+    try:
+        yield
+    except LedgerDamaged as damage:
+        raise LedgerDamaged(f"{name} is damaged: {damage}; it takes no charge") from damage
+    except UnicodeDecodeError as mistake:  # in what SQLite says of a damaged file
+        raise LedgerDamaged(f"{name}: it is damaged") from mistake
+    except (DBAPIError, sqlite3.Error) as mistake:
+        cause = mistake.orig if isinstance(mistake, DBAPIError) else mistake
+        code = getattr(cause, "sqlite_errorname", "")
+        for start, (kind, meaning) in _MEANINGS.items():
+            if code.startswith(start):
+                raise kind(f"{name}: {meaning} ({cause})") from cause
+        raise LedgerError(f"{name}: the database refused ({cause})") from cause
+
+
+def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
+    """Make a new ledger file, readable by its owner only; False if something is there already.
+
+    It is built beside its place and appears there at once, whole.
+    """
+    draft = path.with_name(f".{secrets.token_hex(8)}.ledger")
+    try:
+        _check_length(path)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            with turn(draft, BUSY_SECONDS):  # nobody opens it before it has one name
+                database = file_database(draft)
+                try:
+                    fill(database)
+                finally:
+                    database.end()
+                os.link(draft, path)
+                draft.unlink()
+        finally:
+            for suffix in ("", "-journal"):
+                draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as mistake:
+        raise LedgerError(f"no ledger can be made at {path}: {mistake.strerror}") from mistake
+    return True
+
+
+def _check_length(path: Path) -> None:
+    """Refuse names that leave no room for the journal's, before the first charge needs it."""
+    journal = path.with_name(f"{path.name}-journal")
+    most = os.pathconf(path.parent, "PC_NAME_MAX")
+    for text, longest in ((journal.name, most), (str(journal.resolve()), _LONGEST_PATH)):
+        if len(os.fsencode(text)) > longest:
+            raise InvalidArgument(
+                f"path = {_checks.quoted(str(path))}: its journal would be {_checks.quoted(text)}, "
+                f"which is longer than {longest} bytes: give a shorter path"
+            )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create_schema(connection: Connection) -> None:
+    """Make the table and its guards, and mark the file as a ledger."""
+    connection.exec_driver_sql(f"PRAGMA application_id = {_MARK}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+    for statement in _SCHEMA.values():
+        connection.exec_driver_sql(statement)
+
+
+def copy(source: Connection, target: Connection) -> None:
+    """Copy a whole database, page by page, into an empty one."""
+    source_driver = source.connection.driver_connection
+    target_driver = target.connection.driver_connection
+    assert isinstance(source_driver, sqlite3.Connection)
+    assert isinstance(target_driver, sqlite3.Connection)
+    source_driver.backup(target_driver)
+
+
+def check_schema(connection: Connection) -> None:
+    """Raise `LedgerDamaged` unless the table and its guards are as they were made."""
+    made = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
+    if [tuple(row) for row in connection.exec_driver_sql(made)] != list(_SCHEMA.items()):
+        raise LedgerDamaged("its table or the guards against changes were altered")
+
+
+def check_pages(connection: Connection) -> None:
+    """Raise `LedgerDamaged` unless the file's pages and indexes agree with each other."""
+    if connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
+        raise LedgerDamaged("its file is damaged")
+
+
+def check_file(descriptor: int, path: Path) -> None:
+    """Raise unless this open file is a ledger, without touching what is not one."""
+    header = os.pread(descriptor, 100, 0)
+    if header[: len(_HEADER)] != _HEADER or header[_MARK_AT : _MARK_AT + 4] != _MARK.to_bytes(4):
+        raise LedgerError(f"{path} is not a ledger of discreet")
+    if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) not in FORMATS:
+        raise LedgerError(
+            f"{path} is a ledger of format {found}, this version of discreet knows {_KNOWN}: "
+            "use the version that made it, or a later one"
+        )
+
+
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """The place that is meant, whatever the working folder will be."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(text, str) and text and "\0" not in text:
+        with suppress(UnicodeEncodeError):
+            os.fsencode(text)
+            if Path(text).absolute().name:  # not the root folder
+                return Path(text).absolute()
+    raise InvalidArgument(f"path = {_checks.quoted(path)}: give the path of a ledger's file")

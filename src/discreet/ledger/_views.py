@@ -1,0 +1,202 @@
+"""What a ledger shows: its entries, its balance, and why it refuses a charge."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+
+from discreet._budget import AnyLimit, Limit, RenyiLimit
+from discreet._exact import decimal_down, decimal_up, fraction, shown
+from discreet.accounting import Filter, PrivacyLoss, Spent, _knowledge
+from discreet.accounting._prices import LEAK_UNIT, UNIT
+from discreet.errors import NoBound
+from discreet.ledger._entries import (
+    Answer,
+    Backup,
+    Charge,
+    Kind,
+    Link,
+    Lock,
+    Opening,
+    Steps,
+    Unlock,
+)
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a ledger's history; what its kind doesn't have is None.
+
+    ``purpose`` of an unlocking is its reason; ``about`` is the number of the charge that an
+    answer, a lock or steps belong to; ``request`` is the id under which a charge was asked.
+    """
+
+    number: int
+    at: datetime
+    kind: Kind
+    purpose: str | None
+    by: str | None
+    loss: PrivacyLoss | None
+    about: int | None
+    is_insecure: bool
+    digest: str
+    request: str | None = None
+
+    @staticmethod
+    def of(link: Link) -> "Entry":
+        """What the link shows; not the text of a kept answer."""
+        blank = Entry(link.number, link.at, link.kind, None, None, None, None, False, link.digest)
+        match link.fact:
+            case Charge(loss, purpose, by, request, is_insecure):
+                paid = replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
+                return replace(paid, request=None if request is None else request.id)
+            case Unlock(reason, by):
+                return replace(blank, purpose=reason, by=by)
+            case Answer(charge) | Lock(charge) | Steps(charge):
+                return replace(blank, about=charge)
+            case Opening() | Backup():
+                return blank
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What was spent of a limit, as the filter that decides sees it.
+
+    ``reached`` is how far the charges have come, however adaptively they were chosen: epsilon at
+    the limit's delta, rho or mu, as the limit says; of a Renyi limit, the largest part of its
+    bound at some order. ``left`` is the largest single pure epsilon that would still be admitted,
+    and ``total`` the sum of all charges.
+    """
+
+    limit: AnyLimit
+    reached: Fraction
+    left: Fraction
+    charges: int
+    total: PrivacyLoss
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that is reached; `NoBound` under a limit of another kind."""
+        if isinstance(self.limit, Limit):
+            return self.reached
+        raise NoBound(f"{self.limit!r} has no epsilon: look at what is reached of it")
+
+    @property
+    def epsilon_if_fixed_beforehand(self) -> float:
+        """The epsilon of the total at the limit's delta (0 if it has none): valid only had the
+        charges been fixed beforehand. It decides nothing."""
+        return self.total.epsilon(self.limit.delta if isinstance(self.limit, Limit) else 0)
+
+    def __str__(self) -> str:
+        """The balance in words."""
+        said = (
+            f"{summary(self.limit, self.reached, self.charges)}; "
+            f"one more pure charge may cost at most ε = {down(self.left)}"
+        )
+        if not isinstance(self.limit, Limit):
+            return said
+        fixed = self.epsilon_if_fixed_beforehand
+        figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
+        return f"{said}\n(ε = {figure}: valid only had the charges been fixed beforehand)"
+
+
+def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
+    """How far a ledger has come, in a few words."""
+    told = "more than can be told" if reached is None else up(reached)
+    return f"spent {limit.symbol} = {told} of {_most(limit)}, in {_charges(charges)}"
+
+
+def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
+    """Why a charge that would lead from ``before`` to ``after`` is refused, and what to do."""
+    limit, reached = chosen.limit, chosen.would_reach(before, loss)
+    left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
+    if isinstance(limit, Limit) and not _is_pure(loss):
+        if (multiplier := chosen.multiplier_left(before)) is not None:
+            left += f", or for Gaussian noise at a multiplier of {up(multiplier)} or more"
+        left = f"{_by_itself(chosen, loss)}{left}"
+    advice = "lower the budget of this query or ask the owner"
+    if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
+        return (
+            f"{loss} has no pure bound, and the limit is {_most(limit)}: ask with noise that "
+            f"needs no delta ({left}), or name a delta in the limit when the ledger is made"
+        )
+    if after.leak and not isinstance(limit, Limit):
+        return (
+            f"{loss} fails with a small probability, and a limit in {limit.symbol} has no delta "
+            f"for that: ask with a mechanism that needs none ({left})"
+        )
+    if after.leak > chosen.leak_bound:
+        return (
+            f"the deltas of its terms would add up to {up(after.leak * LEAK_UNIT)}, and "
+            f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
+            f"{left}; {advice}"
+        )
+    if before.alone is not None and not _is_pure(loss):
+        return (
+            f"the first charge took all of delta by itself, and only pure charges fit now; {left}"
+        )
+    if reached is None and len(chosen.priced(loss).ways) > 1:
+        return (
+            f"it is counted beside a leak, and too little is left of the limit's delta that is set "
+            f"aside for leaks; {left}; {advice}"
+        )
+    if reached is None:
+        return f"would be far beyond the limit {_most(limit)}; {left}; {advice}"
+    would = f"would reach {limit.symbol} = {_above(reached, limit.most)}"
+    return f"{would}, the limit is {_most(limit)}; {left}; {advice}"
+
+
+def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
+    """The cost of the charge with nothing beside it, if that is known, in words."""
+    cost, part = chosen.alone(loss), chosen.part(chosen.priced(loss))
+    if cost is None:
+        return ""
+    said = f"by itself this charge costs ε = {up(cost * UNIT)}"
+    if part is not None:
+        said += f" and takes {up(100 * part)} % of an empty ledger"
+    return f"{said}; "
+
+
+def up(number: Fraction) -> str:
+    """A number to show, rounded up."""
+    return shown(decimal_up(number, _DIGITS))
+
+
+def down(number: Fraction) -> str:
+    """A number to show, rounded down."""
+    return shown(decimal_down(number, _DIGITS))
+
+
+def _above(number: Fraction, limit: Fraction) -> str:
+    """A number above a limit, rounded up, with as many decimals as tell them apart."""
+    decimals = 2
+    while (rounded := _ceiling(number, decimals)) - number > (number - limit) / 10:
+        decimals += 1
+    whole, part = divmod(int(rounded * 10**decimals), 10**decimals)
+    return f"{whole}.{part:0{decimals}d}"
+
+
+def _ceiling(number: Fraction, decimals: int) -> Fraction:
+    return Fraction(-(-number * 10**decimals // 1), 10**decimals)
+
+
+def _is_pure(loss: PrivacyLoss) -> bool:
+    try:
+        _, delta = _knowledge.approximate(loss)
+    except NoBound:
+        return False
+    return delta == 0
+
+
+def _most(limit: AnyLimit) -> str:
+    match limit:
+        case Limit(epsilon, delta):
+            return f"{shown(epsilon)} (δ = {shown(delta)})"
+        case RenyiLimit():
+            return f"1 ({limit})"
+    return shown(limit.most)
+
+
+def _charges(count: int) -> str:
+    return "1 charge" if count == 1 else f"{count} charges"

@@ -1,0 +1,124 @@
+"""How wrong an estimate will be, before there are reports: from the exact law of the count."""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from math import ceil, floor, sqrt
+from typing import Protocol, TypeVar
+
+import numpy as np
+from scipy import fft, special
+
+from discreet import _checks
+from discreet._exact import Number, decimal_up, fraction
+from discreet.errors import InvalidArgument
+from discreet.local._estimate import Floats, Rates
+from discreet.local._odds import LARGEST, SMALLEST
+
+_SPREAD, _ROOM = 12, 40  # beyond so many standard deviations and counts lies less than 1e-16
+_MOST = 1 << 32
+
+Group = tuple[int, Fraction]  # so many clients, and the chance that the report of one supports
+
+
+class Forecasting(Protocol):
+    """A mechanism that tells its error."""
+
+    def error(self, confidence: Number, reports: int) -> float:
+        """Of an estimate."""
+        ...
+
+
+M = TypeVar("M", bound=Forecasting)
+
+
+def clients(reports: int) -> int:
+    """The number of reports, which is public: 1 to 2^32."""
+    found = _checks.positive_count(reports=reports)
+    if found > _MOST:
+        raise InvalidArgument(f"reports = {found}: give at most 2^32")
+    return found
+
+
+def share_stddev(rates: Rates, reports: int, share: Number | None) -> float:
+    """That of the estimate of a category of this share, or of the worst."""
+    size = clients(reports)
+    return max(map(stddev, _cases(rates, size, share))) / float(size * rates.spread)
+
+
+def share_error(rates: Rates, confidence: Number, reports: int, share: Number | None) -> float:
+    """What the estimate of a category of this share, or of the worst, stays within, with this
+    probability."""
+    size = clients(reports)
+    off = max(deviation(case, confidence) for case in _cases(rates, size, share))
+    return off / float(size * rates.spread)
+
+
+def stddev(of: Sequence[Group]) -> float:
+    """The standard deviation of the number of supports."""
+    return sqrt(sum(size * chance * (1 - chance) for size, chance in of))
+
+
+def deviation(of: Sequence[Group], confidence: Number) -> float:
+    """The smallest distance from its mean within which the number of supports stays with this
+    probability, by its exact law in floats."""
+    wanted = float(_checks.probability(confidence=confidence))
+    mean = sum(size * chance for size, chance in of)
+    start, law = 0, np.ones(1)
+    for size, chance in of:
+        first, more = _binomial(size, chance)
+        start, law = start + first, _sum(law, more)
+    off = np.abs(np.arange(law.size) - float(mean - start))
+    order = np.argsort(off, kind="stable")
+    reached = np.searchsorted(np.cumsum(law[order]), wanted * law.sum())
+    return float(off[order[min(int(reached), law.size - 1)]])
+
+
+def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, reports: int) -> M:
+    """The mechanism of the smallest epsilon, of four digits, whose error is at most this."""
+    wanted = _checks.positive(error=error)
+    if (least := make(LARGEST).error(confidence, reports)) > wanted:
+        raise InvalidArgument(
+            f"error = {error}: {reports} reports have one of {least:.3g} even at epsilon 32; "
+            "allow more, or ask more clients"
+        )
+    low, high = float(SMALLEST), float(LARGEST)
+    while high / low > 1 + 1e-5:
+        middle = sqrt(low * high)
+        fits = make(fraction(middle)).error(confidence, reports) <= wanted
+        low, high = (low, middle) if fits else (middle, high)
+    epsilon = min(LARGEST, decimal_up(fraction(high), 4))
+    while (found := make(epsilon)).error(confidence, reports) > wanted:
+        epsilon = min(LARGEST, decimal_up(epsilon * Fraction(10001, 10000), 4))
+    return found
+
+
+def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[Group]]:
+    """Those with the category, rounded to whole clients, and those without; for no share in
+    particular nobody and everybody, since the variance lies between theirs."""
+    if share is None:
+        yield from ([(reports, rates.added)], [(reports, rates.kept)])
+        return
+    exact = _checks.not_negative(share=share)
+    if exact > 1:
+        raise InvalidArgument(f"share = {share}: give a number from 0 to 1")
+    held = round(exact * reports)
+    yield [(held, rates.kept), (reports - held, rates.added)]
+
+
+def _binomial(size: int, chance: Fraction) -> tuple[int, Floats]:
+    """The probabilities of a binomial count, from a first one on, as far as they matter."""
+    mean, reach = float(size * chance), _SPREAD * stddev([(size, chance)]) + _ROOM
+    first, last = max(0, floor(mean - reach)), min(size, ceil(mean + reach))
+    k = np.arange(first, last + 1, dtype=np.float64)
+    ways = special.gammaln(size + 1) - special.gammaln(k + 1) - special.gammaln(size - k + 1)
+    p = float(chance)
+    return first, np.exp(ways + special.xlogy(k, p) + special.xlog1py(size - k, -p))
+
+
+def _sum(one: Floats, other: Floats) -> Floats:
+    size = one.size + other.size - 1
+    if min(one.size, other.size) == 1:
+        return one * other
+    room = fft.next_fast_len(size, real=True)
+    both = fft.irfft(fft.rfft(one, room) * fft.rfft(other, room), room)[:size]
+    return np.maximum(both, 0)

@@ -1,0 +1,283 @@
+"""A computation not yet run, with everything public about it: unit, shape, sensitivities."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeVar, cast
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet._unit import Change, Unit
+from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms._fixed_point import FixedPoint
+from discreet.mechanisms._parts import (
+    AnyPart,
+    Key,
+    KeysPart,
+    Part,
+    RealPart,
+    RowsPart,
+    Value,
+    whole_shape,
+)
+from discreet.mechanisms._rows import Grid, Rows
+from discreet.mechanisms._sensitivity import RealSensitivity, Sensitivity
+
+V = TypeVar("V")
+
+ASSERTED = "asserted by the caller"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Bounded(Generic[V]):
+    """A computation not yet run, whose result is of known sensitivity for its unit.
+
+    ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
+    numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
+    mapping from each part's name to integers. The guarantee of whatever is released from it rests
+    on the sensitivity being right: ``basis`` says on whose word it is. ``facts`` are further public
+    facts that give the value its meaning; a request that comes back with others is refused. An
+    array comes out as int64 unless it ``is_wide``, whichever kind of integers it is computed as:
+    `Part` says more.
+
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
+    >>> patients.part.sensitivity.l1
+    1
+    """
+
+    compute: Callable[[], V]
+    unit: Unit
+    name: str
+    parts: tuple[AnyPart, ...]
+    is_joint: bool
+    basis: str
+    facts: str
+
+    def __init__(
+        self,
+        compute: Callable[[], V],
+        *,
+        sensitivity: int | Sensitivity,
+        unit: Unit,
+        name: str,
+        shape: tuple[int, ...] = (),
+        is_wide: bool = False,
+        basis: str = ASSERTED,
+        facts: str = "",
+    ) -> None:
+        """State one number or array; an integer ``sensitivity`` is its L1 sensitivity."""
+        shape = whole_shape(shape)
+        if not isinstance(sensitivity, Sensitivity):
+            l1 = _checks.count(sensitivity=sensitivity)
+            sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
+        parts = (Part(name, shape, sensitivity, is_wide),)
+        _fill(self, compute, unit=unit, name=name, parts=parts, is_joint=False, basis=basis)
+        object.__setattr__(self, "facts", facts)
+
+    @staticmethod
+    def real(
+        compute: Callable[[], object],
+        *,
+        sensitivity: Number | RealSensitivity,
+        step: Number,
+        unit: Unit,
+        name: str,
+        shape: tuple[int, ...] = (),
+        basis: str = ASSERTED,
+    ) -> "Bounded[FixedPoint]":
+        """State one real number or an array of them, which is put onto multiples of ``step``.
+
+        A number as ``sensitivity`` is the L1 sensitivity. It is that of the real numbers: what
+        the grid adds to it is counted in.
+
+        >>> ages = [31, 44, 58]
+        >>> mean = Bounded.real(
+        ...     lambda: sum(ages) / 3, sensitivity=40, step=0.01, unit=Unit.ROW, name="mean age"
+        ... )
+        >>> mean.part.sensitivity.l1
+        4000
+        """
+        shape, each = whole_shape(shape), _checks.positive(step=step)
+        if not isinstance(sensitivity, RealSensitivity):
+            sensitivity = RealSensitivity(l1=_checks.not_negative(sensitivity=sensitivity))
+        steps = sensitivity.on_grid(each, math.prod(shape))
+        return _single(compute, RealPart(_checks.text(name=name), shape, steps, each), unit, basis)
+
+    @staticmethod
+    def rows(
+        compute: Callable[[], object],
+        *,
+        columns: Mapping[str, Grid],
+        null: Mapping[str, Number] | None = None,
+        per_unit: int = 1,
+        unit: Unit,
+        name: str,
+        basis: str = ASSERTED,
+    ) -> "Bounded[Rows]":
+        """State rows of numbers, an array of (rows, columns), of which one unit has at most
+        ``per_unit``. Each column's public grid says what its values can be; other numbers become
+        the nearest of them. A row in which a value is missing (NaN, None, or no number at all) is
+        skipped, unless ``null`` names a value of that column's grid to stand for it.
+
+        >>> import numpy as np
+        >>> ages = Bounded.rows(
+        ...     lambda: np.array([31, 44, 158]), columns={"age": Grid(0, 120)},
+        ...     unit=Unit("patient_id"), name="ages",
+        ... )
+        >>> ages.checked(ages.compute()).column().tolist()
+        [31, 44, 120]
+        >>> ages.checked(np.array([31, np.nan, 58])).column().tolist()
+        [31, 58]
+        """
+        each = _checks.positive_count(per_unit=per_unit)
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
+        named = tuple((_checks.text(columns=c), grid) for c, grid in columns.items())
+        if not all(isinstance(grid, Grid) for _, grid in named):
+            raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
+        moved = each if change_of(unit) is Change.ADD_REMOVE else 2 * each
+        sensitivity = Sensitivity(l1=moved, linf=each)
+        substitutes = _substitutes(null, columns)
+        part = RowsPart(_checks.text(name=name), named, each, sensitivity, substitutes)
+        return _single(compute, part, unit, basis)
+
+    @staticmethod
+    def keys(
+        compute: Callable[[], Mapping[Key, int]],
+        *,
+        per_unit: int,
+        most: int = 1,
+        unit: Unit,
+        name: str,
+        basis: str = ASSERTED,
+    ) -> "Bounded[Mapping[Key, int]]":
+        """State counts under keys (texts, integers or tuples of these) that are not public, of
+        which one unit has part in at most ``per_unit``, with at most ``most`` in each. What is no
+        such key is left out, and counts are rounded down.
+
+        >>> words = Bounded.keys(
+        ...     lambda: {"ache": 41, "rash": 1}, per_unit=2, unit=Unit("patient_id"), name="words"
+        ... )
+        >>> words.part.sensitivity
+        Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+        """
+        places = _checks.positive_count(per_unit=per_unit)
+        moved = places if change_of(unit) is Change.ADD_REMOVE else 2 * places
+        sensitivity = Sensitivity(l0=moved, linf=_checks.positive_count(most=most))
+        return _single(compute, KeysPart(_checks.text(name=name), places, sensitivity), unit, basis)
+
+    @staticmethod
+    def together(
+        compute: Callable[[], Mapping[str, Value]],
+        *,
+        parts: tuple[AnyPart, ...],
+        unit: Unit,
+        name: str,
+        basis: str = ASSERTED,
+        facts: str = "",
+    ) -> "Bounded[Mapping[str, Value]]":
+        """State several named parts, computed together in one pass."""
+        if not isinstance(parts, tuple | list) or not all(hasattr(p, "moves") for p in parts):
+            raise InvalidArgument("parts: give a tuple of Part, RealPart, RowsPart or KeysPart")
+        names = [part.name for part in parts]
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgument(f"parts = {names}: give at least one, each with its own name")
+        made = cast("Bounded[Mapping[str, Value]]", object.__new__(Bounded))
+        name, parts = _checks.text(name=name), tuple(parts)
+        _fill(made, compute, unit=unit, name=name, parts=parts, is_joint=True, basis=basis)
+        object.__setattr__(made, "facts", facts)
+        return made
+
+    @property
+    def part(self) -> AnyPart:
+        """The only part; raises `Refused` if the parts come as a mapping, be it of one."""
+        if self.is_joint:
+            names = [part.name for part in self.parts]
+            raise Refused(f"{self.name!r} has the parts {names}: use Together, one mechanism each")
+        return self.parts[0]
+
+    def only(self, name: str) -> "Bounded[Value]":
+        """The part of this name as a computation of its own."""
+        part = {part.name: part for part in self.parts if self.is_joint}.get(name)
+        if part is None:
+            raise InvalidArgument(f"{self.name!r} has no named part {name!r}")
+        compute = cast(Callable[[], Mapping[str, Value]], self.compute)
+        return _single(lambda: compute()[name], part, self.unit, self.basis)
+
+    def checked(self, result: object) -> V:
+        """The result, if it is what was declared; a plain ``TypeError`` otherwise."""
+        if not self.is_joint:
+            return cast(V, self.parts[0].checked(result))
+        if not isinstance(result, Mapping) or set(result) != {part.name for part in self.parts}:
+            raise TypeError(f"{self.name!r}: expected a mapping with exactly its parts' names")
+        return cast(V, {part.name: part.checked(result[part.name]) for part in self.parts})
+
+    def __repr__(self) -> str:
+        """What is public about it. The function isn't shown: its own text may hold its data."""
+        facts = f"unit={self.unit!r}, parts={self.parts!r}, basis={self.basis!r}"
+        return f"Bounded({self.name!r}, {facts})"
+
+
+def _substitutes(
+    null: Mapping[str, Number] | None, columns: Mapping[str, Grid]
+) -> tuple[tuple[str, Fraction], ...]:
+    """The values that stand for missing ones, by column; raises unless they lie on its grid."""
+    if not isinstance(null, Mapping | None) or not set(null or {}) <= set(columns):
+        raise InvalidArgument(f"null = {null!r}: give a value for some of {list(columns)}, or None")
+    exact = []
+    for column, value in (null or {}).items():
+        grid = columns[column]
+        exact.append((column, grid.exact(grid.place(value, "null"))))
+    return tuple(exact)
+
+
+def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
+    """The same, if it is a computation with its bounds. What else it is may be private: its type
+    alone is told."""
+    if isinstance(bounded, Bounded):
+        return bounded
+    raise InvalidArgument(
+        f"bounded is of type {type(bounded).__name__}: give a Bounded, which says how far a unit "
+        "can move what it computes"
+    )
+
+
+def _fill(
+    made: "Bounded[Any]",  # Any: either kind
+    compute: Callable[[], Any],
+    *,
+    unit: Unit,
+    name: str,
+    parts: tuple[AnyPart, ...],
+    is_joint: bool,
+    basis: str,
+) -> None:
+    if not callable(compute):
+        raise InvalidArgument(
+            f"compute is of type {type(compute).__name__}: give a function without arguments, "
+            "which runs after the charge"
+        )
+    change_of(unit)
+    _checks.text(basis=basis)
+    fields = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
+    for field, value in {"compute": compute, **fields, "facts": ""}.items():
+        object.__setattr__(made, field, value)
+
+
+def _single(
+    compute: Callable[[], Any],  # Any: each kind of part its own
+    part: AnyPart,
+    unit: Unit,
+    basis: str,
+) -> "Bounded[Any]":  # Any: the same
+    made: Bounded[Any] = object.__new__(Bounded)
+    _fill(made, compute, unit=unit, name=part.name, parts=(part,), is_joint=False, basis=basis)
+    return made
+
+
+def change_of(unit: Unit) -> Change:
+    """How a unit's neighbours differ, if it is a unit."""
+    if not isinstance(unit, Unit):
+        raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
+    return unit.change

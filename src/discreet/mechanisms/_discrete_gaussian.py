@@ -1,0 +1,96 @@
+"""The discrete Gaussian mechanism on integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from discreet import _checks, accounting
+from discreet._exact import Number, decimal_up, root_down, shown
+from discreet.accounting import PrivacyLoss, calibrate
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._parts import Value
+from discreet.noise import DiscreteGaussianLaw
+
+V = TypeVar("V", bound=Value)
+
+_DIGITS = 12
+_SPARE = 1 + Fraction(1, 2**50)  # more than what rounding a root down can take away
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class DiscreteGaussian(IndependentNoise):
+    """Adds to each integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)).
+
+    Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for numbers and arrays
+    and under either relation, and what the exact law of the noise implies. It is not dominated by
+    continuous Gaussian noise and is never priced so: `Gaussian` adds rounded noise, which is. The
+    running time is not covered. Canonne, Kamath and Steinke (2020).
+
+    >>> from discreet import Unit
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
+    >>> mechanism = DiscreteGaussian.for_zcdp(0.02, patients)
+    >>> mechanism, mechanism.error(0.95)
+    (DiscreteGaussian(stddev=5), 10)
+    >>> mechanism.privacy_loss(patients).zcdp()
+    0.02
+    """
+
+    stddev: Fraction
+
+    def __init__(self, stddev: Number) -> None:
+        """Keep the law's parameter at its exact value; it is in the units of the answer, a little
+        above the noise's standard deviation."""
+        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+
+    @staticmethod
+    def for_zcdp(rho: Number, bounded: Bounded[V]) -> "DiscreteGaussian":
+        """The mechanism with the least noise, to 12 digits, whose release of this computation
+        costs at most rho."""
+        square = _squares(bounded) / (2 * _checks.positive(rho=rho))
+        root = root_down(square)
+        exact = root**2 == square
+        return DiscreteGaussian(root if exact else decimal_up(root * _SPARE, digits=_DIGITS))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[V]) -> "DiscreteGaussian":
+        """The mechanism with the least noise, to six digits, whose release of this computation is
+        (epsilon, delta)-DP by itself; delta must lie above 0."""
+        found = calibrate(
+            lambda stddev: DiscreteGaussian(stddev).privacy_loss(bounded),
+            epsilon=epsilon,
+            delta=_checks.probability(delta=delta),
+            name="stddev",
+        )
+        return DiscreteGaussian(found.value)
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number) -> "DiscreteGaussian":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        return DiscreteGaussian(
+            most_noise(lambda stddev: DiscreteGaussian(stddev).error(confidence), error, confidence)
+        )
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """One `accounting.DiscreteGaussian` term for each place that can move, if all of them can
+        move by the most at once; one `accounting.DiscreteGaussianVector` term otherwise."""
+        found, square = integers(bounded).sensitivity, _squares(bounded)
+        places, most = max(found.l0, 1), max(found.linf, 1)
+        if places * most**2 == square:  # what several moves cost is a composition of single ones
+            each = accounting.DiscreteGaussian(self.stddev, most)
+            return PrivacyLoss.of(each, unit=bounded.unit) * places
+        term = accounting.DiscreteGaussianVector(self.stddev, square)
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    @property
+    def _law(self) -> DiscreteGaussianLaw:
+        return DiscreteGaussianLaw(self.stddev)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"DiscreteGaussian(stddev={shown(self.stddev)})"
+
+
+def _squares(bounded: Bounded[V]) -> int:
+    return max(integers(bounded).sensitivity.l2_squared, 1)

@@ -1,0 +1,69 @@
+"""The discrete Laplace mechanism: pure differential privacy for integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from discreet import _checks, accounting
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._parts import Value
+from discreet.noise import DiscreteLaplaceLaw
+
+V = TypeVar("V", bound=Value)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class DiscreteLaplace(IndependentNoise):
+    """Adds to each integer noise with P(x) proportional to exp(-|x| / scale).
+
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, for numbers and arrays alike, the
+    noise being exact and drawn from secure bits. The running time is not covered. Ghosh,
+    Roughgarden and Sundararajan (2009).
+
+    >>> from discreet import Unit
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
+    >>> mechanism = DiscreteLaplace.for_epsilon(0.5, patients)
+    >>> mechanism, mechanism.error(0.95)
+    (DiscreteLaplace(scale=2), 6)
+    >>> mechanism.privacy_loss(patients).epsilon()
+    0.5
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        """Keep the scale at its exact value; it is in the units of the answer."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "DiscreteLaplace":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        return DiscreteLaplace(_l1(bounded) / _checks.positive(epsilon=epsilon))
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number) -> "DiscreteLaplace":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        return DiscreteLaplace(
+            most_noise(lambda scale: DiscreteLaplace(scale).error(confidence), error, confidence)
+        )
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""
+        term = accounting.DiscreteLaplace(self.scale, _l1(bounded))
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    @property
+    def _law(self) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(self.scale)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"DiscreteLaplace(scale={shown(self.scale)})"
+
+
+def _l1(bounded: Bounded[V]) -> int:
+    return max(integers(bounded).sensitivity.l1, 1)

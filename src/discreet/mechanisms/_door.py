@@ -1,0 +1,83 @@
+"""What every path to the one door carries: who pays, where the bits come from, who watches."""
+
+from typing import ClassVar, Protocol
+
+from discreet._budget import Payer
+from discreet._ownership import Owned
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused
+from discreet.noise import Bits, SecureBits
+
+_FRAMES = 200  # more than anything between a charge and its answer needs
+
+
+class Trace(Protocol):
+    """Watches a run for `discreet.audit`; sees private values, so no production path has one."""
+
+    def note(self, event: str, fact: object) -> None:
+        """Something happened: an event's name, and what belongs to it."""
+        ...
+
+
+class Door(Owned):
+    """A payer with a source of bits and, in audits only, a trace. It belongs to one process.
+
+    Public functions make theirs by `secure`; only `discreet.audit` and tests make others, and
+    whatever comes through those is marked insecure in its receipt and in print.
+    """
+
+    __slots__ = ("_bits", "_payer", "_trace")
+
+    described: ClassVar[str] = "a door"
+
+    def __init__(self, payer: Payer[PrivacyLoss], bits: Bits, trace: Trace | None) -> None:
+        """Refuse a payer that can't pay."""
+        if not callable(getattr(payer, "charge", None)) or isinstance(payer, type):
+            raise InvalidArgument(
+                f"payer is of type {type(payer).__name__}: give a Ledger, be it in memory"
+            )
+        try:
+            _descend(_FRAMES)
+        except RecursionError:
+            raise Refused(
+                "called from too deep in a program: Python might run out of frames between the "
+                "charge and the answer; call it from further up, or raise sys.setrecursionlimit"
+            ) from None
+        self._payer, self._bits, self._trace = payer, bits, trace
+
+    @staticmethod
+    def secure(payer: Payer[PrivacyLoss]) -> "Door":
+        """The only door of production code: secure bits, nobody watching."""
+        return Door(payer, SecureBits(), None)
+
+    @property
+    def payer(self) -> Payer[PrivacyLoss]:
+        """Who pays."""
+        self.check_owner()
+        return self._payer
+
+    @property
+    def bits(self) -> Bits:
+        """Where the noise comes from."""
+        self.check_owner()
+        return self._bits
+
+    @property
+    def trace(self) -> Trace | None:
+        """Who watches, if anyone."""
+        return self._trace
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the bits are secret and nobody watches."""
+        return type(self.bits) is SecureBits and self.trace is None
+
+    def note(self, event: str, fact: object) -> None:
+        """Tell the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.note(event, fact)
+
+
+def _descend(frames: int) -> None:
+    if frames:
+        _descend(frames - 1)

@@ -1,0 +1,90 @@
+"""The Gaussian mechanism on integers: rounded Gaussian noise."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from discreet import _checks, accounting
+from discreet._exact import Number, decimal_down, decimal_up, root_down, shown
+from discreet.accounting import PrivacyLoss
+from discreet.accounting._analytic import gaussian_multiplier
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._parts import Value
+from discreet.noise import RoundedGaussianLaw
+
+V = TypeVar("V", bound=Value)
+
+_SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down can take away
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Gaussian(IndependentNoise):
+    """Adds round(Z) to each integer, Z being normal with this standard deviation.
+
+    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, for numbers and
+    arrays alike, since v + round(Z) = round(v + Z) for every integer v. The running time is not
+    covered. Balle and Wang (2018) for the law of its privacy loss.
+
+    >>> from discreet import Unit
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
+    >>> mechanism = Gaussian.for_epsilon(0.5, 1e-6, patients)
+    >>> mechanism.error(0.95)
+    16
+    >>> mechanism.privacy_loss(patients).epsilon(delta=1e-6) <= 0.5
+    True
+    """
+
+    stddev: Fraction
+
+    def __init__(self, stddev: Number) -> None:
+        """Keep the standard deviation at its exact value; it is in the units of the answer."""
+        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[V]) -> "Gaussian":
+        """The mechanism with the least noise whose release of this computation is
+        (epsilon, delta)-DP by itself; delta must lie above 0."""
+        target = _checks.positive(epsilon=epsilon), _checks.probability(delta=delta)
+        return Gaussian.for_multiplier(gaussian_multiplier(*target), bounded)
+
+    @staticmethod
+    def for_multiplier(multiplier: Number, bounded: Bounded[V]) -> "Gaussian":
+        """The mechanism whose term has at least this multiplier (stddev over L2 sensitivity)."""
+        wanted = _checks.positive(multiplier=multiplier)
+        return Gaussian(stddev_for(wanted, _l2_squared(bounded)))
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number) -> "Gaussian":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        return Gaussian(
+            most_noise(lambda stddev: Gaussian(stddev).error(confidence), error, confidence)
+        )
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
+        term = gaussian_term(self.stddev, _l2_squared(bounded))
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    @property
+    def _law(self) -> RoundedGaussianLaw:
+        return RoundedGaussianLaw(self.stddev)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"Gaussian(stddev={shown(self.stddev)})"
+
+
+def _l2_squared(bounded: Bounded[V]) -> int:
+    return max(integers(bounded).sensitivity.l2_squared, 1)
+
+
+def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
+    """A standard deviation of at least so many times the L2 sensitivity, and little more."""
+    return decimal_up(root_down(multiplier**2 * l2_squared) * _SPARE, digits=9)
+
+
+def gaussian_term(stddev: Fraction, l2_squared: int) -> accounting.Gaussian:
+    """What noise of this standard deviation costs, the multiplier rounded down to 12 digits."""
+    return accounting.Gaussian(decimal_down(root_down(stddev**2 / l2_squared), digits=12))

@@ -1,0 +1,65 @@
+"""The Laplace mechanism for real numbers: discrete Laplace noise on a public grid."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._fixed_point import FixedPoint
+from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
+from discreet.noise import DiscreteLaplaceLaw
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Laplace(NoiseOnGrid):
+    """Adds to each real number, put onto multiples of ``step``, noise with P(x) proportional to
+    exp(-|x| / scale) on these multiples.
+
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, where the sensitivity counts in
+    what putting the numbers onto the grid can add; numbers become floats only after the noise, so
+    that their low bits tell nothing (Mironov 2012). The running time is not covered. Dwork,
+    McSherry, Nissim and Smith (2006).
+
+    >>> from discreet import Change, Unit
+    >>> unit = Unit("patient_id", Change.REPLACE)
+    >>> mean = Bounded.real(lambda: 51.34, sensitivity=1.2, step=0.01, unit=unit, name="mean age")
+    >>> Laplace.for_epsilon(0.1, mean)
+    Laplace(scale=12, step=0.01)
+    """
+
+    scale: Fraction
+    step: Fraction
+
+    def __init__(self, scale: Number, step: Number) -> None:
+        """Keep both at their exact values; they are in the units of the answer."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "step", _checks.positive(step=step))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        step = step_of(bounded)
+        return Laplace(DiscreteLaplace.for_epsilon(epsilon, in_steps(bounded)).scale * step, step)
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        step = step_of(bounded)
+        inner = DiscreteLaplace.for_error(_checks.positive(error=error) / step, confidence)
+        return Laplace(inner.scale * step, step)
+
+    def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term, in steps; raises for another grid."""
+        step_of(bounded, self.step)
+        return DiscreteLaplace(self.scale / self.step).privacy_loss(in_steps(bounded))
+
+    @property
+    def _law(self) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(self.scale / self.step)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"Laplace(scale={shown(self.scale)}, step={shown(self.step)})"

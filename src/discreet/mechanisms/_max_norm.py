@@ -1,0 +1,115 @@
+"""The mechanism for many numbers of which a unit may move all, each by a little."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss, Pure
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import integers, with_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._parts import Part, Value
+from discreet.noise import Bits
+from discreet.noise._inversion import Outcomes, Shape
+from discreet.noise._max_norm import MaxNormLaw
+
+V = TypeVar("V", bound=Value)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class MaxNorm:
+    """Adds to ``length`` integers noise z, together, with P(z) proportional to
+    exp(-max |z_i| / scale).
+
+    Guarantee: epsilon-DP with epsilon = L-infinity sensitivity / scale, under either relation:
+    the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the integers. Where a unit may
+    move each of d numbers by 1, it takes less noise than `DiscreteLaplace`: each of its numbers
+    then has noise of about d / epsilon at the most, and Laplace noise of that scale goes further.
+    The running time is not covered.
+
+    >>> import numpy as np
+    >>> from discreet.mechanisms import Sensitivity
+    >>> from discreet import Unit
+    >>> answers = Bounded(
+    ...     lambda: np.zeros(20, int), sensitivity=Sensitivity(linf=1, length=20), shape=(20,),
+    ...     unit=Unit("patient_id"), name="yes to each of 20",
+    ... )
+    >>> mechanism = MaxNorm.for_epsilon(2, answers)
+    >>> mechanism, mechanism.error(0.95), mechanism.privacy_loss(answers).epsilon()
+    (MaxNorm(scale=0.5, length=20), 14, 2.0)
+    """
+
+    scale: Fraction
+    length: int
+
+    def __init__(self, scale: Number, *, length: int) -> None:
+        """Keep both at their exact value; the scale is in the units of the answer."""
+        law = MaxNormLaw(scale, length)
+        object.__setattr__(self, "scale", law.scale)
+        object.__setattr__(self, "length", law.length)
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "MaxNorm":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        part = integers(bounded)
+        return MaxNorm(_linf(part) / _checks.positive(epsilon=epsilon), length=_length(part))
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, bounded: Bounded[V]) -> "MaxNorm":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        length = _length(integers(bounded))
+        return MaxNorm(
+            most_noise(lambda s: MaxNorm(s, length=length).error(confidence), error, confidence),
+            length=length,
+        )
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """One `accounting.Pure` term; raises for another number of integers."""
+        part = integers(bounded)
+        if _length(part) != self.length:
+            raise InvalidArgument(
+                f"length = {self.length}: {bounded.name!r} has {_length(part)} numbers, give that"
+            )
+        return PrivacyLoss.of(Pure(_linf(part) / self.scale), unit=bounded.unit)
+
+    def sample(self, value: V, bits: Bits) -> V:
+        """The integers with noise."""
+        return with_noise(value, _Together(self._law), bits)
+
+    def error(self, confidence: Number) -> int:
+        """A whole q such that the noise of all numbers together lies in [-q, q] at this
+        confidence: the smallest one for small scales, and hardly larger for others."""
+        return self._law.half_width(_checks.probability(confidence=confidence))
+
+    @property
+    def _law(self) -> MaxNormLaw:
+        return MaxNormLaw(self.scale, self.length)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"MaxNorm(scale={shown(self.scale)}, length={self.length})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """One draw of the noise in the value's shape."""
+
+    law: MaxNormLaw
+
+    def draw(self, bits: Bits) -> int:
+        return int(self.law.draws(bits)[0])
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        return self.law.draws(bits).reshape(shape)
+
+
+def _linf(part: Part) -> int:
+    return max(part.sensitivity.linf, 1)
+
+
+def _length(part: Part) -> int:
+    return math.prod(part.shape)

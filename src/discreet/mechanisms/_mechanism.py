@@ -1,0 +1,67 @@
+"""The roles of a mechanism: what it costs, how it draws, how wrong it will be."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from discreet._exact import Number
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.noise import Bits
+
+V = TypeVar("V")
+W_out = TypeVar("W_out", covariant=True)
+
+
+class Mechanism(Protocol[V, W_out]):
+    """Turns the value of a `Bounded` into one that may be shown. Only `release` calls `sample`."""
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """What a draw costs the unit of this computation; known before anything is spent."""
+        ...
+
+    def sample(self, value: V, bits: Bits) -> W_out:
+        """What is shown of the value, drawn with these bits."""
+        ...
+
+
+def checked_mechanism(mechanism: object, name: str) -> None:
+    """Raise unless it has what a mechanism needs. What else it is may be private: its type alone
+    is told."""
+    verbs = (getattr(mechanism, verb, None) for verb in ("privacy_loss", "sample"))
+    if isinstance(mechanism, type) or not all(map(callable, verbs)):
+        raise InvalidArgument(
+            f"{name} is of type {type(mechanism).__name__}: give a mechanism, as DiscreteLaplace(2)"
+        )
+
+
+class Interactive(Protocol[V, W_out]):
+    """Answers one `Bounded` after the other, paid for as a whole before the first. Only
+    `session` calls `begin`."""
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        """What the whole session costs the unit."""
+        ...
+
+    def check(self, bounded: Bounded[V]) -> None:
+        """Raise unless this computation's sensitivity is one that the privacy loss covers."""
+        ...
+
+    def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
+        """What answers each value in turn, with its secret state: the answer, and whether
+        another may follow."""
+        ...
+
+
+class Additive(Protocol):
+    """A mechanism that adds the same symmetric noise to each number, so that its error is known."""
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q such that each number's noise lies in [-q, q] with at least this
+        probability."""
+        ...
+
+    def stddev_of_noise(self) -> float:
+        """The standard deviation of each number's noise."""
+        ...

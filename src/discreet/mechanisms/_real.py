@@ -1,0 +1,70 @@
+"""What mechanisms for real numbers on a public grid share."""
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import cast
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._additive import with_noise
+from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._fixed_point import FixedPoint, FloatArray
+from discreet.mechanisms._parts import RealPart, Value
+from discreet.noise import Bits, NoiseLaw, half_width
+
+
+class NoiseOnGrid(ABC):
+    """Adds independent noise to each number, both being multiples of a ``step``."""
+
+    __slots__ = ()
+
+    step: Fraction
+
+    @property
+    @abstractmethod
+    def _law(self) -> NoiseLaw:
+        """The law of the noise, in steps."""
+
+    def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
+        """The number or array with noise, as floats."""
+        return FixedPoint(with_noise(value.steps, self._law, bits), self.step).floats
+
+    def error(self, confidence: Number) -> Fraction:
+        """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
+        the grid itself moves a number by, at most half a step, comes on top."""
+        return half_width(self._law, _checks.probability(confidence=confidence)) * self.step
+
+    def stddev_of_noise(self) -> float:
+        """The standard deviation of the noise, in the units of the answer."""
+        return self._law.stddev() * float(self.step)
+
+
+def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> Fraction:
+    """The step of the computation's grid; raises for integers, and for another grid."""
+    part = stated(bounded).part
+    if not isinstance(part, RealPart):
+        raise InvalidArgument(
+            f"{bounded.name!r} gives {part.gives}: state real numbers by Bounded.real, or use a "
+            "mechanism for integers, as DiscreteLaplace or Gaussian"
+        )
+    if expected is not None and part.step != expected:
+        raise InvalidArgument(
+            f"step = {shown(expected)}: {bounded.name!r} is on multiples of {shown(part.step)}, "
+            "give that step"
+        )
+    return part.step
+
+
+def in_steps(bounded: Bounded[FixedPoint]) -> Bounded[Value]:
+    """The same computation as one that gives whole numbers of steps."""
+    step_of(bounded)
+    part = bounded.part
+    return Bounded(
+        lambda: bounded.checked(bounded.compute()).steps,
+        sensitivity=part.sensitivity,
+        unit=bounded.unit,
+        name=bounded.name,
+        shape=cast(RealPart, part).shape,
+        basis=bounded.basis,
+    )

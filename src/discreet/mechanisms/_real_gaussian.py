@@ -1,0 +1,78 @@
+"""The Gaussian mechanism for real numbers: rounded Gaussian noise on a public grid."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._fixed_point import FixedPoint
+from discreet.mechanisms._gaussian import Gaussian
+from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
+from discreet.noise import RoundedGaussianLaw
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RealGaussian(NoiseOnGrid):
+    """Adds to each real number, put onto multiples of ``step``, the multiple that is nearest to
+    Z, which is normal with this standard deviation.
+
+    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev`` and an L2
+    sensitivity that counts in what the grid can add; numbers become floats only after the noise,
+    so that their low bits tell nothing (Mironov 2012). The running time is not covered. Balle and
+    Wang (2018) for the law of its privacy loss.
+
+    >>> from discreet import Unit
+    >>> mean = Bounded.real(lambda: 51.34, sensitivity=1.2, step=0.01, unit=Unit("id"), name="age")
+    >>> mechanism = RealGaussian.for_epsilon(0.5, 1e-6, mean)
+    >>> mechanism.privacy_loss(mean).epsilon(delta=1e-6) <= 0.5
+    True
+    """
+
+    stddev: Fraction
+    step: Fraction
+
+    def __init__(self, stddev: Number, step: Number) -> None:
+        """Keep both at their exact values; they are in the units of the answer."""
+        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+        object.__setattr__(self, "step", _checks.positive(step=step))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[FixedPoint]) -> "RealGaussian":
+        """The mechanism with the least noise whose release of this computation is
+        (epsilon, delta)-DP by itself; delta must lie above 0."""
+        step = step_of(bounded)
+        return RealGaussian(
+            Gaussian.for_epsilon(epsilon, delta, in_steps(bounded)).stddev * step, step
+        )
+
+    @staticmethod
+    def for_multiplier(multiplier: Number, bounded: Bounded[FixedPoint]) -> "RealGaussian":
+        """The mechanism whose term has at least this multiplier (stddev over L2 sensitivity)."""
+        step = step_of(bounded)
+        return RealGaussian(
+            Gaussian.for_multiplier(multiplier, in_steps(bounded)).stddev * step, step
+        )
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, bounded: Bounded[FixedPoint]
+    ) -> "RealGaussian":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        step = step_of(bounded)
+        inner = Gaussian.for_error(_checks.positive(error=error) / step, confidence)
+        return RealGaussian(inner.stddev * step, step)
+
+    def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
+        """One `accounting.Gaussian` term; raises for another grid."""
+        step_of(bounded, self.step)
+        return Gaussian(self.stddev / self.step).privacy_loss(in_steps(bounded))
+
+    @property
+    def _law(self) -> RoundedGaussianLaw:
+        return RoundedGaussianLaw(self.stddev / self.step)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"RealGaussian(stddev={shown(self.stddev)}, step={shown(self.step)})"

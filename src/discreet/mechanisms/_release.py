@@ -1,0 +1,224 @@
+"""The one door: charge, then compute, then add noise; nothing else calls `sample`."""
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Generic, TypeVar, cast
+
+from discreet import _checks
+from discreet._budget import Payer, Receipt, Request
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.errors import ComputationFailed, InvalidArgument
+from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._door import Door
+from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
+from discreet.mechanisms._serialize import decoded, encoded, written
+from discreet.mechanisms._silence import silent
+from discreet.noise import SecureBits
+
+V = TypeVar("V")
+W = TypeVar("W")
+U = TypeVar("U")
+
+owners_log = logging.getLogger("discreet.owner")
+"""Causes of failed computations; may hold private values. Silent, and apart from every other
+logger, until its owner gives it a handler."""
+owners_log.addHandler(logging.NullHandler())
+owners_log.propagate = False
+
+_MOST_NUMBERS = 1_000_000  # in an answer that a ledger keeps
+_FAILED = (
+    "the computation failed after it was paid: the charge stands, nothing is released and the "
+    "ledger is locked; its owner finds the cause in the log 'discreet.owner' and unlocks it"
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release(Generic[W]):
+    """What came out: a value that may be shown, what it cost, how wrong it may be, and a receipt.
+
+    It holds nothing private; printing it gives its statement in words. ``processing`` names what
+    was done to the value since.
+    """
+
+    name: str
+    value: W
+    privacy_loss: PrivacyLoss
+    mechanism: Mechanism[Any, Any]  # Any: whatever it was made from
+    receipt: Receipt
+    basis: str
+    processing: tuple[str, ...] = ()
+
+    def error(self, confidence: Number = 0.95) -> int | Fraction:
+        """The mechanism's error at this confidence. Where noise is added it is the half-width of
+        the interval around each number of the value that holds the answer without noise, each
+        number by itself, by the noise's exact law: whole for integers. Of other mechanisms it is
+        what their own ``error`` says, such as how many rows a quantile misses by."""
+        error = getattr(self.mechanism, "error", None)
+        if self.processing:
+            raise InvalidArgument(
+                f"the value was changed since ({', '.join(self.processing)}), so that the noise's "
+                "error isn't its own; ask the release that it was made from"
+            )
+        if error is None:
+            raise InvalidArgument(f"{self.mechanism!r} states no error for the value as a whole")
+        return cast("int | Fraction", error(confidence))
+
+    def processed(self, function: Callable[[W], U], by: str) -> "Release[U]":
+        """The same release with a function of its value in the value's place.
+
+        Guarantee: what is computed from a release alone costs nothing more (Dwork and Roth 2014,
+        Proposition 2.1). The function must look at nothing else that is private. ``by`` names it
+        in the statement.
+        """
+        value, done = function(self.value), (*self.processing, _checks.text(by=by))
+        return cast("Release[U]", replace(self, value=value, processing=done))  # type: ignore[arg-type]  # the value's type changes
+
+    def __repr__(self) -> str:
+        """The release's statement in words."""
+        receipt = self.receipt
+        insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
+        processing = f"  after {', '.join(self.processing)}\n" if self.processing else ""
+        return (
+            f"{insecure}{self.name}: {written(self.value)}\n"
+            f"{processing}"
+            f"  by {self.mechanism!r}, for {self.privacy_loss.unit}; sensitivity {self.basis}\n"
+            f"  privacy loss {self.privacy_loss}, receipt {receipt.number} ({receipt.digest[:12]})"
+        )
+
+
+def release(
+    bounded: Bounded[V],
+    mechanism: Mechanism[V, W],
+    payer: Payer[PrivacyLoss],
+    *,
+    purpose: str | None = None,
+    by: str = "owner",
+    request: str | None = None,
+) -> Release[W]:
+    """The computation's result with the mechanism's noise, paid for before it ran.
+
+    Guarantee: the release costs the unit of ``bounded`` ``mechanism.privacy_loss(bounded)`` and no
+    more, which the payer recorded durably first, given that the stated sensitivity is right. A
+    ``request`` id gives one draw: repeating it returns the same value and costs nothing. Should
+    the computation or the mechanism raise, or the computation give anything but what it declared,
+    the charge stands, the payer is locked and `ComputationFailed` is all that shows. An interrupt
+    (Ctrl-C) passes through: the charge stands, nothing is locked.
+
+    >>> from discreet import Ledger, Limit, Unit
+    >>> from discreet.mechanisms import DiscreteLaplace
+    >>> unit = Unit("patient_id")
+    >>> patients = Bounded(lambda: 41, sensitivity=1, unit=unit, name="patients in May")
+    >>> ledger = Ledger.in_memory(unit=unit, limit=Limit(epsilon=1))
+    >>> answer = release(patients, DiscreteLaplace.for_epsilon(0.5, patients), ledger)
+    >>> answer.error(0.95)
+    6
+    """
+    door = Door.secure(payer)
+    return release_through(door, bounded, mechanism, purpose=purpose, by=by, request=request)
+
+
+def release_through(
+    door: Door,
+    bounded: Bounded[V],
+    mechanism: Mechanism[V, W],
+    *,
+    purpose: str | None = None,
+    by: str = "owner",
+    request: str | None = None,
+) -> Release[W]:
+    """`release`, through a door that is given."""
+    checked_mechanism(mechanism, "mechanism")
+    loss = mechanism.privacy_loss(stated(bounded)).for_unit(bounded.unit)
+    if request is not None:
+        _check_size(bounded)
+    door.note("bounded", (bounded.parts, bounded.is_joint))
+    receipt = door.payer.charge(
+        loss,
+        purpose=bounded.name if purpose is None else _checks.text(purpose=purpose),
+        by=_checks.text(by=by),
+        request=None if request is None else Request(request, _body(bounded, mechanism)),
+        is_insecure=not door.is_secure,
+    )
+    door.note("charged", loss.to_json())
+    if receipt.kept is not None:
+        value = cast(W, decoded(receipt.kept))
+    else:
+        value = _drawn(door, bounded, mechanism, receipt)
+        door.note("released", value)
+        if request is not None:
+            door.payer.keep(receipt, guarded(lambda: encoded(value), door, receipt))
+    return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
+
+
+def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
+    """What the mechanism makes of a made-up value, with bits that nobody uses again.
+
+    To be called before a charge: a parameter that no sampler can take fails here, while it is
+    free. The value must be public.
+    """
+    return mechanism.sample(made_up, SecureBits())
+
+
+def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt) -> W:
+    """The result with its noise: what follows the charge, and can fail in silence only."""
+    value = computed(door, bounded, receipt)
+    return guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
+
+
+def computed(door: Door, bounded: Bounded[V], receipt: Receipt) -> V:
+    """The computation's result, if it is what was declared."""
+    value = guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
+    door.note("computed", value)
+    return value
+
+
+def guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
+    """The step's result. If it raises, whatever it is may tell about the data: panics of engines
+    and exits too. So what goes on from here is new, and no cause hangs on it. Warnings may tell as
+    much, and are not shown."""
+    cause: BaseException | None = None
+    try:
+        with silent():
+            return step()
+    except KeyboardInterrupt:
+        pass
+    except BaseException as error:  # noqa: BLE001  # see above
+        cause = error
+    if cause is None:
+        raise KeyboardInterrupt  # a person's wish, not the data's: paid, but nothing is locked
+    _fail(cause, door, receipt)
+    del cause
+    raise ComputationFailed(_FAILED)
+
+
+def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
+    """Lock the payer, and tell its owner alone. `logging.config` may have reset the log, so that
+    it is closed to other logs and to standard error here, each time."""
+    owners_log.propagate = False
+    if not owners_log.handlers:
+        owners_log.addHandler(logging.NullHandler())
+    try:
+        door.payer.lock(receipt)
+    finally:
+        owners_log.error("the computation of charge %d failed", receipt.number, exc_info=cause)
+
+
+def _check_size(bounded: Bounded[V]) -> None:
+    """Refuse to keep an answer of too many numbers, before it is paid; how many is public."""
+    numbers = sum(math.prod(getattr(part, "shape", ())) for part in bounded.parts)
+    if numbers > _MOST_NUMBERS:
+        raise InvalidArgument(
+            f"{bounded.name!r} has {numbers} numbers, and under a request id an answer of at most "
+            f"{_MOST_NUMBERS} is kept: release it without one"
+        )
+
+
+def _body(bounded: Bounded[V], mechanism: Mechanism[V, W]) -> str:
+    asked = (bounded.name, repr(bounded.unit), repr(bounded.parts), repr(mechanism), bounded.facts)
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()

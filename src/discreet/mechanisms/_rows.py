@@ -1,0 +1,206 @@
+"""Rows of numbers on public grids: what mechanisms take that look at single values.
+
+A value is missing if it is NaN, None or anything else that is no number. A text that reads as a
+number is one, since a single text in a list makes NumPy turn the numbers beside it into texts. A
+row with a missing value is skipped, unless a value was named that stands for it: the rule that
+tables have for NULL.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._attempts import attempt
+
+Places = npt.NDArray[np.int64]
+
+_MOST_PLACES = 1 << 52
+_TRUTHS = {"True": 1, "False": 0}  # as NumPy writes them
+_FARTHEST, _FINEST = Fraction(2) ** 1022, Fraction(2) ** -960
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Grid:
+    """The public values that a column can have: ``lower``, ``lower + step``, ... up to ``upper``.
+
+    >>> wages = Grid(0, 100, step=0.01)
+    >>> wages.size, wages.value(250)
+    (10001, 2.5)
+    """
+
+    lower: Fraction
+    upper: Fraction
+    step: Fraction
+
+    def __init__(self, lower: Number, upper: Number, step: Number = 1) -> None:
+        """Keep all three at their exact values; the step goes into the range a whole number of
+        times, at most 2^52, and float64 tells the values apart."""
+        low, high = _checks.finite(lower=lower), _checks.finite(upper=upper)
+        each = _checks.positive(step=step)
+        if high < low:
+            raise InvalidArgument(f"lower = {lower} lies above upper = {upper}: exchange them")
+        steps = (high - low) / each
+        if steps.denominator != 1 or steps >= _MOST_PLACES:
+            raise InvalidArgument(
+                f"step = {step}: give one that goes into the range from lower = {lower} to "
+                f"upper = {upper} a whole number of times, at most 2^52"
+            )
+        farthest = max(abs(low), abs(high), _FINEST)
+        if farthest > _FARTHEST or (steps and each < farthest / _MOST_PLACES):
+            raise InvalidArgument(
+                f"lower = {lower}, upper = {upper}, step = {step}: float64 can't tell such values "
+                "apart; give a larger step, and numbers up to 2^1022"
+            )
+        for field, exact in (("lower", low), ("upper", high), ("step", each)):
+            object.__setattr__(self, field, exact)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return int((self.upper - self.lower) / self.step) + 1
+
+    def exact(self, place: int) -> Fraction:
+        """The value at this place, counted from 0."""
+        return self.lower + place * self.step
+
+    def value(self, place: int) -> float:
+        """The nearest float to it."""
+        return float(self.exact(place))
+
+    def place(self, value: Number, name: str = "value") -> int:
+        """The place of a value of the grid; raises for any other, with the name in the error."""
+        place = (_checks.finite(**{name: value}) - self.lower) / self.step
+        if place.denominator != 1 or not 0 <= place < self.size:
+            raise InvalidArgument(f"{name} = {value}: give one of the values of {self!r}")
+        return int(place)
+
+    def places(self, values: npt.NDArray[np.float64]) -> Places:
+        """The place nearest to each value, to float64's precision; values beyond an end count as
+        the end, and NaN as the lower one (`Rows.of` skips or replaces it first).
+
+        A function of each value by itself that is defined for all of them, so that no value can
+        make it fail and none has a say in what becomes of others.
+        """
+        lower, upper = float(self.lower), float(self.upper)
+        inside = np.clip(np.where(np.isnan(values), lower, values), lower, upper)
+        with np.errstate(all="ignore"):
+            steps = np.rint((inside - lower) / float(self.step))
+        whole = np.where(np.isfinite(steps), steps, 0.0)
+        return np.clip(whole, 0, self.size - 1).astype(np.int64)
+
+    def __repr__(self) -> str:
+        """The grid as it is written in code."""
+        step = "" if self.step == 1 else f", step={shown(self.step)}"
+        return f"Grid({shown(self.lower)}, {shown(self.upper)}{step})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rows:
+    """Rows as ``places`` on the grids of their ``columns``: an array of (rows, columns)."""
+
+    columns: tuple[tuple[str, Grid], ...]
+    places: Places
+
+    @staticmethod
+    def of(
+        table: object,
+        columns: Sequence[tuple[str, Grid]],
+        name: str,
+        null: Mapping[str, Number] | None = None,
+    ) -> "Rows":
+        """The rows of an array, a list of rows, a series or a frame; of one column, or if there is
+        no row, it may have one dimension. A plain ``TypeError`` if it has no such shape; no value
+        makes it fail.
+
+        Where a value is missing, the column's value of ``null`` stands for it; without one, the
+        row is skipped. No row has a say in what becomes of others.
+        """
+        table = _array(table, len(columns))
+        if type(table) is not np.ndarray:
+            raise TypeError(f"part {name!r}: expected an array, a list, a series or a frame")
+        if table.ndim == 1 and (len(columns) == 1 or not table.size):
+            table = table.reshape(-1, len(columns))
+        if table.ndim != 2 or table.shape[1] != len(columns):
+            raise TypeError(f"part {name!r}: expected rows of {len(columns)} numbers")
+        found = np.empty(table.shape, np.int64)
+        numbers = _floats(table)
+        is_missing = np.isnan(numbers)
+        for i, (column, grid) in enumerate(columns):
+            found[:, i] = grid.places(numbers[:, i])
+            if null and column in null:
+                found[is_missing[:, i], i] = grid.place(null[column])
+                is_missing[:, i] = False
+        return Rows(tuple(columns), found[~is_missing.any(axis=1)])
+
+    def column(self, number: int = 0) -> Places:
+        """The places of one column, row by row."""
+        return self.places[:, number]
+
+    def __repr__(self) -> str:
+        """What is public: the columns, and not how many rows there are."""
+        return f"Rows({dict(self.columns)!r})"
+
+
+def _array(table: object, width: int) -> object:
+    """Lists, series and frames as arrays, each value by itself; anything else as it is."""
+    if isinstance(table, list | tuple):
+        made = np.full((len(table), width), None, dtype=object)
+        for place, row in enumerate(table):
+            values = row if type(row) in (list, tuple) else [row]
+            if len(values) == width:  # a row of another length is missing
+                for column, value in enumerate(values):
+                    made[place, column] = value
+        return made
+    match type(table).__module__.partition(".")[0]:
+        case "pandas" | "polars":
+            return cast(Any, table).to_numpy()
+        case "pyarrow":
+            return cast(Any, table).to_numpy(zero_copy_only=False)
+    return table
+
+
+def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: of any kind
+    """The nearest floats, NaN for what is missing; of what lies beyond all floats, an infinity.
+
+    What a value becomes doesn't depend on the kind of array it is in, since one value alone can
+    decide that: a text, a complex number or a length of time beside numbers. Lengths of time count
+    in the array's unit, as NumPy counts the numbers beside them.
+    """
+    with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
+        match table.dtype.kind:
+            case "i" | "u" | "f" | "b":
+                return table.astype(np.float64, copy=False)
+            case "c":
+                return np.where(table.imag == 0, table.real, np.nan).astype(np.float64)
+            case "m":
+                return np.where(np.isnat(table), np.nan, table.astype(np.int64))
+            case "M":
+                return np.full(table.shape, np.nan)
+    found = [attempt(_number, v, math.nan) for v in table.astype(object).ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(table.shape)
+
+
+def _number(value: object) -> float:
+    """NaN, or an error, if the value is no number."""
+    if isinstance(value, bytes):
+        value = value.decode("ascii")
+    if isinstance(value, str):
+        value = value.rstrip("\0")  # which arrays of texts drop
+        value = _TRUTHS[value] if value in _TRUTHS else complex(value)
+    if isinstance(value, complex | np.complexfloating | np.timedelta64):
+        return float(_floats(np.asarray(value)))
+    if not isinstance(value, int | float | Fraction | Decimal | np.number | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

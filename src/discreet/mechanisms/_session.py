@@ -1,0 +1,122 @@
+"""The one door's streaming form: charge for the whole session, then compute and answer in turn."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Generic, TypeVar
+
+from discreet import _checks
+from discreet._budget import Payer, Receipt
+from discreet._ownership import Owned
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
+from discreet.mechanisms._bounded import Bounded, change_of, stated
+from discreet.mechanisms._door import Door
+from discreet.mechanisms._mechanism import Interactive
+from discreet.mechanisms._release import computed, guarded
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class Session(Owned, Generic[V, W]):
+    """A paid interactive mechanism at work. It lives in this process alone, and a fork can't use
+    it: what it keeps secret is written nowhere, so that a session that was left can't be taken up
+    again."""
+
+    __slots__ = ("_door", "_mechanism", "_turns", "receipt", "unit")
+
+    described: ClassVar[str] = "a session"
+
+    def __init__(
+        self, door: Door, mechanism: Interactive[V, W], unit: Unit, receipt: Receipt
+    ) -> None:
+        """Begin; `session` makes these, once they are paid."""
+        self.receipt, self.unit = receipt, unit
+        self._door, self._mechanism = door, mechanism
+        # holds what answers whenever a question may be asked: a list's pop is atomic
+        self._turns: list[Callable[[V], tuple[W, bool]]] = [
+            guarded(lambda: mechanism.begin(door.bits), door, receipt)
+        ]
+
+    def ask(self, bounded: Bounded[V]) -> W:
+        """The mechanism's answer to this computation, which runs now.
+
+        Raises `SessionEnded` once the mechanism has given all that was paid for, `WrongUnit` if
+        the computation protects another unit, `InvalidArgument` if it is more sensitive than the
+        session allows, `Refused` in another process than the one that opened the session: nothing
+        is read then, and the session goes on. One question at a time: to others, as from other
+        threads, the session seems to have ended until the answer is there.
+        """
+        self.check_owner()
+        if stated(bounded).unit != self.unit:
+            raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
+        self._mechanism.check(bounded)
+        turns = self._turns
+        try:
+            answer = turns.pop()  # should anything fail below, nothing more is answered
+        except IndexError:
+            raise SessionEnded(
+                "all that was paid for has been given: open another session"
+            ) from None
+        self._door.note("bounded", (bounded.parts, bounded.is_joint))
+        value = computed(self._door, bounded, self.receipt)
+        given, goes_on = guarded(lambda: answer(value), self._door, self.receipt)
+        if goes_on:
+            turns.append(answer)
+        self._door.note("released", given)
+        return given
+
+    def close(self) -> None:
+        """End the session; its secrets are dropped."""
+        self._turns = []
+
+    def __repr__(self) -> str:
+        """What is public about it."""
+        return f"Session({self._mechanism!r}, receipt {self.receipt.number})"
+
+
+@contextmanager
+def session(
+    mechanism: Interactive[V, W],
+    payer: Payer[PrivacyLoss],
+    *,
+    unit: Unit,
+    name: str,
+    by: str = "owner",
+) -> Iterator[Session[V, W]]:
+    """An interactive mechanism, paid for as a whole, that answers one computation at a time.
+
+    Guarantee: whatever is asked, and however the questions depend on earlier answers, all answers
+    together cost the unit ``mechanism.privacy_loss(unit)``, which the payer recorded durably
+    before the first. Should a computation raise, the payer is locked and the session over, as
+    with `release`. ``name`` is the purpose on the receipt.
+    """
+    with session_through(Door.secure(payer), mechanism, unit=unit, name=name, by=by) as opened:
+        yield opened
+
+
+@contextmanager
+def session_through(
+    door: Door, mechanism: Interactive[V, W], *, unit: Unit, name: str, by: str = "owner"
+) -> Iterator[Session[V, W]]:
+    """`session`, through a door that is given."""
+    change_of(unit)
+    if isinstance(mechanism, type) or not callable(getattr(mechanism, "begin", None)):
+        raise InvalidArgument(
+            f"mechanism is of type {type(mechanism).__name__}: give an interactive one, as a "
+            "SparseVector"
+        )
+    loss = mechanism.privacy_loss(unit).for_unit(unit)
+    receipt = door.payer.charge(
+        loss,
+        purpose=_checks.text(name=name),
+        by=_checks.text(by=by),
+        is_insecure=not door.is_secure,
+    )
+    door.note("charged", loss.to_json())
+    opened = Session(door, mechanism, unit, receipt)
+    try:
+        yield opened
+    finally:
+        opened.close()

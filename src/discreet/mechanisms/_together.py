@@ -1,0 +1,47 @@
+"""One mechanism for each part of a computation, in one release."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from discreet import _checks
+from discreet._frozen import FrozenMapping
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
+from discreet.mechanisms._parts import Value
+from discreet.noise import Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Serves the named parts of one `Bounded`, each with its own mechanism and fresh noise.
+
+    Guarantee: the sum of the mechanisms' privacy losses, by composition.
+    """
+
+    mechanisms: Mapping[str, Mechanism[Value, Value]]
+
+    def __post_init__(self) -> None:
+        """Keep a copy, by name, which nobody can alter between the price and the draw."""
+        held = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
+        if not held:
+            raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")
+        for name, mechanism in held.items():
+            checked_mechanism(mechanism, f"mechanisms[{_checks.text(mechanisms=name)!r}]")
+        object.__setattr__(self, "mechanisms", FrozenMapping(dict(sorted(held.items()))))
+
+    def privacy_loss(self, bounded: Bounded[Mapping[str, Value]]) -> PrivacyLoss:
+        """The sum over the parts; raises unless each part has exactly one mechanism."""
+        names = {part.name for part in stated(bounded).parts}
+        if not bounded.is_joint or names != set(self.mechanisms):
+            raise InvalidArgument(
+                f"Together has mechanisms for {sorted(self.mechanisms)}, {bounded.name!r} has the "
+                f"parts {sorted(names)}: give one for each"
+            )
+        losses = (m.privacy_loss(bounded.only(name)) for name, m in self.mechanisms.items())
+        return sum(losses, PrivacyLoss(unit=bounded.unit))
+
+    def sample(self, value: Mapping[str, Value], bits: Bits) -> Mapping[str, Value]:
+        """Each part's value with its own noise, in the order of the parts."""
+        return {name: self.mechanisms[name].sample(part, bits) for name, part in value.items()}

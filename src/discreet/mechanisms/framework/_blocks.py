@@ -1,0 +1,222 @@
+"""What is released of the values of blocks, each unit being in one: their median or their mean."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from discreet import _checks, accounting
+from discreet._exact import (
+    Number,
+    ball,
+    decimal_down,
+    lower_fraction,
+    precision,
+    shown,
+    upper_fraction,
+)
+from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._additive import integers
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
+from discreet.mechanisms._parts import Part
+from discreet.mechanisms._rows import Grid, Places
+from discreet.mechanisms.selection._pieces import choose_piece
+from discreet.noise import Bits, DiscreteLaplaceLaw, UniformLaw
+
+_BITS = 128
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class MedianOfBlocks:
+    """Draws a value of the grid with probability proportional to exp(-blocks / scale), where
+    ``blocks`` is how many values lie below it, or above it, whichever is more.
+
+    Guarantee: privacy losses lie in an interval of the length 2 / scale for each value that a unit
+    may move, under either relation: a `accounting.BoundedRange`, the exponential mechanism of
+    McSherry and Talwar (2007). The running time is not covered.
+
+    >>> from discreet.mechanisms.framework import sample_and_aggregate
+    >>> from discreet import Unit
+    >>> ids, pay = np.arange(1000), np.linspace(3, 30, 1000)
+    >>> spread = sample_and_aggregate(
+    ...     lambda: (ids, pay), np.std, blocks=40, grid=Grid(0, 20, step=0.01), default=0,
+    ...     unit=Unit("person"), name="spread of pay",
+    ... )
+    >>> mechanism = MedianOfBlocks.for_epsilon(1, spread, grid=Grid(0, 20, step=0.01))
+    >>> mechanism, mechanism.error(0.95)
+    (MedianOfBlocks(scale=2, grid=Grid(0, 20, step=0.01)), 21)
+    """
+
+    scale: Fraction
+    grid: Grid
+
+    def __init__(self, scale: Number, *, grid: Grid) -> None:
+        """Keep both exactly; the scale is in blocks."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "grid", _grid(grid))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
+    ) -> "MedianOfBlocks":
+        """The mechanism whose release of these values costs exactly epsilon."""
+        moved = max(_values(bounded, _grid(grid)).sensitivity.l0, 1)
+        return MedianOfBlocks(2 * moved / _checks.positive(epsilon=epsilon), grid=grid)
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, *, grid: Grid) -> "MedianOfBlocks":
+        """The mechanism that costs least of those whose error at this confidence is at most so
+        many blocks."""
+        blocks = int(_checks.not_negative(error=error)) + 1
+        each = _missed(_grid(grid), confidence)
+        if not each > 0:
+            raise InvalidArgument("grid: it has one value only, which is right at any scale")
+        return MedianOfBlocks(decimal_down(lower_fraction(blocks / each), _DIGITS), grid=grid)
+
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """One `accounting.BoundedRange` term; raises for values of another grid."""
+        moved = max(_values(bounded, self.grid).sensitivity.l0, 1)
+        return PrivacyLoss.of(BoundedRange(2 * moved / self.scale), unit=bounded.unit)
+
+    def sample(self, value: IntegerArray, bits: Bits) -> float:
+        """A value of the grid."""
+        starts, lengths, scores = _stretches(_clipped(value, self.grid), self.grid.size)
+        place = choose_piece(lengths, scores, 1 / self.scale, bits)
+        return self.grid.value(int(starts[place]) + UniformLaw(int(lengths[place])).draw(bits))
+
+    def error(self, confidence: Number) -> int:
+        """A whole number r such that at this confidence at most half of the blocks and r more
+        have smaller values than the one released, and as many have larger ones."""
+        with precision(_BITS):
+            blocks = upper_fraction(_missed(self.grid, confidence) * ball(self.scale))
+        return max(0, math.ceil(blocks) - 1)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"MedianOfBlocks(scale={shown(self.scale)}, grid={self.grid!r})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class MeanOfBlocks:
+    """Adds discrete Laplace noise to the sum of the values, whose share is the mean.
+
+    Guarantee: that of `DiscreteLaplace`, a unit moving the sum by as much as the grid is wide, or
+    twice that if it is replaced; the float is made after the noise. The running time is not
+    covered.
+
+    >>> MeanOfBlocks(0.1, grid=Grid(0, 20, step=0.01), blocks=40).error(0.95)
+    Fraction(599, 2000)
+    """
+
+    scale: Fraction
+    grid: Grid
+    blocks: int
+
+    def __init__(self, scale: Number, *, grid: Grid, blocks: int) -> None:
+        """Keep all exactly; the scale is that of the mean, in the units of the values."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "grid", _grid(grid))
+        object.__setattr__(self, "blocks", _checks.size(blocks=blocks))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
+    ) -> "MeanOfBlocks":
+        """The mechanism whose release of these values costs exactly epsilon."""
+        part = _values(bounded, _grid(grid))
+        wide = max(part.sensitivity.l1, 1) * grid.step / part.shape[0]
+        return MeanOfBlocks(
+            wide / _checks.positive(epsilon=epsilon), grid=grid, blocks=part.shape[0]
+        )
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, *, grid: Grid, blocks: int) -> "MeanOfBlocks":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        each = _grid(grid).step / _checks.size(blocks=blocks)
+        inner = DiscreteLaplace.for_error(_checks.positive(error=error) / each, confidence)
+        return MeanOfBlocks(inner.scale * each, grid=grid, blocks=blocks)
+
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term; raises for values of another grid, or of another
+        number of blocks."""
+        part = _values(bounded, self.grid)
+        if part.shape != (self.blocks,):
+            raise InvalidArgument(f"blocks = {self.blocks}: {bounded.name!r} has {part.shape[0]}")
+        term = accounting.DiscreteLaplace(self._inner.scale, max(part.sensitivity.l1, 1))
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    def sample(self, value: IntegerArray, bits: Bits) -> float:
+        """The mean with noise."""
+        total = sum(_clipped(value, self.grid).tolist())
+        noisy = total + DiscreteLaplaceLaw(self._inner.scale).draw(bits)
+        return float(FixedPoint(1, self.grid.lower + noisy * self._each).floats)
+
+    def error(self, confidence: Number) -> Fraction:
+        """The smallest q with the mean's noise in [-q, q] at this confidence, exactly; what the
+        grid moves a value by, at most half a step, comes on top."""
+        return self._inner.error(confidence) * self._each
+
+    @property
+    def _each(self) -> Fraction:
+        """By how much the mean moves where one value does by a step."""
+        return self.grid.step / self.blocks
+
+    @property
+    def _inner(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.scale / self._each)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        grid = f"grid={self.grid!r}, blocks={self.blocks}"
+        return f"MeanOfBlocks(scale={shown(self.scale)}, {grid})"
+
+
+def _stretches(places: Places, size: int) -> tuple[Places, Places, Places]:
+    """The grid's places in stretches without a value inside, each value's own place being one:
+    where each begins, its length, and less how many values lie on its fuller side."""
+    values, counts = np.unique(places, return_counts=True)
+    ends = np.append(values + 1, size)
+    gaps = np.concatenate([[0], values + 1])
+    starts = np.stack([gaps, ends - 1], axis=1).ravel()[:-1]  # a gap, a value, a gap, ..., a gap
+    lengths = np.diff(np.append(starts, size))
+    upto = np.concatenate([[0], np.cumsum(counts)])
+    below = np.repeat(upto, 2)[:-1]
+    above = places.size - np.repeat(upto, 2)[1:]
+    scores = -np.maximum(below, above)
+    is_there = lengths > 0
+    return starts[is_there], lengths[is_there], scores[is_there]
+
+
+def _missed(grid: Grid, confidence: Number) -> arb:
+    """How far down, in scales, all the grid's values but one may lie to be drawn so rarely:
+    ln(others * confidence / (1 - confidence))."""
+    sure = _checks.probability(confidence=confidence)
+    with precision(_BITS):
+        return ball((grid.size - 1) * sure / (1 - sure)).log() if grid.size > 1 else arb(0)
+
+
+def _clipped(value: IntegerArray, grid: Grid) -> Places:
+    return np.clip(value, 0, grid.size - 1).astype(np.int64)
+
+
+def _grid(grid: object) -> Grid:
+    if isinstance(grid, Grid):
+        return grid
+    raise InvalidArgument(f"grid = {grid!r}: give the Grid of the blocks' values")
+
+
+def _values(bounded: Bounded[IntegerArray], grid: Grid) -> Part:
+    """The part, if it gives places on such a grid in one dimension."""
+    part = integers(bounded)
+    if len(part.shape) != 1 or not part.shape[0] or part.sensitivity.linf != grid.size - 1:
+        raise InvalidArgument(
+            f"{bounded.name!r} is no list of places on {grid!r}: make it by sample_and_aggregate, "
+            "with this grid"
+        )
+    return part

@@ -1,0 +1,191 @@
+"""Noise for a sensitivity that holds near most tables only: proposed, tested, then released."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, cast
+
+from discreet import _checks, accounting
+from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss, Threshold
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import ASSERTED, Bounded, stated
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._parts import Part
+from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.noise import Bits, DiscreteLaplaceLaw
+
+Proposed = Mapping[str, tuple[int, int]]
+
+_BITS = 256
+_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPart:
+    """An integer that moves by at most ``bound`` between neighbours, unless both are at a distance
+    of 0 from where that fails; and this distance, which moves by at most 1."""
+
+    gives: ClassVar[str] = "an integer with a proposed bound"
+
+    name: str
+    bound: int
+    sensitivity: Sensitivity
+
+    def checked(self, result: object) -> tuple[int, int]:
+        """The distance and the integer, as Python's own."""
+        if type(result) is not tuple or len(result) != 2:
+            raise TypeError(f"part {self.name!r}: expected a distance and an integer")
+        whole = Part(self.name, (), self.sensitivity)
+        distance, value = (cast(int, whole.checked(number)) for number in result)
+        return max(distance, 0), value
+
+    def moves(self, one: tuple[int, int], other: tuple[int, int]) -> list[int]:
+        """That of the distance; and, unless both are 0, how far the integer moves too much."""
+        excess = max(0, abs(one[1] - other[1]) - self.bound) if max(one[0], other[0]) else 0
+        return [abs(one[0] - other[0]), 2 * excess]
+
+
+def proposed(
+    compute: Callable[[], tuple[int, int]],
+    *,
+    bound: int,
+    unit: Unit,
+    name: str,
+    basis: str = ASSERTED,
+) -> Bounded[Proposed]:
+    """State an integer with a bound on how far it moves that need not hold for all tables.
+
+    ``compute()`` gives a distance and the integer. The distance is a whole number, such as: how
+    many units must at least change until a table is reached that has a neighbour whose integer is
+    further away than ``bound``. Whatever it is, two things are the caller's word: neighbours'
+    distances differ by at most 1, and it is 0 (or below) for both of two neighbours whose
+    integers differ by more than the bound.
+    """
+    part = ProposedPart(
+        _checks.text(name=name), _checks.positive_count(bound=bound), Sensitivity(l1=1)
+    )
+
+    def named() -> Mapping[str, Any]:  # Any: what the part checks
+        return {name: compute()}
+
+    if not callable(compute):
+        raise InvalidArgument("compute: give a function without arguments")
+    parts = cast(tuple[Part, ...], (part,))
+    return cast(
+        "Bounded[Proposed]",
+        Bounded.together(named, parts=parts, unit=unit, name=name, basis=basis),
+    )
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ProposeTestRelease:
+    """Releases the integer with discrete Laplace noise of ``value_scale`` if the distance with
+    such noise of ``distance_scale`` is ``threshold`` or more, and ``None`` otherwise.
+
+    Guarantee, under either relation, the refusal being paid like an answer: if neighbours'
+    integers differ by more than the bound, both distances are 0 and something else than ``None``
+    comes out with probability ``leak`` at most; if not, it is the composition of two discrete
+    Laplace mechanisms. Each of the two costs at most what `privacy_loss` says. That the distance
+    is right is the caller's word. The running time is not covered. Dwork and Lei (2009).
+
+    >>> pay = proposed(lambda: (31, 250), bound=4, unit=Unit("person"), name="median pay")
+    >>> mechanism = ProposeTestRelease.for_epsilon(1, 1e-6, pay)
+    >>> mechanism, mechanism.error(0.95)
+    (ProposeTestRelease(distance_scale=2, value_scale=8, threshold=27), 24)
+    >>> 0.999 < mechanism.privacy_loss(pay).epsilon(delta=1e-6) <= 1
+    True
+    """
+
+    distance_scale: Fraction
+    value_scale: Fraction
+    threshold: int
+
+    def __init__(self, *, distance_scale: Number, value_scale: Number, threshold: int) -> None:
+        """Keep all at their exact values."""
+        object.__setattr__(self, "distance_scale", _checks.positive(distance_scale=distance_scale))
+        object.__setattr__(self, "value_scale", _checks.positive(value_scale=value_scale))
+        object.__setattr__(self, "threshold", _checks.positive_count(threshold=threshold))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, delta: Number, bounded: Bounded[Proposed]
+    ) -> "ProposeTestRelease":
+        """The mechanism whose release costs (epsilon, delta), half of the epsilon for the test."""
+        half = _checks.positive(epsilon=epsilon) / 2
+        leak = _checks.probability(delta=delta)
+        return ProposeTestRelease(
+            distance_scale=1 / half,
+            value_scale=_part(bounded).bound / half,
+            threshold=_least_threshold(1 / half, leak),
+        )
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, distance_scale: Number, delta: Number
+    ) -> "ProposeTestRelease":
+        """The mechanism with the most noise on the integer whose error, if there is an answer, is
+        at this confidence at most this; the test has this scale and the least threshold whose
+        leak is at most delta."""
+        exact = _checks.positive(distance_scale=distance_scale)
+        return ProposeTestRelease(
+            distance_scale=exact,
+            value_scale=DiscreteLaplace.for_error(error, confidence).scale,
+            threshold=_least_threshold(exact, _checks.probability(delta=delta)),
+        )
+
+    def privacy_loss(self, bounded: Bounded[Proposed]) -> PrivacyLoss:
+        """One `accounting.Threshold` term: the two mechanisms, but for the leak."""
+        moves = accounting.DiscreteLaplace(self.distance_scale) + accounting.DiscreteLaplace(
+            self.value_scale, _part(bounded).bound
+        )
+        return PrivacyLoss.of(Threshold(moves, self.leak), unit=bounded.unit)
+
+    def sample(self, value: Proposed, bits: Bits) -> int | None:
+        """The integer with noise, or ``None``; both noises are drawn in either case."""
+        ((distance, integer),) = value.values()
+        seen = distance + DiscreteLaplaceLaw(self.distance_scale).draw(bits)
+        noisy = integer + DiscreteLaplaceLaw(self.value_scale).draw(bits)
+        return noisy if seen >= self.threshold else None
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the integer's noise in [-q, q] at this confidence; whether it
+        is shown depends on other noise."""
+        return DiscreteLaplace(self.value_scale).error(confidence)
+
+    @property
+    def leak(self) -> Fraction:
+        """The probability, rounded up to 12 digits, that a table at distance 0 passes."""
+        with precision(_BITS):
+            found = upper_fraction(_passes(self.distance_scale, self.threshold))
+        return decimal_up(found, _DIGITS)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        scales = f"distance_scale={shown(self.distance_scale)}, "
+        scales += f"value_scale={shown(self.value_scale)}"
+        return f"ProposeTestRelease({scales}, threshold={self.threshold})"
+
+
+def _passes(scale: Fraction, threshold: int) -> Any:  # Any: flint's balls, p^t / (1 + p)
+    inverse = ball(1 / scale)
+    return (-inverse * threshold).exp() / (1 + (-inverse).exp())
+
+
+def _least_threshold(scale: Fraction, leak: Fraction) -> int:
+    """The least one, or the one above it, at which the leak with its rounding is small enough."""
+    with precision(_BITS):
+        inverse = ball(1 / scale)
+        least = -(ball(leak) * (1 + (-inverse).exp())).log() / inverse
+        found = max(1, math.ceil(upper_fraction(least)))
+    rest = ProposeTestRelease(distance_scale=scale, value_scale=1, threshold=found)
+    return found if rest.leak <= leak else found + 1
+
+
+def _part(bounded: Bounded[Proposed]) -> ProposedPart:
+    parts: tuple[object, ...] = stated(bounded).parts
+    if len(parts) == 1 and isinstance(parts[0], ProposedPart):
+        return parts[0]
+    raise InvalidArgument(f"{bounded.name!r} has no proposed bound: state it by proposed(...)")

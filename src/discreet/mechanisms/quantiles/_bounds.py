@@ -1,0 +1,156 @@
+"""Between which powers of two a column's values lie, found for a part of the budget."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import _checks, accounting
+from discreet._exact import Number, ball, precision, shown, upper_fraction
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import with_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of, part_on
+from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms.quantiles._column import a_grid
+from discreet.noise import Bits, DiscreteLaplaceLaw
+
+RARELY = Fraction(1, 1000)
+_BITS = 128
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ApproximateBounds:
+    """Gives the least and the largest value of the bins that seem to hold rows; `None` if none
+    does, there being too few rows for what is spent.
+
+    The column's grid, which may be as wide as one likes, is divided into bins that double in
+    width away from 0: one for 0, one for a single step, for 2 to 3 steps, 4 to 7 and so on, on
+    either side (from the end nearest to 0, if that is not on the grid). A bin counts if its number
+    of rows, with discrete Laplace noise of this scale, reaches the `threshold`: the least that
+    noise alone reaches in any of the bins with a probability of at most ``false_bin``.
+
+    Guarantee: epsilon-DP with epsilon = what a unit can change in the counts over the scale. It is
+    a charge of its own: what is released on the narrower grid costs as much again as it costs.
+
+    >>> from discreet import Unit
+    >>> incomes = Bounded.rows(
+    ...     lambda: np.linspace(900, 3000, 500), columns={"income": Grid(-(2**40), 2**40)},
+    ...     unit=Unit.ROW, name="incomes",
+    ... )
+    >>> search = ApproximateBounds.for_epsilon(0.5, incomes)
+    >>> search.threshold, search.error(0.95), search.privacy_loss(incomes).epsilon()
+    (22, 27, 0.5)
+    >>> search.narrowed((512.0, 4095.0))
+    Grid(512, 4095)
+
+    As described by Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo and Gipson (2020),
+    Differentially private SQL with bounded user contribution.
+    """
+
+    scale: Fraction
+    grid: Grid
+    false_bin: Fraction
+
+    def __init__(self, *, scale: Number, grid: Grid, false_bin: Number = RARELY) -> None:
+        """Keep all exactly; the scale is in rows."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "grid", a_grid(grid))
+        object.__setattr__(self, "false_bin", _checks.probability(false_bin=false_bin))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, bounded: Bounded[Rows], *, false_bin: Number = RARELY
+    ) -> "ApproximateBounds":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        part, grid = column_of(bounded)
+        scale = part.sensitivity.l1 / _checks.positive(epsilon=epsilon)
+        return ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, grid: Grid, false_bin: Number = RARELY
+    ) -> "ApproximateBounds":
+        """The mechanism with the most noise whose error at this confidence is at most this many
+        rows."""
+
+        def error_of(scale: Fraction) -> int:
+            made = ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
+            return made.error(confidence)
+
+        if _checks.not_negative(error=error) < 1:
+            raise InvalidArgument(f"error = {error}: give 1 row or more")
+        scale = most_noise(error_of, error, confidence)
+        return ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
+
+    @property
+    def threshold(self) -> int:
+        """The noisy number of rows from which on a bin counts."""
+        with precision(_BITS):
+            each = -((-ball(self.false_bin)).log1p() / self._bins.size).expm1()
+            return self._reached(upper_fraction(-each.log()))
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""
+        part = part_on(bounded, self.grid)
+        term = accounting.DiscreteLaplace(self.scale, part.sensitivity.l1)
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    def sample(self, value: Rows, bits: Bits) -> Ends | None:
+        """The two ends, in the column's unit, both on its grid."""
+        bins, steps = self._bins, value.column() - self._origin
+        size = np.frexp(np.abs(steps).astype(np.float64))[1]  # of the number in bits: below 2^53
+        counts = np.bincount(np.sign(steps) * size - bins[0], minlength=bins.size)
+        noisy = with_noise(counts.astype(np.int64), DiscreteLaplaceLaw(self.scale), bits)
+        counting = bins[noisy >= self.threshold]
+        if not counting.size:
+            return None
+        return self._end(-int(counting[0]), -1), self._end(int(counting[-1]), 1)
+
+    def narrowed(self, found: Ends | None) -> Grid:
+        """The grid between these ends, with the same step; raises if there are none."""
+        if found is None:
+            raise InvalidArgument("found = None: no bin held enough rows; spend more on the search")
+        lower, upper = (self.grid.exact(int(p)) for p in self.grid.places(np.array(found)))
+        return Grid(lower, upper, self.grid.step)
+
+    def error(self, confidence: Number) -> int:
+        """So many rows that a bin with as many counts at this confidence, which is 1/2 at least:
+        the least such number. Rows of bins beyond both ends that hold fewer may be left out."""
+        failure = 1 - max(_checks.probability(confidence=confidence), Fraction(1, 2))
+        with precision(_BITS):
+            return self.threshold + self._reached(upper_fraction(-ball(failure).log())) - 1
+
+    def _reached(self, surprise: Fraction) -> int:
+        """The least whole number, 1 or above, that noise reaches with probability
+        exp(-surprise): exp(-k / scale) / (1 + exp(-1 / scale)) for k."""
+        with precision(_BITS):
+            spare = upper_fraction((1 + (-ball(1 / self.scale)).exp()).log() * -1)
+        return max(1, math.ceil(self.scale * (surprise + spare)))
+
+    @property
+    def _origin(self) -> int:
+        """The place of 0, or nearest to it."""
+        return min(max(round(-self.grid.lower / self.grid.step), 0), self.grid.size - 1)
+
+    @property
+    def _bins(self) -> Places:
+        """The bins, by the size in bits of how many steps away from 0 they are."""
+        below, above = self._origin, self.grid.size - 1 - self._origin
+        return np.arange(-below.bit_length(), above.bit_length() + 1)
+
+    def _end(self, size: int, sign: int) -> float:
+        """The farther end of a bin in this direction, seen from the origin."""
+        steps = (1 << size) - 1 if size >= 0 else -(1 << -size - 1)
+        place = min(max(self._origin + sign * steps, 0), self.grid.size - 1)
+        return self.grid.value(place)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        facts = f"scale={shown(self.scale)}, grid={self.grid!r}, false_bin={shown(self.false_bin)}"
+        return f"ApproximateBounds({facts})"

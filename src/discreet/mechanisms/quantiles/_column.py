@@ -1,0 +1,54 @@
+"""Levels of one column, and how far a unit can move what its values miss of one."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet._unit import Change
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of
+from discreet.mechanisms._rows import Grid
+
+_FINEST = 10**6
+
+
+def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at before
+    """How far apart the changes can be, in rows, that a unit makes in the misses of a level: see
+    `discreet.mechanisms.quantiles._ranks`."""
+    part, _ = column_of(bounded)
+    is_replaced = bounded.unit.change is Change.REPLACE
+    return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
+
+
+def a_level(level: Number, name: str = "level") -> Fraction:
+    """The exact level, strictly between 0 and 1 and not so fine that ranks leave int64."""
+    exact = _checks.probability(**{name: level})
+    if exact.denominator > _FINEST:
+        raise InvalidArgument(f"{name} = {level}: give a fraction with a denominator up to 10^6")
+    return exact
+
+
+def a_grid(grid: Grid) -> Grid:
+    """The grid, if it is one."""
+    if not isinstance(grid, Grid):
+        raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 100)")
+    return grid
+
+
+def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
+    """The exact levels, each above the one before it, their common denominator not too large."""
+    if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
+        raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
+    exact = tuple(a_level(level, "levels") for level in levels)
+    if not exact or any(high <= low for low, high in pairwise(exact)):
+        raise InvalidArgument(f"levels = {levels!r}: give at least one, in rising order")
+    if math.lcm(*(level.denominator for level in exact)) > _FINEST:
+        raise InvalidArgument(f"levels = {levels!r}: give fractions of at most a million parts")
+    return exact

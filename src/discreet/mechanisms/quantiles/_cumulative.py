@@ -1,0 +1,107 @@
+"""How many rows lie up to each of some public edges: a cumulative distribution."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from discreet import _checks, accounting
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import with_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of
+from discreet.mechanisms._fixed_point import FloatArray
+from discreet.mechanisms._rows import Rows
+from discreet.mechanisms.quantiles._histogram import counts, rising_edges
+from discreet.mechanisms.quantiles._partial_sums import most_strayed
+from discreet.noise import Bits, DiscreteLaplaceLaw
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Cumulative:
+    """Gives how many rows lie from the first edge up to each of the others, as numbers that rise.
+
+    Each bin's count gets discrete Laplace noise of this scale, and the noisy sums are replaced by
+    the nearest numbers, by squares, that never fall and are 0 or above. Divide by the last of them
+    for a distribution function; that costs nothing more.
+
+    Guarantee: that of the noisy counts, epsilon-DP with epsilon = what a unit can change in them
+    over the scale. What is done to their sums is post-processing; it never takes the farthest
+    number farther from the truth, which rises itself.
+
+    >>> from discreet.mechanisms import Grid
+    >>> from discreet import Unit
+    >>> ages = Bounded.rows(
+    ...     lambda: np.arange(90), columns={"age": Grid(0, 120)}, unit=Unit.ROW, name="ages"
+    ... )
+    >>> by_decade = Cumulative.for_epsilon(1, ages, edges=range(0, 130, 10))
+    >>> by_decade.error(0.95), by_decade.privacy_loss(ages)
+    (10, accounting.DiscreteLaplace(scale=1, sensitivity=1))
+    """
+
+    edges: tuple[Fraction, ...]
+    scale: Fraction
+
+    def __init__(self, edges: Sequence[Number], *, scale: Number) -> None:
+        """Keep both exactly; the scale is in rows."""
+        object.__setattr__(self, "edges", rising_edges(edges))
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, bounded: Bounded[Rows], *, edges: Sequence[Number]
+    ) -> "Cumulative":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        moved = column_of(bounded)[0].sensitivity.l1
+        return Cumulative(edges, scale=moved / _checks.positive(epsilon=epsilon))
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, *, edges: Sequence[Number]) -> "Cumulative":
+        """The mechanism with the most noise whose error at this confidence is at most this many
+        rows."""
+        return Cumulative(
+            edges,
+            scale=most_noise(
+                lambda scale: Cumulative(edges, scale=scale).error(confidence), error, confidence
+            ),
+        )
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""
+        part, _ = column_of(bounded)
+        term = accounting.DiscreteLaplace(self.scale, part.sensitivity.l1)
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    def sample(self, value: Rows, bits: Bits) -> FloatArray:
+        """As many numbers as there are bins."""
+        noisy = with_noise(counts(value, self.edges), DiscreteLaplaceLaw(self.scale), bits)
+        return np.maximum(rising(list(accumulate(noisy.tolist()))), 0)
+
+    def error(self, confidence: Number) -> int:
+        """So many rows that no number is farther from the truth, at this confidence: all of them
+        together, whatever the rows are. Exact, for scales up to 128, where the counts are so
+        large that no noisy sum falls."""
+        failure = 1 - _checks.probability(confidence=confidence)
+        return most_strayed(self.scale, len(self.edges) - 1, failure)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        edges = ", ".join(map(shown, self.edges))
+        return f"Cumulative(({edges}), scale={shown(self.scale)})"
+
+
+def rising(numbers: Sequence[int]) -> FloatArray:
+    """The numbers that never fall and have the least sum of squared distances to these: means of
+    neighbours that fall are taken together until none does (Ayer et al. 1955)."""
+    blocks: list[tuple[int, int]] = []  # each a sum and a count
+    for number in numbers:
+        total, count = number, 1
+        while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:
+            before, many = blocks.pop()
+            total, count = total + before, count + many
+        blocks.append((total, count))
+    return np.repeat([total / count for total, count in blocks], [many for _, many in blocks])

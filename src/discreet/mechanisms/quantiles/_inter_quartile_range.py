@@ -1,0 +1,90 @@
+"""The inter-quartile range of a column."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number, root_down, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of
+from discreet.mechanisms._rows import Grid, Rows
+from discreet.mechanisms.quantiles._column import a_grid, width
+from discreet.mechanisms.quantiles._quantile import Quantile
+from discreet.mechanisms.quantiles._ranks import choose, stretches
+from discreet.noise import Bits
+
+_LEVELS = Fraction(1, 4), Fraction(3, 4)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class InterQuartileRange:
+    """Draws both quartiles as `Quantile` does, each by itself with this ``scale``, and gives how
+    far the upper one lies above the lower one; 0 if it lies below.
+
+    Guarantee: that of the two quantiles. How far off the range is depends on how densely the
+    values lie about the quartiles, so that what can be foretold are the rows by which these miss.
+
+    >>> import numpy as np
+    >>> from discreet import Unit
+    >>> ages = Bounded.rows(
+    ...     lambda: np.arange(90), columns={"age": Grid(0, 120)}, unit=Unit.ROW, name="ages"
+    ... )
+    >>> spread = InterQuartileRange.for_epsilon(1, ages)
+    >>> spread, spread.privacy_loss(ages).epsilon()
+    (InterQuartileRange(scale=3, grid=Grid(0, 120)), 1.0)
+    """
+
+    scale: Fraction
+    grid: Grid
+
+    def __init__(self, *, scale: Number, grid: Grid) -> None:
+        """Keep both exactly; the scale is in rows."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "grid", a_grid(grid))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[Rows]) -> "InterQuartileRange":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        scale = 2 * width(bounded, _LEVELS[0]) / _checks.positive(epsilon=epsilon)
+        return InterQuartileRange(scale=scale, grid=column_of(bounded)[1])
+
+    @staticmethod
+    def for_error(error: Number, confidence: Number, *, grid: Grid) -> "InterQuartileRange":
+        """The mechanism that costs least of those whose error at this confidence is at most this
+        many rows."""
+        each = _for_each(_checks.probability(confidence=confidence))
+        one = Quantile.for_error(error, each, grid=grid, level=_LEVELS[0])
+        return InterQuartileRange(scale=one.scale, grid=grid)
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.BoundedRange` term for each quartile."""
+        return 2 * self._quartile.privacy_loss(bounded)
+
+    def sample(self, value: Rows, bits: Bits) -> float:
+        """A number of the column's unit, 0 or above."""
+        rows, last = np.sort(value.column()), self.grid.size - 1
+        parts = (stretches(rows, lower=0, upper=last, level=level) for level in _LEVELS)
+        low, high = (choose(part, 1 / (4 * self.scale), bits) for part in parts)
+        return float(max(high - low, 0) * self.grid.step)
+
+    def error(self, confidence: Number) -> int:
+        """So many rows at most by which both quartiles miss at this confidence: the least whole
+        number that holds for all tables."""
+        return self._quartile.error(_for_each(_checks.probability(confidence=confidence)))
+
+    @property
+    def _quartile(self) -> Quantile:
+        return Quantile(_LEVELS[0], scale=self.scale, grid=self.grid)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"InterQuartileRange(scale={shown(self.scale)}, grid={self.grid!r})"
+
+
+def _for_each(confidence: Fraction) -> Fraction:
+    """The confidence, rounded up, that each of two has to have by itself so that both have this
+    one together: the square root."""
+    return max(confidence, 1 - (1 - confidence) / (1 + root_down(confidence)))

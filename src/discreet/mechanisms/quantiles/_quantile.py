@@ -1,0 +1,80 @@
+"""A quantile of a column, by the exponential mechanism over the gaps between its values."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks, accounting
+from discreet._exact import Number, decimal_down
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import part_on
+from discreet.mechanisms._rows import Grid, Rows
+from discreet.mechanisms.quantiles._column import a_grid, a_level, width
+from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
+from discreet.mechanisms.quantiles._ranks import choose, most_missed
+from discreet.noise import Bits
+
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Quantile(OneQuantile):
+    """Draws a value of the column's grid with probability proportional to
+    exp(-rows by which it misses the level / scale).
+
+    A value that is not below a share ``level`` of the rows, nor above the rest, misses nothing:
+    any such value is a quantile, be it among the rows or between two of them.
+
+    Guarantee: its privacy losses lie in an interval of the length 2 max(level, 1 - level) / scale
+    for each row of a unit that comes or goes, 2 / scale for each that is replaced: a
+    `accounting.BoundedRange`. An empty table and one with a single value are like any other. The
+    running time, which shows how many different values there are, is not covered.
+
+    >>> import numpy as np
+    >>> from discreet import Unit
+    >>> ages = Bounded.rows(
+    ...     lambda: np.array([31, 44, 58]), columns={"age": Grid(0, 120)},
+    ...     unit=Unit.ROW, name="ages",
+    ... )
+    >>> median = Quantile.for_epsilon(0.5, ages)
+    >>> median
+    Quantile(0.5, scale=2, grid=Grid(0, 120))
+    >>> median.error(0.95), median.privacy_loss(ages).epsilon()
+    (15, 0.5)
+
+    Smith (2011), Privacy-preserving statistical estimation with optimal convergence rates; the
+    proof of the price is in `discreet.mechanisms.quantiles._ranks`.
+    """
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, grid: Grid, level: Number = MEDIAN
+    ) -> "Quantile":
+        """The mechanism that costs least of those whose error at this confidence is at most this
+        many rows."""
+        finest = Fraction(1, a_level(level).denominator)
+        rows = math.floor(_checks.not_negative(error=error)) + finest
+        failure = 1 - _checks.probability(confidence=confidence)
+        each = most_missed(Fraction(1), a_grid(grid).size, failure)
+        if not each:
+            raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
+        return Quantile(level, scale=decimal_down(rows / each, _DIGITS), grid=grid)
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.BoundedRange` term, by the rows of a unit and how units change."""
+        part_on(bounded, self.grid)
+        term = accounting.BoundedRange(width(bounded, self.level) / self.scale)
+        return PrivacyLoss.of(term, unit=bounded.unit)
+
+    def sample(self, value: Rows, bits: Bits) -> float:
+        """One of the grid's values."""
+        return self.grid.value(choose(self._stretches(value), self._rate, bits))
+
+    def error(self, confidence: Number) -> int:
+        """So many rows at most by which the value misses the level at this confidence: the least
+        whole number that holds for all tables."""
+        failure = 1 - _checks.probability(confidence=confidence)
+        least = most_missed(self.scale, self.grid.size, failure)
+        return max(0, math.ceil(least - Fraction(1, self.level.denominator)))

@@ -1,0 +1,135 @@
+"""Many quantiles of a column, each found among the rows that the ones before it leave."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import _checks, accounting
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of, part_on
+from discreet.mechanisms._fixed_point import FloatArray
+from discreet.mechanisms._rows import Grid, Rows
+from discreet.mechanisms.quantiles._break_ties import finer, spread
+from discreet.mechanisms.quantiles._column import a_grid, rising, width
+from discreet.mechanisms.quantiles._one_quantile import MEDIAN
+from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
+from discreet.mechanisms.quantiles._splits import depth, influences, splits
+from discreet.noise import Bits
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Quantiles:
+    """Draws values for several rising levels: the middle level's as `Quantile` does, then those on
+    either side of it among the rows on that side, and so on.
+
+    A split that is to leave a share s of its rows below has the scale max(s, 1 - s) * 2 * scale:
+    that of a median is ``scale``, in rows. Equal values are first put at finer places of their own
+    (`discreet.mechanisms.quantiles._break_ties`), so that a split can divide them.
+
+    Guarantee: a row takes part in at most one split of each generation, of which there are
+    log2(levels) + 1, rounded down; what it takes part in depends only on what was drawn before. A
+    generation is therefore a `accounting.BoundedRange` of 1 / scale for each row of a unit that
+    comes or goes, wherever they lie, and of 2 / scale for each that is replaced, be it within one
+    split or between two. The running time is not covered.
+
+    >>> import numpy as np
+    >>> from discreet import Unit
+    >>> ages = Bounded.rows(
+    ...     lambda: np.arange(90), columns={"age": Grid(0, 120)}, unit=Unit.ROW, name="ages"
+    ... )
+    >>> quartiles = Quantiles.for_epsilon(1, ages, levels=(0.25, 0.5, 0.75))
+    >>> quartiles
+    Quantiles((0.25, 0.5, 0.75), scale=2, grid=Grid(0, 120))
+    >>> quartiles.privacy_loss(ages), quartiles.privacy_loss(ages).epsilon()
+    (2 * accounting.BoundedRange(eta=0.5), 1.0)
+
+    Kaplan, Schnapp and Stemmer (2022), Differentially private approximate quantiles.
+    """
+
+    levels: tuple[Fraction, ...]
+    scale: Fraction
+    grid: Grid
+
+    def __init__(self, levels: Sequence[Number], *, scale: Number, grid: Grid) -> None:
+        """Keep all exactly; the scale is in rows."""
+        object.__setattr__(self, "levels", rising(levels))
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+        object.__setattr__(self, "grid", a_grid(grid))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, bounded: Bounded[Rows], *, levels: Sequence[Number]
+    ) -> "Quantiles":
+        """The mechanism whose release of this computation costs exactly epsilon."""
+        each = _checks.positive(epsilon=epsilon) / depth(rising(levels))
+        scale = width(bounded, MEDIAN) / each
+        return Quantiles(levels, scale=scale, grid=column_of(bounded)[1])
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, grid: Grid, levels: Sequence[Number]
+    ) -> "Quantiles":
+        """The mechanism that costs least of those whose error at this confidence is at most this
+        many rows."""
+        if _checks.not_negative(error=error) < len(rising(levels)) + 1:
+            raise InvalidArgument(f"error = {error}: give at least a row more than levels")
+        return Quantiles(
+            levels,
+            scale=most_noise(
+                lambda scale: Quantiles(levels, scale=scale, grid=grid).error(confidence),
+                error,
+                confidence,
+            ),
+            grid=grid,
+        )
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.BoundedRange` term for each generation of splits."""
+        part_on(bounded, self.grid)
+        term = accounting.BoundedRange(width(bounded, MEDIAN) / self.scale)
+        return PrivacyLoss.of(term, unit=bounded.unit) * depth(self.levels)
+
+    def sample(self, value: Rows, bits: Bits) -> FloatArray:
+        """A value of the grid for each level, none below the one before it."""
+        by = finer(self.grid.size)
+        rows, last = spread(value.column(), by), self.grid.size * by - 1
+        found: dict[int | None, int] = {}
+        for split in splits(self.levels):
+            lower, upper = found.get(split.below, -1), found.get(split.above, last)
+            first, end = np.searchsorted(rows, (lower, upper), side="right")
+            inside = stretches(rows[first:end], lower=max(lower, 0), upper=upper, level=split.share)
+            rate = 1 / (self.scale * split.lopsided * split.share.denominator)
+            found[split.number] = choose(inside, rate, bits)
+        return np.array([self.grid.value(found[i] // by) for i in range(len(self.levels))])
+
+    def error(self, confidence: Number) -> int:
+        """So many rows at most by which each value by itself misses its level at this confidence,
+        whatever the rows are, as long as no more than 65 536 of them are equal (fewer on a grid of
+        more than 2^46 values: `finer`).
+
+        An upper bound: it adds what the splits before a value misplace, each at its worst.
+        """
+        failure = 1 - _checks.probability(confidence=confidence)
+        found = splits(self.levels)
+        lopsided = {split.number: split.lopsided for split in found}
+        places = self.grid.size * finer(self.grid.size)
+
+        def off(number: int, parts: int) -> int:
+            return most_missed_apart(self.scale * lopsided[number], places, failure / parts) + 1
+
+        return max(
+            math.ceil(sum(weight * off(i, len(mine)) for i, weight in mine.items())) - 1
+            for mine in influences(found).values()
+        )
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        levels = ", ".join(map(shown, self.levels)) + "," * (len(self.levels) == 1)
+        return f"Quantiles(({levels}), scale={shown(self.scale)}, grid={self.grid!r})"

@@ -1,0 +1,216 @@
+"""A median with noise as large as this very data asks for: smooth sensitivity."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from discreet import _checks, accounting
+from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of, part_on
+from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms.quantiles._column import a_grid
+from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
+from discreet.noise._affine_quantile import Signed, Stretch
+from discreet.noise._quantiles import EXPONENTIAL
+
+_BITS = 128
+_UNIT = 1 << 8
+_MOST_PATIENCE = 10**4  # the ladder of bounds has some tens of steps for each
+_STRONGEST = 10**6  # the largest epsilon that is looked at
+_CLOSE = 1 + Fraction(1, 10**6)
+_DIGITS = 9
+_ALL = 1 << 40  # more rows than any table has
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SmoothMedian:
+    """Adds discrete Laplace noise to the median (the lower one of two), of the scale 2 s / epsilon
+    with s a smooth bound on how far the median can move in data like these.
+
+    Guarantee: (epsilon, delta)-DP if a unit changes at most ``moved`` rows, one that is replaced
+    counting twice. Proof, with m = max(1, ln(2 / delta)) * 2 / epsilon rounded up:
+
+    1. After k such changes the median of n rows lies between those of rank (n - k moved) / 2 and
+       (n + k moved) / 2, rounded up (ends of the grid where there is none). So they are B(k) apart
+       at most if B(k) is taken for k + 1 changes, and B(k) of a neighbour is at most B(k + 1).
+    2. s is one of the numbers s(0), s(1), ... that are fixed beforehand, each at most 1 + 1/m
+       times the one before it: the one of the least number j such that s(j + k) >= B(k) for all k.
+       For a neighbour j is at most one less or more, and both medians lie within both their s.
+    3. If the neighbour's s is the same or the next, the chances of each outcome differ by at most
+       (1 + 1/m) e^(epsilon / 2), and m >= 2 / epsilon. If it is the one before, they differ by at
+       most e^(epsilon / 2) times e^(|noise| (1/m) / scale), which is e^epsilon at most unless
+       |noise| > scale * m epsilon / 2: that has a probability below 2 e^(-m epsilon / 2), at most
+       delta.
+
+    All of it is computed in whole numbers. How long a draw takes may depend a little on the scale,
+    which is private; that is not covered. The error depends on how densely values lie, which
+    `error` is told; that of `Quantile` does not, and it costs no delta and is mostly nearer.
+
+    >>> from discreet import Unit
+    >>> ages = Bounded.rows(
+    ...     lambda: np.arange(90), columns={"age": Grid(0, 120)}, unit=Unit.ROW, name="ages"
+    ... )
+    >>> SmoothMedian.for_epsilon(1, 1e-6, ages).privacy_loss(ages)
+    accounting.Approximate(epsilon=1, delta=1e-06)
+
+    Nissim, Raskhodnikova and Smith (2007), Smooth sensitivity and sampling in private data
+    analysis, whose real noise and real bound become whole numbers here.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    grid: Grid
+    moved: int
+
+    def __init__(self, *, epsilon: Number, delta: Number, grid: Grid, moved: int = 1) -> None:
+        """Keep all exactly."""
+        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
+        object.__setattr__(self, "delta", _checks.probability(delta=delta))
+        object.__setattr__(self, "grid", a_grid(grid))
+        object.__setattr__(self, "moved", _checks.positive_count(moved=moved))
+        if self._patience > _MOST_PATIENCE:
+            raise InvalidArgument(
+                f"epsilon = {epsilon}: this median is of no use there; take Quantile"
+            )
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[Rows]) -> "SmoothMedian":
+        """The mechanism whose release of this computation costs exactly that."""
+        part, grid = column_of(bounded)
+        return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=part.sensitivity.l1)
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        *,
+        delta: Number,
+        grid: Grid,
+        apart: Number | None = None,
+        moved: int = 1,
+    ) -> "SmoothMedian":
+        """The mechanism of the smallest epsilon, to some digits, whose `error` at this confidence
+        for such data is at most this."""
+        wanted = _checks.not_negative(error=error)
+        if wanted >= a_grid(grid).upper - grid.lower:
+            raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
+
+        def made(scale: Fraction) -> SmoothMedian:
+            epsilon = decimal_up(1 / scale, _DIGITS)
+            return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=moved)
+
+        def fits(scale: Fraction) -> bool:
+            return made(scale).error(confidence, apart=apart) <= wanted
+
+        low = Fraction(1, _STRONGEST)
+        if not fits(low):
+            raise InvalidArgument(
+                f"error = {error}: not even epsilon {_STRONGEST} has it; allow more"
+            )
+        high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
+        while high / low > _CLOSE:
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return made(low)
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.Approximate` term; raises if a unit changes more rows than ``moved``."""
+        changed = part_on(bounded, self.grid).sensitivity.l1
+        if changed > self.moved:
+            raise InvalidArgument(
+                f"moved = {self.moved}: a unit of {bounded.name!r} changes {changed} rows"
+            )
+        return PrivacyLoss.of(accounting.Approximate(self.epsilon, self.delta), unit=bounded.unit)
+
+    def sample(self, value: Rows, bits: Bits) -> float:
+        """One of the grid's values; noise that leads off the grid ends at its end."""
+        rows, last = np.sort(value.column()), self.grid.size - 1
+        median = _ranked(rows, np.array([-(-rows.size // 2)]), last)
+        noise = _Unremembered(DiscreteLaplaceLaw(self._scale(rows))).draw(bits)
+        return self.grid.value(min(max(int(median[0]) + noise, 0), last))
+
+    def error(self, confidence: Number, *, apart: Number | None = None) -> Fraction:
+        """How far from the median the value is at most at this confidence, in the units of the
+        values, if no two neighbours among the sorted values lie farther ``apart`` than this, nor
+        the first and the last from the grid's ends; by the exact law of the noise for values
+        that lie just so. Unless that is said, they may lie anyhow: any median of the grid.
+        """
+        last = self.grid.size - 1
+        step = last if apart is None else int(_checks.not_negative(apart=apart) / self.grid.step)
+        bounds = self._bounds()
+        reach = np.minimum(self._far(len(bounds)).astype(np.float64) * min(step, last), last)
+        noise = half_width(
+            DiscreteLaplaceLaw(self._scale_for(bounds, np.ceil(reach).astype(np.int64))),
+            _checks.probability(confidence=confidence),
+        )
+        return min(noise, last) * self.grid.step
+
+    def _scale(self, rows: Places) -> Fraction:
+        """The noise's scale, 2 s / epsilon, for these sorted rows."""
+        bounds, last = self._bounds(), self.grid.size - 1
+        far = self._far(len(bounds))
+        high = _ranked(rows, -((-rows.size - far) // 2), last)
+        low = _ranked(rows, -((far - rows.size) // 2), last)
+        return self._scale_for(bounds, high - low)
+
+    def _far(self, count: int) -> Places:
+        """How many ranks apart B(0), B(1), ... look."""
+        return min(self.moved, _ALL) * np.arange(1, count + 1)
+
+    def _scale_for(self, bounds: list[int], reach: Places) -> Fraction:
+        """The noise's scale where B is this."""
+        reached = np.searchsorted(np.array(bounds), reach * _UNIT)
+        steps = max(0, int((reached - np.arange(len(bounds))).max()))
+        return Fraction(2 * bounds[steps], _UNIT) / self.epsilon
+
+    def _bounds(self) -> list[int]:
+        """s(0), s(1), ... up to the grid's width, in parts of a unit."""
+        growth, width = self._patience, (self.grid.size - 1) * _UNIT
+        bounds = [max(_UNIT, growth)]
+        while bounds[-1] < width:
+            bounds.append(bounds[-1] + bounds[-1] // growth)
+        return bounds
+
+    @property
+    def _patience(self) -> int:
+        """m."""
+        return math.ceil(_surprise(self.delta) * 2 / self.epsilon)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        facts = f"epsilon={shown(self.epsilon)}, delta={shown(self.delta)}"
+        return f"SmoothMedian({facts}, grid={self.grid!r}, moved={self.moved})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unremembered(Signed):
+    """A law whose scale is private, and stays out of the table of laws in use: by balls alone."""
+
+    law: DiscreteLaplaceLaw
+
+    def inverse(self, uniform: arb) -> arb:
+        """The law's own."""
+        return self.law.inverse(uniform)
+
+    def stretch(self) -> Stretch:
+        """One that decides nothing."""
+        return Stretch(EXPONENTIAL, math.inf)
+
+
+def _surprise(delta: Fraction) -> Fraction:
+    """max(1, ln(2 / delta)), rounded up."""
+    with precision(_BITS):
+        return max(Fraction(1), upper_fraction((2 / ball(delta)).log()))
+
+
+def _ranked(rows: Places, ranks: Any, last: int) -> Places:  # Any: whole numbers of any size
+    """The places of these ranks, counted from 1; the grid's ends where there is none."""
+    padded = np.concatenate(([0], rows, [last]))
+    return np.asarray(padded[np.clip(ranks, 0, rows.size + 1).astype(np.int64)])

@@ -1,0 +1,143 @@
+"""The best candidate of each public group."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._fixed_point import IntegerArray
+from discreet.mechanisms._parts import Key
+from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
+from discreet.mechanisms.selection._pieces import choose_piece
+from discreet.mechanisms.selection._scores import (
+    Candidates,
+    Moves,
+    checked,
+    public,
+    spread,
+    written,
+)
+from discreet.noise import Bits
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class BestOfEachGroup:
+    """Chooses one candidate in each group: an `ExponentialMechanism` of this rate for each.
+
+    The computation gives integers of shape (groups, candidates); groups and candidates are public,
+    and the value is a mapping from each group to its candidate.
+
+    Guarantee: the groups that a unit touches have each its choice of `ExponentialMechanism`. Of l0
+    scores that it changes, two in the same group can move apart by twice the L-infinity
+    sensitivity, and so can, added up, two in different groups: it pays for at most half of l0
+    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half that price. It holds
+    when a unit comes, goes or is replaced, as the sensitivity does. The running time is not
+    covered.
+
+    >>> from discreet import Unit
+    >>> jobs = Bounded(
+    ...     lambda: np.array([[50, 4, 3], [2, 9, 60]]), sensitivity=1, unit=Unit("person_id"),
+    ...     name="people by year and job", shape=(2, 3),
+    ... )
+    >>> names = {"groups": [1980, 1987], "candidates": ["crafts", "sales", "service"]}
+    >>> mechanism = BestOfEachGroup.for_epsilon(1, jobs, **names)
+    >>> mechanism.privacy_loss(jobs), mechanism.error(0.95)
+    (accounting.BoundedRange(eta=1), 3)
+    """
+
+    groups: Candidates
+    candidates: Candidates
+    rate: Fraction
+    moves: Moves
+
+    def __init__(
+        self,
+        *,
+        groups: Sequence[Key],
+        candidates: Sequence[Key],
+        rate: Number,
+        moves: Moves = Moves.ANYHOW,
+    ) -> None:
+        """Keep the rate at its exact value; it is in units of 1 / score."""
+        object.__setattr__(self, "groups", public(groups, "groups"))
+        object.__setattr__(self, "candidates", public(candidates))
+        object.__setattr__(self, "rate", _checks.positive(rate=rate))
+        object.__setattr__(self, "moves", checked(moves))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number,
+        bounded: Bounded[IntegerArray],
+        *,
+        groups: Sequence[Key],
+        candidates: Sequence[Key],
+        moves: Moves = Moves.ANYHOW,
+    ) -> "BestOfEachGroup":
+        """The mechanism whose choices from this computation's scores cost exactly epsilon, in pure
+        differential privacy."""
+        made = BestOfEachGroup(groups=groups, candidates=candidates, rate=1, moves=moves)
+        rate = _checks.positive(epsilon=epsilon) / (made._apart(bounded) * made._touched(bounded))
+        return BestOfEachGroup(groups=groups, candidates=candidates, rate=rate, moves=moves)
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        *,
+        groups: Sequence[Key],
+        candidates: Sequence[Key],
+        moves: Moves = Moves.ANYHOW,
+    ) -> "BestOfEachGroup":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        names = BestOfEachGroup(
+            groups=groups, candidates=candidates, rate=1, moves=moves
+        ).candidates
+        others = len(names) - 1
+        scale = most_noise(
+            lambda scale: smallest_gap(exponential_chance(1 / scale, others), confidence),
+            error,
+            confidence,
+        )
+        return BestOfEachGroup(groups=groups, candidates=candidates, rate=1 / scale, moves=moves)
+
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """One `accounting.BoundedRange` for each choice that a unit pays for; raises unless there
+        is a score for each candidate of each group."""
+        term = BoundedRange(self.rate * self._apart(bounded))
+        return PrivacyLoss.of(term, unit=bounded.unit) * self._touched(bounded)
+
+    def sample(self, value: IntegerArray, bits: Bits) -> Mapping[Key, Key]:
+        """The chosen candidate of each group."""
+        each = np.ones(len(self.candidates), np.int64)
+        return {
+            group: self.candidates[choose_piece(each, scores, self.rate, bits)]
+            for group, scores in zip(self.groups, value, strict=True)
+        }
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the score of a group's choice at most q below that group's
+        largest one at this confidence, each group by itself; as `ExponentialMechanism.error`."""
+        return smallest_gap(exponential_chance(self.rate, len(self.candidates) - 1), confidence)
+
+    def _apart(self, bounded: Bounded[IntegerArray]) -> int:
+        return spread(bounded, (len(self.groups), len(self.candidates)), self.moves)
+
+    def _touched(self, bounded: Bounded[IntegerArray]) -> int:
+        """For how many choices a unit pays. Losses of independent choices add up, and so do the
+        lengths of their intervals: two groups with one changed score each make one of the full
+        length."""
+        changed = bounded.part.sensitivity.l0
+        intervals = changed if self.moves is Moves.TOGETHER else -(-changed // 2)
+        return max(1, min(intervals, len(self.groups)))
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        inner = written("", self.candidates, {"rate": self.rate}, self.moves)[1:]
+        groups = written("", self.groups, {})[1:-1]
+        return f"BestOfEachGroup(groups={groups}, candidates={inner}"

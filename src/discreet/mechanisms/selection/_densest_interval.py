@@ -1,0 +1,122 @@
+"""Where most rows lie: a choice among all intervals of one width, however many there are."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet._unit import Change
+from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import column_of, part_on, rows_part
+from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
+from discreet.mechanisms.selection._pieces import choose_piece
+from discreet.noise import Bits, UniformLaw
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class DensestInterval:
+    """Chooses an interval of this width that begins on the grid, with probability proportional to
+    exp(rate * the number of rows in it); its lower end is the value.
+
+    The exponential mechanism over the whole grid of a column, up to 2^52 places: the score is
+    constant on pieces, of which there are about twice as many as rows. An interval that begins at
+    x holds the rows from x up to, but not including, x + width.
+
+    Guarantee: the privacy loss lies in an interval of length rate * D, and so epsilon is at most
+    that, where D is how many rows a unit has at most, or twice that for a unit that is replaced:
+    rows that come only raise scores. The probabilities are exact. The running time, which tells
+    how many rows there are, is not covered. McSherry and Talwar (2007).
+
+    >>> from discreet import Unit
+    >>> wages = Grid(0, 100, step=0.01)
+    >>> rows = Bounded.rows(
+    ...     lambda: np.array([5.1, 5.2, 5.3, 90]), columns={"wage": wages}, unit=Unit.ROW,
+    ...     name="wages",
+    ... )
+    >>> mechanism = DensestInterval.for_epsilon(1, rows, width=0.5)
+    >>> mechanism, mechanism.error(0.95)
+    (DensestInterval(Grid(0, 100, step=0.01), width=0.5, rate=1), 12)
+    """
+
+    grid: Grid
+    width: Fraction
+    rate: Fraction
+
+    def __init__(self, grid: Grid, *, width: Number, rate: Number) -> None:
+        """Keep both numbers at their exact values; the width is a whole number of steps."""
+        if not isinstance(grid, Grid) or grid.size < 2:
+            raise InvalidArgument(f"grid = {grid!r}: give a Grid of at least two values")
+        wide = _checks.positive(width=width)
+        if (wide / grid.step).denominator != 1 or wide / grid.step >= grid.size:
+            raise InvalidArgument(
+                f"width = {shown(wide)}: give a whole number of the grid's steps of "
+                f"{shown(grid.step)}, fewer than it has values"
+            )
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "width", wide)
+        object.__setattr__(self, "rate", _checks.positive(rate=rate))
+
+    @staticmethod
+    def for_epsilon(epsilon: Number, bounded: Bounded[Rows], *, width: Number) -> "DensestInterval":
+        """The mechanism for this computation's grid whose choice costs exactly epsilon."""
+        _, grid = column_of(bounded)
+        rate = _checks.positive(epsilon=epsilon) / _apart(bounded)
+        return DensestInterval(grid, width=width, rate=rate)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, grid: Grid, *, width: Number
+    ) -> "DensestInterval":
+        """The mechanism with the most noise whose error at this confidence is at most this."""
+        made = DensestInterval(grid, width=width, rate=1)
+        scale = most_noise(
+            lambda scale: smallest_gap(exponential_chance(1 / scale, grid.size - 1), confidence),
+            error,
+            confidence,
+        )
+        return DensestInterval(grid, width=made.width, rate=1 / scale)
+
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """One `accounting.BoundedRange`; raises unless the rows have one column on this grid."""
+        part_on(bounded, self.grid)
+        return PrivacyLoss.of(BoundedRange(self.rate * _apart(bounded)), unit=bounded.unit)
+
+    def sample(self, value: Rows, bits: Bits) -> float:
+        """The lower end of the chosen interval, in the units of the column."""
+        starts, scores = self._pieces(value.column())
+        lengths = np.diff(starts, append=self.grid.size)
+        piece = choose_piece(lengths, scores, self.rate, bits)
+        return self.grid.value(int(starts[piece]) + UniformLaw(int(lengths[piece])).draw(bits))
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with at most q rows fewer in the chosen interval than in the
+        densest one at this confidence, whatever the rows."""
+        return smallest_gap(exponential_chance(self.rate, self.grid.size - 1), confidence)
+
+    def _pieces(self, places: Places) -> tuple[Places, Places]:
+        """Where the score changes, first at 0, and the score from there on: a row counts for what
+        begins less than a width below it, or at it."""
+        first = np.maximum(places - (int(self.width / self.grid.step) - 1), 0)
+        changes = np.concatenate([[0], first, places + 1])
+        by = np.concatenate([[0], np.ones_like(first), np.full_like(places, -1)])
+        starts, each = np.unique(changes, return_inverse=True)
+        scores = np.zeros(starts.size, np.int64)
+        np.add.at(scores, each, by)
+        inside = starts < self.grid.size
+        return starts[inside], np.cumsum(scores)[inside]
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"DensestInterval({self.grid!r}, width={shown(self.width)}, rate={shown(self.rate)})"
+
+
+def _apart(bounded: Bounded[Rows]) -> int:
+    """How much further a unit can move one score than another."""
+    ways = 1 if bounded.unit.change is Change.ADD_REMOVE else 2
+    return ways * rows_part(bounded).per_unit

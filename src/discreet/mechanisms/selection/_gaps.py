@@ -1,0 +1,87 @@
+"""How far below the best a choice may be, before any score is seen.
+
+The worst scores for "the choice lies at least so far below the best" are one best candidate and
+all others that far below it: lowering what is above that line to it, or raising what is below, only
+makes it likelier that one of them is chosen, for every noise here.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from discreet import _checks
+from discreet._exact import Number, ball, precision, upper_fraction
+from discreet.errors import InvalidArgument
+
+_BITS = 192
+_LEAST = Fraction(1, 10**250)  # far above where float64 ends
+
+
+def smallest_gap(chance: Callable[[int], arb | float], confidence: Number) -> int:
+    """The smallest whole q with ``chance(q + 1)``, which falls, at most 1 - confidence: the chance
+    that the choice lies more than q below the best, for scores that are whole."""
+    allowed = left_over(confidence)
+    with precision(_BITS + math.ceil(1 / allowed).bit_length()):
+        low, high = -1, 0
+        while not _at_most(chance(high + 1), allowed):
+            low, high = high, 2 * high + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if _at_most(chance(middle + 1), allowed):
+                high = middle
+            else:
+                low = middle
+    return high
+
+
+def left_over(confidence: Number) -> Fraction:
+    """1 - confidence, if float64 can tell it from 0 with room to spare."""
+    allowed = 1 - _checks.probability(confidence=confidence)
+    if allowed < _LEAST:
+        raise InvalidArgument("confidence: give a number of at most 1 - 10^-250")
+    return allowed
+
+
+def exponential_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
+    """Of the exponential mechanism: the weights of all the others over all weights."""
+
+    def chance(gap: int) -> arb:
+        weight = others * ball(-rate * gap).exp()
+        return weight / (1 + weight)
+
+    return chance
+
+
+def flip_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
+    """Of permute-and-flip: each place of the best in the order being as likely, and each before it
+    being passed over with probability 1 - p, it is 1 - (1 - (1 - p)^n) / (n p)."""
+
+    def chance(gap: int) -> arb:
+        fallen, all_of_them = ball(-rate * gap), others + 1
+        taken = fallen.exp()
+        left = (-taken).log1p() if 2 * taken < 1 else (-fallen.expm1()).log()
+        passed = (all_of_them * left).expm1()
+        found = 1 + passed / (all_of_them * taken)
+        return found if found.is_finite() else others * taken / 2  # at least it, where p is tiny
+
+    return chance
+
+
+def top_chance(rate: Fraction, tops: int, others: int) -> Callable[[int], float]:
+    """Of so many choices with no candidate twice, that one of them is not among as many best
+    ones: with Gumbel's noise, j best ones that are left stand against all the others."""
+
+    def chance(gap: int) -> float:
+        weight = float(ball(-rate * gap).exp()) * others
+        logarithm = math.fsum(math.log1p(weight / j) for j in range(1, tops + 1))
+        return -math.expm1(-logarithm) * (1 + 1e-9)
+
+    return chance
+
+
+def _at_most(chance: arb | float, allowed: Fraction) -> bool:
+    if isinstance(chance, float):
+        return Fraction(chance) <= allowed
+    return upper_fraction(chance) <= allowed

@@ -1,0 +1,55 @@
+"""Permute-and-flip: never farther below the best than the exponential mechanism, on average."""
+
+from dataclasses import dataclass
+
+from discreet import noise
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._fixed_point import IntegerArray
+from discreet.mechanisms._parts import Key
+from discreet.mechanisms.selection._choice import Choice
+from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
+from discreet.mechanisms.selection._scores import noisy_max, spread
+from discreet.noise import Bits
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PermuteAndFlip(Choice):
+    """Visits the candidates in random order, and takes each with probability
+    exp(rate * (its score - the largest)); the first one taken is the choice.
+
+    It is the largest of the scores with exponential noise of scale 1 / rate on each, and so drawn
+    (Ding, Kifer, Saghaian, Steinke, Wang, Xiao and Zhang 2021). The computation gives one integer
+    for each candidate, in their order; the candidates are public.
+
+    Guarantee: epsilon-DP with epsilon = rate * D, D being how much further a unit can move one
+    score than another, as in `ExponentialMechanism`; the interval of that one's privacy loss is
+    not had here, so that several choices together cost more. It holds when a unit comes, goes or
+    is replaced, as the sensitivity does. The running time, which depends a little on how many
+    scores are close to the largest, is not covered. McKenna and Sheldon (2020).
+
+    >>> import numpy as np
+    >>> from discreet import Unit
+    >>> votes = Bounded(
+    ...     lambda: np.array([5, 4, 3]), sensitivity=1, unit=Unit("id"), name="votes", shape=(3,)
+    ... )
+    >>> mechanism = PermuteAndFlip.for_epsilon(1, votes, ["red", "blue", "green"])
+    >>> mechanism, mechanism.error(0.95)
+    (PermuteAndFlip(('red', 'blue', 'green'), rate=1), 2)
+    """
+
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""
+        apart = spread(bounded, (len(self.candidates),), self.moves)
+        return PrivacyLoss.of(noisy_max(1 / self.rate, apart, self.moves), unit=bounded.unit)
+
+    def sample(self, value: IntegerArray, bits: Bits) -> Key:
+        """The chosen candidate; of 100 000, in some milliseconds."""
+        return self.candidates[noise.permute_and_flip(value, self.rate, bits)]
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the chosen candidate's score at most q below the largest one
+        at this confidence, whatever the scores: if all but the best are equal and fall behind by
+        q + 1, no smaller one will do."""
+        return smallest_gap(flip_chance(self.rate, len(self.candidates) - 1), confidence)

@@ -1,0 +1,178 @@
+"""Choosing one of many pieces, each of which stands for several candidates with the same score.
+
+One uniform U decides: the weights, one after the other from the largest score's on and round, are
+steps that it climbs. Float64 tells which step, to a proven radius; where U lies too near an edge,
+balls tell it, and more digits of U are drawn where they leave it open. So each piece has exactly
+its probability, and nearly always one word is drawn, whatever the scores.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import factorial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from discreet._exact import ball, precision
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._fixed_point import FloatArray
+from discreet.noise import Bits
+
+Whole = Sequence[int] | npt.NDArray[Any]  # Any: integers of any kind
+_Array = npt.NDArray[Any]  # Any: int64, or object for Python's integers
+
+_SHIFT = 6
+_CELLS = 1 << _SHIFT  # of a factor 2
+_TERMS = 5
+_NEAR = 50
+_FARTHEST = 700  # e^-700 stands for all that is less
+_RADIUS = 2.0**-38  # of a weight in float64, relatively
+_ROUNDING = 2.0**-51  # of each sum, and more
+_LONGEST = 1 << 900
+_MODEST = Fraction(1, 10**15), Fraction(10**15)
+_INT64_MAX = (1 << 63) - 1
+_SPARE_BITS = 64
+
+
+def choose_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> int:
+    """The place i of one of the pieces, with probability proportional to
+    lengths[i] * exp(rate * scores[i]).
+
+    The exponential mechanism of McSherry and Talwar (2007) where the candidates of a piece, whole
+    numbers of them from 1 up to 2^900, have the same integer as their score; which of them it is
+    may then be drawn uniformly. The rate is at least 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> choose_piece([2**40, 3, 2**40], [0, 20, -5], Fraction(1, 2), SeededBits(1))
+    0
+    """
+    return pieces_of(lengths, scores, rate).choose(bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Pieces by their lengths, how far each score lies below some number, and so their weights:
+    each to a part in 2^39, or off by less than e^-600 times the largest."""
+
+    lengths: _Array
+    gaps: _Array
+    rate: Fraction
+    weights: FloatArray
+
+    def choose(self, bits: Bits) -> int:
+        """One of them, as `choose_piece` says."""
+        start = int(np.argmin(self.gaps))
+        edges = np.cumsum(np.concatenate([self.weights[start:], self.weights[:start]]))
+        first, last, numerator, size = 0, edges.size, 0, 0
+        while first < last:
+            numerator = numerator << bits.width | ((1 << bits.width) - 1 - bits.word())
+            size += bits.width
+            first, last = _climbed(edges, numerator, size)
+            if first < last:
+                first, last = self._climbed_exactly(start, numerator, size)
+        return (start + first) % edges.size
+
+    def without(self, place: int) -> "Pieces":
+        """The others, in the same order."""
+        lengths, gaps = np.delete(self.lengths, place), np.delete(self.gaps, place)
+        if gaps.min() * self.rate < _NEAR and lengths.max() <= _INT64_MAX:
+            return Pieces(lengths, gaps, self.rate, np.delete(self.weights, place))
+        return pieces_of(lengths, -gaps, self.rate)
+
+    def _climbed_exactly(self, start: int, numerator: int, size: int) -> tuple[int, int]:
+        """The first and the last step, from that place on and round, that U may be on."""
+        with precision(size + _SPARE_BITS + self.gaps.size.bit_length()):
+            powers = cache(lambda gap: ball(-gap * self.rate).exp())
+            pairs = zip(self.lengths.tolist(), self.gaps.tolist(), strict=True)
+            weights = [length * powers(gap) for length, gap in pairs]
+            edges = list(itertools.accumulate(weights[start:] + weights[:start]))
+            total = edges.pop()
+            low, high = (total * ball(Fraction(numerator + i, 1 << size)) for i in (0, 1))
+            return _first(edges, low), _last(edges, high)
+
+
+def pieces_of(lengths: Whole, scores: Whole, rate: Fraction) -> Pieces:
+    """The pieces with these lengths and scores, all integers."""
+    many, heights = _whole(lengths), _whole(scores)
+    if many.ndim != 1 or many.shape != heights.shape or not many.size:
+        raise InvalidArgument("lengths, scores: give as many of the one as of the other, not none")
+    if not (many.min() >= 1 and many.max() <= _LONGEST):
+        raise InvalidArgument("lengths: give whole numbers from 1 up to 2^900")
+    if rate < 0:
+        raise InvalidArgument(f"rate = {rate}: give 0 or above")
+    top = int(heights.max())
+    if top - int(heights.min()) > _INT64_MAX:
+        heights = heights.astype(object)
+    gaps = top - heights
+    return Pieces(many, gaps, rate, _powers(gaps, rate) * many.astype(np.float64))
+
+
+def _powers(gaps: _Array, rate: Fraction) -> FloatArray:
+    """e^(-rate * gap) for each, to a part in 2^39, or e^-700 for all that is less."""
+    if gaps.dtype == object or not _MODEST[0] < rate < _MODEST[1]:
+        return e_to_minus(np.array([float(min(gap * rate, _FARTHEST)) for gap in gaps.tolist()]))
+    far = int(_FARTHEST / rate) + 1
+    if far < gaps.size:
+        return e_to_minus(np.arange(far + 1) * float(rate)).take(np.minimum(gaps, far))
+    return e_to_minus(gaps * float(rate))
+
+
+def e_to_minus(x: npt.NDArray[Any]) -> FloatArray:
+    """e^-x for each float x of 0 or above, to a part in 2^40; beyond 700, e^-700."""
+    near = np.minimum(x, _FARTHEST)
+    cells = np.rint(near * (_CELLS / np.log(2)))
+    near -= cells * (np.log(2) / _CELLS)  # e^-x = 2^(-cells / 64) e^-near, |near| < 0.0055
+    value: FloatArray = np.full_like(near, (-1) ** _TERMS / factorial(_TERMS))
+    for n in range(_TERMS - 1, -1, -1):  # Taylor's sum, by Horner's rule
+        value *= near
+        value += (-1) ** n / factorial(n)
+    whole = cells.astype(np.int64)
+    value *= _table().take(whole & (_CELLS - 1))
+    return np.asarray(np.ldexp(value, -(whole >> _SHIFT)))
+
+
+@cache
+def _table() -> FloatArray:
+    """2^(-j / 64)."""
+    with precision(_SPARE_BITS):
+        return np.array([float(arb(2) ** ball(Fraction(-j, _CELLS))) for j in range(_CELLS)])
+
+
+def _climbed(edges: FloatArray, numerator: int, size: int) -> tuple[int, int]:
+    """The first and the last step that U in [numerator, numerator + 1] / 2^size may be on."""
+    total = float(edges[-1])
+    slack = total * 4 * (_RADIUS + edges.size * _ROUNDING)
+    low, high = (total * ((numerator + i) / (1 << size)) for i in (0, 1))
+    first, last = np.searchsorted(edges[:-1], [low - slack, high + slack], side="right")
+    return int(first), int(last)
+
+
+def _first(edges: list[arb], low: arb) -> int:
+    """The number of edges that are known to be at most this, of edges that rise."""
+    reached, ahead = 0, len(edges)
+    while reached < ahead:
+        middle = (reached + ahead) // 2
+        reached, ahead = (middle + 1, ahead) if edges[middle] <= low else (reached, middle)
+    return reached
+
+
+def _last(edges: list[arb], high: arb) -> int:
+    """The number of edges that may be below this."""
+    reached, ahead = 0, len(edges)
+    while reached < ahead:
+        middle = (reached + ahead) // 2
+        reached, ahead = (reached, middle) if edges[middle] >= high else (middle + 1, ahead)
+    return reached
+
+
+def _whole(numbers: Whole) -> _Array:
+    """As int64 where all fit."""
+    array = np.asarray(numbers)
+    if array.dtype.kind not in "iuO":
+        raise InvalidArgument(f"lengths, scores: {array.dtype}; give integers")
+    return array.astype(np.int64 if array.dtype.kind == "i" else object)

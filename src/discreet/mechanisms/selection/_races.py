@@ -1,0 +1,64 @@
+"""How likely some noisy numbers are to overtake another one: forecasts, before any data is seen."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from discreet._exact import Number
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._fixed_point import FloatArray
+from discreet.mechanisms.selection._gaps import left_over
+
+_FINENESS = 256  # blocks to a scale
+_LARGEST = 10**250
+_SMALLEST = 1e-250  # where noise is 0 in as good as all draws
+_SPARE_REACH = 20.0
+_BELOW_ONE = 1 - 2.0**-53
+_MARGIN = 1 + 1e-9  # more than what float64 loses
+
+
+def race_chance(
+    own_scale: Fraction,
+    scale: Fraction,
+    confidence: Number,
+    *,
+    under: int,
+    over: int = 0,
+) -> Callable[[int], float]:
+    """For each whole gap at least the probability that one of several independent draws of
+    discrete Laplace noise of this ``scale`` goes too far: one of so many that are ``under`` a line
+    by the gap reaches it, or one of those ``over`` it by the gap comes down to it. The line itself
+    has noise of its ``own_scale``.
+
+    Its noise is taken in blocks of a 256th of its scale, each at its worse end; what lies farther
+    out than the confidence can tell counts as gone too far.
+    """
+    if max(own_scale, scale) > _LARGEST:
+        raise InvalidArgument("scale: no error is forecast for more than 10^250")
+    own, each = (max(float(one), _SMALLEST) for one in (own_scale, scale))
+    width = float(max(1, math.floor(own_scale / _FINENESS)))
+    reach = _SPARE_REACH - math.log(left_over(confidence))
+    starts = np.arange(1.0, reach * own + width + 1, width)  # (block,)
+    mass = np.exp(-starts / own) * -math.expm1(-width / own) / (1 + math.exp(-1 / own))
+    low = np.concatenate([[0.0], starts, -(starts + width - 1)])
+    high = np.concatenate([[0.0], starts + width - 1, -starts])
+    chances = np.concatenate([[math.tanh(0.5 / own)], mass, mass])
+    beyond = 2 * math.exp(-float(starts[-1] + width) / own)
+
+    def chance(gap: int) -> float:
+        kept = under * np.log1p(-_tail(low + gap, each))
+        if over:
+            kept += over * np.log1p(-_tail(gap - high, each))
+        return min(1.0, _MARGIN * (float(np.dot(chances, -np.expm1(kept))) + beyond))
+
+    return chance
+
+
+def _tail(least: FloatArray, scale: float) -> FloatArray:
+    """P(Z >= x) for whole x, Z being discrete Laplace noise of this scale."""
+    p = math.exp(-1 / scale)
+    ahead = np.exp(-np.maximum(least, 1) / scale) / (1 + p)
+    behind = 1 - np.exp(-np.maximum(1 - least, 1) / scale) / (1 + p)
+    return np.minimum(np.where(least >= 1, ahead, behind), _BELOW_ONE)

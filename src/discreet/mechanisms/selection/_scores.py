@@ -1,0 +1,109 @@
+"""What all choices by scores share: public candidates, and how far a unit can move scores apart."""
+
+import hashlib
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from discreet._exact import Number, fraction, shown
+from discreet._unit import Change, Unit
+from discreet.accounting import ReportNoisyMax
+from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._parts import Key, Part
+from discreet.mechanisms._sensitivity import Sensitivity
+
+Candidates = tuple[Key, ...] | range
+
+_MOST_SHOWN = 50
+
+
+class Moves(Enum):
+    """How one unit's coming or going moves the scores, as the caller knows them to be made.
+
+    Where all scores rise together when a unit comes, as counts and sums of what is never negative
+    do, two of them move apart by what one of them moves, and not by twice as much. That is not so
+    when a unit is replaced: what goes lowers some scores, and what comes raises others.
+    """
+
+    ANYHOW = "anyhow"
+    TOGETHER = "together"
+
+
+def public(candidates: Sequence[Key], name: str = "candidates") -> Candidates:
+    """The candidates, if they are at least two different texts, integers or tuples of these; a
+    range stays one."""
+    if not isinstance(candidates, Sequence):  # a set, too, has no order to be in
+        raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
+    is_range = isinstance(candidates, range)
+    names: Candidates = candidates if isinstance(candidates, range) else tuple(candidates)
+    if isinstance(candidates, str) or not (is_range or all(map(_is_name, names))):
+        raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
+    if len(names) < 2 or not (is_range or len(set(names)) == len(names)):
+        raise InvalidArgument(f"{name}: give at least two, each of them once")
+    return names
+
+
+def checked(moves: Moves) -> Moves:
+    """The same, if it is one of `Moves`."""
+    if not isinstance(moves, Moves):
+        raise InvalidArgument(f"moves = {moves!r}: give Moves.ANYHOW or Moves.TOGETHER")
+    return moves
+
+
+def spread(bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves) -> int:  # Any: to be seen
+    """How much further a unit can move one score than another, at most; 1 if it moves none.
+
+    Raises unless the computation gives integers of this shape, and if the scores are said to move
+    together and the unit is one that is replaced.
+    """
+    part = stated(bounded).part
+    if not isinstance(part, Part) or part.shape != shape:
+        has = f"shape {part.shape}" if isinstance(part, Part) else part.gives
+        raise InvalidArgument(
+            f"{bounded.name!r} gives {has}: give an integer score for each candidate, shape {shape}"
+        )
+    return moved_apart(part.sensitivity, bounded.unit, moves)
+
+
+def moved_apart(sensitivity: Sensitivity, unit: Unit, moves: Moves) -> int:
+    """The largest difference of two entries of a vector within these norms, all entries having
+    the same sign if they move together; 1 at least."""
+    if moves is Moves.TOGETHER:
+        if unit.change is not Change.ADD_REMOVE:
+            raise Refused(
+                f"moves = {moves}: scores rise or fall together when a unit comes or goes; for "
+                f"{unit} some may rise while others fall, use Moves.ANYHOW"
+            )
+        return max(sensitivity.linf, 1)
+    apart = min(2 * sensitivity.linf, sensitivity.l1, isqrt(2 * sensitivity.l2_squared))
+    return max(apart, 1)
+
+
+def noisy_max(scale: Fraction, apart: int, moves: Moves) -> ReportNoisyMax:
+    """The term for the largest noisy score. Taking the same number off all scores changes no
+    choice, so that scores that move at most so far apart may as well move by half of that each."""
+    if moves is Moves.TOGETHER:
+        return ReportNoisyMax(scale, apart, monotone=True)
+    return ReportNoisyMax(scale, Fraction(apart, 2))
+
+
+def written(
+    kind: str, candidates: Candidates, numbers: dict[str, Number], moves: Moves = Moves.ANYHOW
+) -> str:
+    """A mechanism as it is written in code; more candidates than anyone reads, by their hash."""
+    text = repr(candidates)
+    if not isinstance(candidates, range) and len(candidates) > _MOST_SHOWN:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = f"<{len(candidates)} candidates, SHA-256 {digest}...>"
+    parts = [text, *(f"{name}={shown(fraction(value))}" for name, value in numbers.items())]
+    told = [] if moves is Moves.ANYHOW else [f"moves={moves}"]
+    return f"{kind}({', '.join(parts + told)})"
+
+
+def _is_name(candidate: object) -> bool:
+    if type(candidate) is tuple:
+        return all(type(piece) in (str, int) for piece in candidate)
+    return type(candidate) in (str, int)

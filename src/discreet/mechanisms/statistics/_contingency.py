@@ -1,0 +1,144 @@
+"""Contingency tables with public categories, and the chi-square test on noisy ones."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _checks
+from discreet._unit import Change
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import rows_part
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._gaussian import Gaussian
+from discreet.mechanisms._release import Release
+from discreet.mechanisms._rows import Rows
+from discreet.mechanisms._sensitivity import Sensitivity
+
+_MOST_CELLS = 1 << 24
+_SEED = 2016
+_DRAWS = 9999
+_AT_ONCE = 1 << 20  # cells
+_FEWEST_EXPECTED = 5.0
+
+
+def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
+    """How many rows there are for each combination of the columns' values, an array with an axis
+    for each column: release it by `DiscreteLaplace` or `Gaussian`.
+
+    Guarantee: the sensitivity is exact for the rows' unit and relation: a unit's rows may all fall
+    into one cell, or go from one cell to another. Raises `InvalidArgument` for anything but rows,
+    and for more than 2^24 cells.
+
+    >>> from discreet import Unit
+    >>> from discreet.mechanisms import Grid
+    >>> people = Bounded.rows(
+    ...     lambda: np.array([[0, 2], [1, 0]]), columns={"ill": Grid(0, 1), "alleles": Grid(0, 2)},
+    ...     unit=Unit("patient_id"), name="patients",
+    ... )
+    >>> contingency(people).compute()
+    array([[0, 0, 1],
+           [1, 0, 0]])
+    """
+    part = rows_part(rows)
+    shape = tuple(grid.size for _, grid in part.columns)
+    if math.prod(shape) > _MOST_CELLS:
+        raise InvalidArgument(f"{rows.name!r} has {math.prod(shape)} cells: at most 2^24 go")
+
+    def compute() -> IntegerArray:
+        places = rows.checked(rows.compute()).places
+        cells = np.ravel_multi_index(tuple(places.T), shape)
+        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+    m, moved = part.per_unit, 1 if rows.unit.change is Change.ADD_REMOVE else 2
+    return Bounded(
+        compute,
+        sensitivity=Sensitivity(
+            l1=moved * m, l2_squared=moved * m**2, linf=m, length=math.prod(shape)
+        ),
+        unit=rows.unit,
+        name=f"table of {rows.name}",
+        shape=shape,
+        basis=rows.basis,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChiSquare:
+    """A test of independence: its statistic on the noisy table, and how often chance and noise
+    together give at least that where nothing depends on anything."""
+
+    statistic: float
+    p_value: float
+    is_large_enough: bool
+    """Whether each cell is expected to hold more than 5; else the p-value is 1."""
+
+
+def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
+    """The chi-square test of independence on a released table of two columns.
+
+    The statistic is Pearson's on the noisy counts. Its law under independence is simulated with
+    the noise in it, by as many ``draws`` of tables with the noisy table's size and margins; the
+    seed is public and fixed, so that the answer is a function of the release alone. This is
+    MCIndep of Gaboardi, Lim, Rogers and Vadhan (2016).
+
+    Not a proven level: the margins are estimated, so that under independence the p-value is only
+    about uniform; of 18 000 tables of 200 to 5000 rows 3.3 % to 5.9 % fell below 5 %, depending on
+    size and noise. Where a cell expects 5 or fewer, nothing is rejected, as in the paper. Nothing
+    is covered but chance and noise: a unit with several rows makes them dependent, which no such
+    test allows for.
+    """
+    noise, table = answer.mechanism, np.asarray(answer.value, dtype=np.float64)
+    if not isinstance(noise, DiscreteLaplace | Gaussian) or answer.processing:
+        raise InvalidArgument(
+            f"{answer.name!r}: give a release of a table by DiscreteLaplace or Gaussian"
+        )
+    if table.ndim != 2 or min(table.shape) < 2:
+        raise InvalidArgument(f"{answer.name!r} has the shape {table.shape}: give rows x columns")
+    times = _checks.positive_count(draws=draws)
+    expected = _expected(table[np.newaxis])[0]
+    statistic = float(_statistic(table[np.newaxis])[0])
+    if not np.all(expected > _FEWEST_EXPECTED):
+        return ChiSquare(statistic, 1.0, is_large_enough=False)
+    random = np.random.default_rng(_SEED)
+    chances = expected.ravel() / expected.sum()
+    reached, left = 0, times
+    while left:
+        shape = min(left, max(1, _AT_ONCE // table.size)), *table.shape
+        drawn = random.multinomial(round(expected.sum()), chances, size=shape[0]).reshape(shape)
+        reached += int(
+            np.count_nonzero(_statistic(drawn + _noise(noise, random, shape)) >= statistic)
+        )
+        left -= shape[0]
+    return ChiSquare(statistic, (1 + reached) / (1 + times), is_large_enough=True)
+
+
+def _expected(tables: FloatArray) -> FloatArray:
+    """What independence expects in each cell, from the margins, (table, row, column); all above
+    0."""
+    rows = np.maximum(tables.sum(axis=2, keepdims=True), 1.0)
+    columns = np.maximum(tables.sum(axis=1, keepdims=True), 1.0)
+    total = np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1.0)
+    return np.asarray(rows * columns / total)
+
+
+def _statistic(tables: FloatArray) -> FloatArray:
+    """Pearson's statistic of each table."""
+    expected = _expected(tables)
+    return np.asarray(((tables - expected) ** 2 / expected).sum(axis=(1, 2)))
+
+
+def _noise(
+    noise: DiscreteLaplace | Gaussian,
+    random: np.random.Generator,
+    shape: tuple[int, ...],
+) -> npt.NDArray[Any]:  # Any: floats or integers
+    """Noise of this law for the simulation, which needs no exactness: nothing private is in it."""
+    if isinstance(noise, Gaussian):
+        return np.rint(random.normal(0.0, float(noise.stddev), shape))
+    success = -math.expm1(-1 / float(noise.scale))
+    return random.geometric(success, shape) - random.geometric(success, shape)

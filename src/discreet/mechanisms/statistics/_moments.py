@@ -1,0 +1,86 @@
+"""The moments of a table: what means, variances, covariances and regressions are made of."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from discreet._exact import Number
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._columns import rows_part
+from discreet.mechanisms._fixed_point import IntegerArray
+from discreet.mechanisms._rows import Rows
+from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._products import gram
+from discreet.mechanisms.statistics._reach import Noise
+
+
+def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
+    """The count of rows, the sum of each column and of all products of two, as whole numbers, each
+    times a public weight: release them by `DiscreteLaplace` or `Gaussian`, and read what comes out
+    by `Moments.of`.
+
+    Guarantee: the sensitivity is that of the rows' unit and relation, by the grids' widths and
+    ``per_unit`` alone; sums are exact at any size. Adding or removing one row, it is exact; for
+    replacing one it is proven, and at most 4 % above what is reached. Raises `InvalidArgument` for
+    anything but rows, and for a column of one value.
+
+    >>> from discreet import DiscreteLaplace, Unit
+    >>> from discreet.mechanisms import Grid
+    >>> people = Bounded.rows(
+    ...     lambda: np.array([[31, 0], [44, 1]]), columns={"age": Grid(0, 120), "ill": Grid(0, 1)},
+    ...     unit=Unit("patient_id"), name="patients",
+    ... )
+    >>> facts = moments(people)
+    >>> DiscreteLaplace.for_epsilon(1, facts).privacy_loss(facts).epsilon()
+    1.0
+    """
+    layout = Layout.of(rows)
+    sensitivity = layout.sensitivity(rows_part(rows).per_unit, rows.unit.change)
+    return Bounded(
+        lambda: _weighted(rows.checked(rows.compute()), layout),
+        sensitivity=sensitivity,
+        unit=rows.unit,
+        name=f"moments of {rows.name}",
+        shape=(len(layout.places),),
+        is_wide=True,
+        basis=rows.basis,
+    )
+
+
+def moment_errors(
+    rows: Bounded[Rows], noise: Noise, confidence: Number = 0.95
+) -> dict[tuple[str, ...], Fraction]:
+    """How far the noise may move each moment, each by itself at this confidence: by column names,
+    ``()`` being the count; sums and products are of distances from the middle of the column's grid,
+    in the columns' own units, and squares lessened by half the largest for each row.
+
+    Known before anything is read. What is made of moments by division has an error that depends
+    on the data: means and the like have intervals afterwards.
+    """
+    layout, error = Layout.of(rows), noise.error(confidence)
+    halves = [(grid.upper - grid.lower) / 2 for _, grid in layout.columns]
+    found = {}
+    for place, weight, largest in zip(layout.places, layout.weights, layout.largest, strict=True):
+        each = Fraction(error, weight * largest)
+        for i in place:
+            each *= halves[i]
+        is_square = len(set(place)) < len(place)
+        found[tuple(layout.columns[i][0] for i in place)] = each / 2 if is_square else each
+    return found
+
+
+def _weighted(rows: Rows, layout: Layout) -> IntegerArray:
+    """The moments of these rows, by their weights."""
+    widths = np.array(layout.widths)
+    centred = 2 * rows.places - widths
+    ones = np.ones((len(centred), 1), dtype=np.int64)
+    sums = gram(np.concatenate([ones, centred], axis=1), max(layout.widths))
+    count = sums[0, 0]
+    found = []
+    for place, weight in zip(layout.places, layout.weights, strict=True):
+        i, j = (0, 0, *(number + 1 for number in place))[-2:]
+        if i == j > 0:
+            found.append(weight * (2 * sums[i, j] - count * layout.widths[i - 1] ** 2))
+        else:
+            found.append(weight * sums[i, j])
+    return np.array([int(number) for number in found], dtype=object)

@@ -1,0 +1,153 @@
+"""Linear regression from noisy moments, with intervals that hold."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import chdtri
+
+from discreet._exact import Number, fraction
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._fixed_point import FloatArray
+from discreet.mechanisms._gaussian import Gaussian
+from discreet.mechanisms.statistics._intervals import Interval
+from discreet.mechanisms.statistics._reach import split
+from discreet.mechanisms.statistics._summary import Moments
+
+INTERCEPT = "intercept"
+
+_SAFE = 1 + 1e-9
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """Coefficients by name, each within an interval; all intervals hold together."""
+
+    outcome: str
+    coefficients: dict[str, Interval]
+    confidence: float
+
+    def __str__(self) -> str:
+        """A line for each coefficient."""
+        lines = [f"  {name}: {interval}" for name, interval in self.coefficients.items()]
+        heading = f"{self.outcome}, intervals at {self.confidence:.4g} for all together:"
+        return "\n".join([heading, *lines])
+
+
+def regression(
+    known: Moments, outcome: str, on: Sequence[str], confidence: Number = 0.95
+) -> Regression:
+    """The least-squares coefficients of ``outcome`` on these columns and an intercept, each within
+    an interval.
+
+    Guarantee: with at least this probability all intervals together hold the least-squares
+    solution without noise of the rows as they came onto the grids (any solution, if there are
+    several). Where noise hides some direction, they are the whole line, and the estimates leave
+    such directions out.
+
+    The proof, in y: let b solve G b = h, while G' = G + E and h' = h + e are noisy. b being fixed,
+    u = G' b - h' = E b - e is made of weighted sums of noises, so that |u| <= k (t |b|^2 + 1)^(1/2)
+    for a k and a t that depend on nothing private (`_Spread`). With K near G'^-1 and b' = K h',
+    b - b' = K (u + h' - G' b') + (I - K G') (b - b'), so with D = |b - b'| and |b| <= |b'| + D,
+    D (1 - |I - K G'| - k t^(1/2) |K|) <= |K| (k (t |b'|^2 + 1)^(1/2) + |h' - G' b'|). What this
+    says of D bounds u, and with it each row of K u.
+
+    Not covered: sampling from a population (these are no standard errors). Lengths depend on the
+    data, so that nothing is forecast but the moments' own errors. Raises `InvalidArgument` for
+    names that aren't there or come twice.
+    """
+    names = [outcome, *on]
+    if isinstance(on, str) or not on or len(set(names)) < len(names):
+        raise InvalidArgument(f"on = {on!r}: give names of other columns, each once, as a list")
+    y, x = known.number(outcome), [known.number(name) for name in on]
+    at = [0, *(i + 1 for i in x)]
+    spread = _Spread.of(known, len(x), confidence)
+    into = _into_columns_units(known, y, x)
+    values, radii = _solved(known.matrix[np.ix_(at, at)], known.matrix[at, y + 1], spread, into)
+    values[0] += known.middles[y]
+    found = zip([INTERCEPT, *on], values.tolist(), radii.tolist(), strict=True)
+    coefficients = {name: Interval(value, value - r, value + r) for name, value, r in found}
+    return Regression(outcome, coefficients, float(fraction(confidence)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """At this confidence, |E b - e| <= k (t |b|^2 + 1)^(1/2) for any fixed b of p + 1 numbers.
+
+    Gaussian noise of standard deviation s: the p + 1 sums have covariances s^2 times
+    (|b|^2 + 1) I + M, where M_00 = 0, M_0i = 3/2 b_0 b_i, M_ii = -1/2 b_i^2, M_ij = 5/4 b_i b_j:
+    the matrix E is symmetric, and half of a square's noise is the count's. For |v| = 1 and
+    w_i = |b_i v_i|, which add up to |b| at most, v M v <= 3 w_0 W + 5/4 W^2 with W = w_1 + ...,
+    so at most 9/7 |b|^2. Hence t = 16/7, and k^2 is the quantile of chi-square with p + 1 degrees,
+    times s^2. Rounding adds at most 1/2 for each of p + 3 noises to each of p + 1 sums.
+
+    Discrete Laplace noise of scale s: its moments are at most those of Laplace noise, term by
+    term of (cosh u - 1) / (cosh u - cosh v) <= u^2 / (u^2 - v^2), so that a sum with the weights a
+    lies beyond q with probability 2 exp(-v q) / product of (1 - (a_i s v)^2) at most. As |a|^2 is
+    at most |b|^2 + 1 and -ln(1 - x) is convex, a single weight is the worst. Hence t = 1, and k is
+    (p + 1)^(1/2) times the q that leaves each of p + 1 sums its share.
+    """
+
+    k: float
+    t: float
+
+    @staticmethod
+    def of(known: Moments, p: int, confidence: Number) -> "_Spread":
+        """For this noise, in units of y."""
+        if not isinstance(known.noise, Gaussian):
+            each = _chernoff(float(1 - split(confidence, p + 1)))
+            return _Spread(math.sqrt(p + 1) * each * float(known.noise.scale / known.unit), 1.0)
+        stddev = float(known.noise.stddev / known.unit)
+        outside = float(1 - split(confidence, 1))
+        rounding = float(Fraction(p + 3, 2 * known.unit))
+        quantile = math.sqrt(float(chdtri(p + 1, outside)))
+        return _Spread((quantile * stddev + rounding) * _SAFE, 16 / 7)
+
+    def most(self, length: float) -> float:
+        """The bound, for a b of this length."""
+        return self.k * math.sqrt(self.t * length**2 + 1)
+
+
+def _chernoff(outside: float) -> float:
+    """A q that Laplace noise of scale 1 exceeds with at most this probability: any tilt has one,
+    and the smallest of many is taken."""
+    tilts = 1 - np.geomspace(1e-6, 1, 400, endpoint=False)
+    return float(np.min((math.log(2 / outside) - np.log1p(-(tilts**2))) / tilts)) * _SAFE
+
+
+def _solved(
+    matrix: FloatArray, vector: FloatArray, spread: _Spread, into: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``into`` times the solution, and how far each number may lie from the truth."""
+    values, vectors = np.linalg.eigh(matrix)
+    is_seen = values > spread.k * math.sqrt(spread.t)
+    inverse = (vectors[:, is_seen] / values[is_seen]) @ vectors[:, is_seen].T
+    solution = inverse @ vector
+    found, unbounded = into @ solution, np.full(len(vector), np.inf)
+    if not np.all(is_seen):
+        return found, unbounded
+    length, size = float(np.linalg.norm(solution)), float(np.linalg.norm(matrix))
+    stretch = float(np.linalg.norm(inverse, 2)) * _SAFE
+    rounding = _ROUNDING * (size * length + float(np.linalg.norm(vector)))
+    rest = float(np.linalg.norm(vector - matrix @ solution)) + rounding
+    left = float(np.linalg.norm(np.eye(len(vector)) - inverse @ matrix))
+    left += _ROUNDING * size * stretch
+    shrinks = 1 - left - spread.k * math.sqrt(spread.t) * stretch
+    if shrinks <= 0:
+        return found, unbounded
+    far = (spread.most(length) + rest) * stretch / shrinks * _SAFE
+    noise = spread.most(length) + spread.k * math.sqrt(spread.t) * far + rest
+    radii = np.linalg.norm(into @ inverse, axis=1) * noise
+    return found, (radii + np.linalg.norm(into, axis=1) * left * far) * _SAFE
+
+
+def _into_columns_units(known: Moments, y: int, x: list[int]) -> FloatArray:
+    """From y to the columns' own units: slopes by the ratio of ranges; the intercept, but for the
+    outcome's middle, follows."""
+    slopes = known.halves[y] / known.halves[x]
+    into = np.diag([known.halves[y], *slopes])
+    into[0, 1:] = -slopes * known.middles[x]
+    return into

@@ -1,0 +1,87 @@
+"""Counts under private keys, shown where they reach a threshold with their noise: Gaussian."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.accounting._analytic import gaussian_multiplier
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._gaussian import Gaussian, gaussian_term, stddev_for
+from discreet.mechanisms._parts import Key
+from discreet.mechanisms.thresholds._keys import FOR_KEYS, keys_part
+from discreet.mechanisms.thresholds._noisy_counts import NoisyCounts, threshold_for
+from discreet.noise import RoundedGaussianLaw
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class GaussianThreshold(NoisyCounts):
+    """Adds round(Z) to each count, Z being normal with this ``stddev``, and shows the keys whose
+    noisy count is ``threshold`` or more, in order, with that count; absent keys never.
+
+    For units with part in many keys it needs less noise than `LaplaceThreshold`: it grows with the
+    root of their number.
+
+    Guarantee: that of `Gaussian` noise for the L2 sensitivity, apart from delta: the probability
+    that a key is shown which a single unit has, any of those that it may have. It holds when a
+    unit comes, goes or is replaced. The noise is exact; key and count come from one draw. The
+    running time is not covered. Wilkins, Kifer, Zhang and Karrer (2024); docs/proofs/terms.md.
+
+    >>> from discreet import Unit
+    >>> words = Bounded.keys(
+    ...     lambda: {"ache": 410, "rash": 1}, per_unit=40, unit=Unit("patient_id"), name="words"
+    ... )
+    >>> mechanism = GaussianThreshold.for_epsilon(1, 1e-6, words)
+    >>> mechanism.threshold, mechanism.error(0.95), mechanism.unseen(0.95)
+    (156, 54, 200)
+    >>> mechanism.privacy_loss(words).delta(1) <= 1e-6
+    True
+    """
+
+    stddev: Fraction
+    threshold: int
+
+    def __init__(self, *, stddev: Number, threshold: int) -> None:
+        """Keep the standard deviation at its exact value; it is in the units of the counts."""
+        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+        object.__setattr__(self, "threshold", _checks.positive_count(threshold=threshold))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, delta: Number, bounded: Bounded[Mapping[Key, int]]
+    ) -> "GaussianThreshold":
+        """The mechanism whose release of these counts is (epsilon, delta)-DP, half of delta being
+        for the noise and nearly half for the keys."""
+        half = _checks.probability(delta=delta) / 2
+        multiplier = gaussian_multiplier(_checks.positive(epsilon=epsilon), half)
+        stddev = stddev_for(multiplier, keys_part(bounded).sensitivity.l2_squared)
+        threshold = threshold_for(half * FOR_KEYS, RoundedGaussianLaw(stddev), bounded)
+        return GaussianThreshold(stddev=stddev, threshold=threshold)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, delta: Number, bounded: Bounded[Mapping[Key, int]]
+    ) -> "GaussianThreshold":
+        """The mechanism with the most noise whose error at this confidence is at most this, and
+        the smallest threshold with which a unit's own keys are shown with this delta at most."""
+        stddev = Gaussian.for_error(error, confidence).stddev
+        threshold = threshold_for(
+            _checks.probability(delta=delta), RoundedGaussianLaw(stddev), bounded
+        )
+        return GaussianThreshold(stddev=stddev, threshold=threshold)
+
+    def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
+        """One `accounting.Threshold` around an `accounting.Gaussian`; raises unless the threshold
+        lies above what a unit can have under one key."""
+        noise = gaussian_term(self.stddev, keys_part(bounded).sensitivity.l2_squared)
+        return self._loss(noise, bounded)
+
+    @property
+    def _law(self) -> RoundedGaussianLaw:
+        return RoundedGaussianLaw(self.stddev)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"GaussianThreshold(stddev={shown(self.stddev)}, threshold={self.threshold})"

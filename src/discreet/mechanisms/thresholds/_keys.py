@@ -1,0 +1,72 @@
+"""What choices among private keys share: their order, their part, how likely one is left out."""
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from discreet._exact import decimal_up, precision, upper_fraction
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._parts import Key, KeysPart
+from discreet.noise import NoiseLaw
+
+FOR_KEYS = Fraction(999, 1000)  # of half a delta: what is left is for the accountant's grid
+
+_BITS = 256
+_DIGITS = 12
+_LEAST = Fraction(1, 10**300)
+
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """The keys sorted: integers, texts, tuples, piece by piece; never as the data had them."""
+    listed = list(keys)
+    kinds = set(map(type, listed))
+    return sorted(listed, key=_rank if len(kinds) > 1 or tuple in kinds else None)
+
+
+def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: to be looked at
+    """The computation's only part; raises unless it gives counts under private keys."""
+    part = stated(bounded).part
+    if not isinstance(part, KeysPart):
+        raise InvalidArgument(
+            f"{bounded.name!r} gives {part.gives}: give counts under private keys, by Bounded.keys"
+        )
+    return part
+
+
+def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:
+    """For each count the probability that it and its noise stay below the threshold."""
+
+    def chance(count: int) -> arb:
+        least = count - threshold + 1  # -Z, which has the same law, is at least that
+        return law.tail(least) / 2 if least > 0 else 1 - law.tail(1 - least) / 2
+
+    return chance
+
+
+def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
+    """At least the probability that the noise of one of so many keys is what it lacks, or more;
+    docs/proofs/terms.md, Threshold. A number above 0 and up to 1."""
+    with precision(_BITS):
+        each = law.tail(missing) / 2 if missing > 0 else arb(1)
+        found = upper_fraction(-(keys * (-each).log1p()).expm1()) if missing > 0 else Fraction(1)
+    return min(decimal_up(max(found, _LEAST), _DIGITS), Fraction(1))
+
+
+def smallest(is_enough: Callable[[int], bool]) -> int:
+    """The smallest whole number above 0 that is enough, as all larger ones are."""
+    low, high = 0, 1
+    while not is_enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def _rank(key: Key) -> tuple[Any, ...]:  # Any: compared with its own kind only
+    if isinstance(key, tuple):
+        return 2, tuple(_rank(piece) for piece in key)
+    return int(isinstance(key, str)), key

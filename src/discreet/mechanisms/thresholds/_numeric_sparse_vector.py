@@ -1,0 +1,106 @@
+"""The sparse vector technique that also tells the numbers which are above."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks, accounting
+from discreet._exact import Number, shown
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.selection._scores import Moves
+from discreet.mechanisms.thresholds._sparse_vector import SparseVector, finding
+from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class NumericSparseVector:
+    """Answers each number that a `SparseVector` finds above with that number and fresh discrete
+    Laplace noise of ``answer_scale``, every other one with None.
+
+    Guarantee: that of the `SparseVector`, and hits times an answer by `DiscreteLaplace`. The noise
+    that decided is never told: to tell it is one of the mistakes in Lyu, Su and Li (2017).
+
+    >>> finds = NumericSparseVector.for_epsilon(1, threshold=50, hits=3)
+    >>> finds.privacy_loss(Unit("patient_id")).epsilon(), finds.error(0.95)
+    (1.0, 18)
+    """
+
+    finding: SparseVector
+    answer_scale: Fraction
+
+    def __init__(self, finding: SparseVector, *, answer_scale: Number) -> None:
+        """Keep the scale at its exact value; it is in the units of the numbers."""
+        if not isinstance(finding, SparseVector):
+            raise InvalidArgument(f"finding = {finding!r}: give a SparseVector")
+        object.__setattr__(self, "finding", finding)
+        object.__setattr__(self, "answer_scale", _checks.positive(answer_scale=answer_scale))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number,
+        threshold: int,
+        *,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> "NumericSparseVector":
+        """The mechanism whose session costs exactly epsilon, half of it for finding what is above
+        and half for telling it."""
+        half = _checks.positive(epsilon=epsilon) / 2
+        finding = SparseVector.for_epsilon(
+            half, threshold, hits=hits, sensitivity=sensitivity, moves=moves
+        )
+        told = finding.hits * finding.sensitivity
+        return NumericSparseVector(finding, answer_scale=told / half)
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        threshold: int,
+        *,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> "NumericSparseVector":
+        """The mechanism with the most noise on the numbers that are told with which their error
+        at this confidence is at most this; finding them costs as much as telling them."""
+        scale = DiscreteLaplace.for_error(error, confidence).scale
+        told = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
+        finding = SparseVector.for_epsilon(
+            told / scale, threshold, hits=hits, sensitivity=sensitivity, moves=moves
+        )
+        return NumericSparseVector(finding, answer_scale=scale)
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        """That of the `SparseVector`, and one `accounting.DiscreteLaplace` for each hit."""
+        term = accounting.DiscreteLaplace(self.answer_scale, self.finding.sensitivity)
+        return self.finding.privacy_loss(unit) + self.finding.hits * term
+
+    def check(self, bounded: Bounded[int]) -> None:
+        """Raise unless it is one integer, of at most the sensitivity that is paid for."""
+        self.finding.check(bounded)
+
+    def begin(self, bits: Bits) -> Callable[[int], tuple[int | None, bool]]:
+        """What answers each number in turn, and tells whether another may follow."""
+        find, law = finding(self.finding, bits), DiscreteLaplaceLaw(self.answer_scale)
+
+        def answer(value: int) -> tuple[int | None, bool]:
+            is_above, goes_on = find(value)
+            return (value + law.draw(bits) if is_above else None), goes_on
+
+        return answer
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the noise of a number that is told in [-q, q] at this
+        confidence, by its exact law; `finding.error` is about which ones are told."""
+        law = DiscreteLaplaceLaw(self.answer_scale)
+        return half_width(law, _checks.probability(confidence=confidence))
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        return f"NumericSparseVector({self.finding!r}, answer_scale={shown(self.answer_scale)})"

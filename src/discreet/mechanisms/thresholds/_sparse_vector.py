@@ -1,0 +1,235 @@
+"""The sparse vector technique: which answers are above a threshold, at the price of the few that
+are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks, accounting
+from discreet._exact import Number, decimal_up, shown
+from discreet._unit import Change, Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import integers
+from discreet.mechanisms._bounded import Bounded, change_of
+from discreet.mechanisms.selection._gaps import smallest_gap
+from discreet.mechanisms.selection._races import race_chance
+from discreet.mechanisms.selection._scores import Moves, checked
+from discreet.noise import Bits, DiscreteLaplaceLaw
+
+_DIGITS = 9
+_MOST = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SparseVector:
+    """Tells of each number whether it is above a threshold, until ``hits`` of them were; with one
+    hit it is AboveThreshold.
+
+    The threshold gets discrete Laplace noise of ``threshold_scale`` once, each number fresh noise
+    of ``query_scale``, and "above" is told if the number with its noise is the threshold with its
+    own or more. However many are below costs nothing more.
+
+    Guarantee: epsilon-DP for the whole session with epsilon = s / threshold_scale +
+    2 hits s / query_scale, each number having at most the ``sensitivity`` s; with
+    `Moves.TOGETHER`, where all numbers that are asked rise if a unit comes, the 2 is a 1. It holds
+    when a unit comes, goes or is replaced, and for questions that are chosen with earlier answers
+    in view, with other mechanisms in between (Lyu 2022; Haney et al. 2023). The noise is exact.
+    The running time is not covered. Lyu, Su and Li (2017), Algorithm 7, which is also the place
+    to read how many variants of it are not private.
+
+    >>> from discreet import Ledger, Limit
+    >>> from discreet.mechanisms import session
+    >>> unit = Unit("patient_id")
+    >>> ledger = Ledger.in_memory(unit=unit, limit=Limit(epsilon=1))
+    >>> alarm = SparseVector.for_epsilon(1, threshold=50)
+    >>> alarm.error(0.95, questions=30)
+    20
+    >>> with session(alarm, ledger, unit=unit, name="patients a day") as opened:
+    ...     for day in (3, 5, 90):
+    ...         patients = Bounded(lambda: day, sensitivity=1, unit=unit, name="patients")
+    ...         if opened.ask(patients):
+    ...             break
+    >>> day
+    90
+    """
+
+    threshold: int
+    threshold_scale: Fraction
+    query_scale: Fraction
+    hits: int
+    sensitivity: int
+    moves: Moves
+
+    def __init__(
+        self,
+        threshold: int,
+        *,
+        threshold_scale: Number,
+        query_scale: Number,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> None:
+        """Keep the scales at their exact values; they are in the units of the numbers."""
+        scale = _checks.positive(threshold_scale=threshold_scale)
+        object.__setattr__(self, "threshold", whole(threshold))
+        object.__setattr__(self, "threshold_scale", scale)
+        object.__setattr__(self, "query_scale", _checks.positive(query_scale=query_scale))
+        object.__setattr__(self, "hits", _modest(hits=hits))
+        object.__setattr__(self, "sensitivity", _checks.positive_count(sensitivity=sensitivity))
+        object.__setattr__(self, "moves", checked(moves))
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number,
+        threshold: int,
+        *,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> "SparseVector":
+        """The mechanism whose session costs exactly epsilon, shared between threshold and answers
+        so that their difference varies least (Lyu, Su and Li 2017)."""
+        move = _checks.positive_count(sensitivity=sensitivity)
+        times = _times(hits, moves)
+        own = _checks.positive(epsilon=epsilon) / (1 + times * _ratio(times))
+        return SparseVector(
+            threshold,
+            threshold_scale=move / own,
+            query_scale=move / (own * _ratio(times)),
+            hits=hits,
+            sensitivity=move,
+            moves=moves,
+        )
+
+    @staticmethod
+    def for_error(
+        error: Number,
+        confidence: Number,
+        threshold: int,
+        *,
+        questions: int = 1,
+        hits: int = 1,
+        sensitivity: int = 1,
+        moves: Moves = Moves.ANYHOW,
+    ) -> "SparseVector":
+        """The mechanism with the most noise whose error for so many questions is at most this at
+        this confidence, shared as by `for_epsilon`."""
+        times = _times(hits, moves)
+
+        def made(scale: Fraction) -> SparseVector:
+            return SparseVector(
+                threshold,
+                threshold_scale=scale * _ratio(times),
+                query_scale=scale,
+                hits=hits,
+                sensitivity=sensitivity,
+                moves=moves,
+            )
+
+        return made(
+            most_noise(
+                lambda scale: made(scale).error(confidence, questions=questions), error, confidence
+            )
+        )
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        """One `accounting.SparseVector`; raises if the numbers are said to move together and the
+        unit is one that is replaced."""
+        is_monotone = self.moves is Moves.TOGETHER
+        if change_of(unit) is not Change.ADD_REMOVE and is_monotone:
+            raise Refused(
+                f"moves = {self.moves}: numbers rise or fall together when a unit comes or goes; "
+                f"for {unit} some may rise while others fall, use Moves.ANYHOW"
+            )
+        term = accounting.SparseVector(
+            self.threshold_scale,
+            self.query_scale,
+            self.hits,
+            self.sensitivity,
+            monotone=is_monotone,
+        )
+        return PrivacyLoss.of(term, unit=unit)
+
+    def check(self, bounded: Bounded[int]) -> None:
+        """Raise unless it is one integer, of at most the sensitivity that is paid for."""
+        part = integers(bounded)
+        if part.shape != () or part.sensitivity.linf > self.sensitivity:
+            raise InvalidArgument(
+                f"{bounded.name!r} has shape {part.shape} and sensitivity {part.sensitivity.linf}: "
+                f"ask for one integer of sensitivity {self.sensitivity} at most"
+            )
+
+    def begin(self, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
+        """What tells of each number in turn whether it is above, and whether another may follow."""
+        return finding(self, bits)
+
+    def error(self, confidence: Number, *, questions: int = 1) -> int:
+        """The smallest whole q such that at this confidence all of the first so many answers are
+        right whose numbers lie more than q from the threshold, to some hundredths.
+
+        It is reached where they are q + 1 away, half of them above, or as many as there are hits:
+        the products of chances are log-convex in how many are above, and the same for as many
+        below, so that the mean of them is least in the middle.
+        """
+        many = _modest(questions=questions)
+        over = min(self.hits, many // 2)
+        chance = race_chance(
+            self.threshold_scale, self.query_scale, confidence, under=many - over, over=over
+        )
+        return smallest_gap(chance, confidence)
+
+    def __repr__(self) -> str:
+        """The mechanism as it is written in code."""
+        told = [] if self.moves is Moves.ANYHOW else [f"moves={self.moves}"]
+        parts = [
+            f"{self.threshold}",
+            f"threshold_scale={shown(self.threshold_scale)}",
+            f"query_scale={shown(self.query_scale)}",
+            f"hits={self.hits}",
+            f"sensitivity={self.sensitivity}",
+            *told,
+        ]
+        return f"SparseVector({', '.join(parts)})"
+
+
+def finding(mechanism: SparseVector, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
+    """A session's secret state: the noisy threshold, and how many hits are left."""
+    line = mechanism.threshold + DiscreteLaplaceLaw(mechanism.threshold_scale).draw(bits)
+    law, left = DiscreteLaplaceLaw(mechanism.query_scale), mechanism.hits
+
+    def answer(value: int) -> tuple[bool, bool]:
+        nonlocal left
+        is_above = value + law.draw(bits) >= line
+        left -= is_above
+        return is_above, left > 0
+
+    return answer
+
+
+def whole(threshold: int) -> int:
+    """The threshold, if it is a whole number; it may lie below 0."""
+    exact = _checks.finite(threshold=threshold)
+    if exact.denominator != 1:
+        raise InvalidArgument(f"threshold = {shown(exact)}: give a whole number")
+    return int(exact)
+
+
+def _modest(**named: object) -> int:
+    """A whole number above 0 that float64 holds."""
+    if (found := _checks.positive_count(**named)) > _MOST:
+        raise InvalidArgument(f"{next(iter(named))}: give at most 2^53")
+    return found
+
+
+def _times(hits: int, moves: Moves) -> int:
+    """How many sensitivities the answers that are above move by, all together."""
+    times = _modest(hits=hits)
+    return times if checked(moves) is Moves.TOGETHER else 2 * times
+
+
+def _ratio(times: int) -> Fraction:
+    """What the threshold's scale is of the others', for the least variance: times^(-1/3)."""
+    return decimal_up(Fraction(times ** (-1 / 3)), _DIGITS)

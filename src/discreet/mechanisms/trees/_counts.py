@@ -1,0 +1,196 @@
+"""A histogram with the sums over ever larger ranges of it, all of them noisy."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._additive import integers, with_noise
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._parts import Part
+from discreet.mechanisms._release import Release
+from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price
+from discreet.noise import Bits
+
+Levels = tuple[IntegerArray, ...]
+
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TreeCounts:
+    """The total of a histogram, the sums over ``branching`` equal ranges of it, over as many
+    parts of each of these, and so on down to the counts, each with noise of its own.
+
+    Guarantee: the sum of what the noise costs on every level; on each, a unit moves the sums by
+    no more in all than it moves the counts, under either relation. ``total`` is how far it moves
+    all of them together, if that is known to be less: 0 where a unit that is replaced is in one bin
+    before and in one after, so that the total costs nothing. It is asserted by the caller, and with
+    it that no count leaves int64, where it would stay at the end and the total move after all.
+    Sums beyond int64 stay at its ends. What is released is a tuple of arrays, from the total down
+    to the counts; `consistent` makes it into counts whose sums over any range are as right as they
+    can be. Hay, Rastogi, Miklau and Suciu (2010); with consistency, about 16 branches are a good
+    choice (Qardaji, Yang and Li 2013).
+
+    >>> from discreet import Unit
+    >>> ages = Bounded(
+    ...     lambda: np.arange(100), sensitivity=1, shape=(100,), unit=Unit("id"), name="ages",
+    ... )
+    >>> mechanism = TreeCounts.for_epsilon(1, ages, branching=10)
+    >>> mechanism.noise, mechanism.sizes(100), mechanism.privacy_loss(ages).epsilon()
+    (DiscreteLaplace(scale=3), [1, 10, 100], 1.0)
+    """
+
+    noise: Noise
+    branching: int
+    total: int | None
+
+    def __init__(self, noise: Noise, *, branching: int = 16, total: int | None = None) -> None:
+        """Keep the noise of each sum, into how many parts a range falls, 2 or more, and how far
+        a unit moves the total, if that is less than it moves the counts."""
+        known = None if total is None else _checks.count(total=total)
+        object.__setattr__(self, "total", known)
+        object.__setattr__(self, "noise", checked_noise(noise))
+        object.__setattr__(self, "branching", _checks.positive_count(branching=branching))
+        if self.branching < 2:
+            raise InvalidArgument(f"branching = {branching}: give a whole number, 2 or above")
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number,
+        bounded: Bounded[IntegerArray],
+        *,
+        branching: int = 16,
+        total: int | None = None,
+    ) -> "TreeCounts":
+        """The tree with discrete Laplace noise whose release costs exactly epsilon."""
+        unscaled = TreeCounts(DiscreteLaplace(1), branching=branching, total=total)
+        moved = sum(max(level.l1, 1) for level in unscaled._sensitivities(_histogram(bounded)))
+        scale = moved / _checks.positive(epsilon=epsilon)
+        return TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, branching: int = 16, total: int | None = None
+    ) -> "TreeCounts":
+        """The tree with the most discrete Laplace noise with which the error of each sum at this
+        confidence is at most this."""
+        noise = DiscreteLaplace.for_error(error, confidence)
+        return TreeCounts(noise, branching=branching, total=total)
+
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """What the noise costs on each level, added up; raises unless the computation gives a
+        histogram: integers in one dimension."""
+        return price(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
+
+    def sample(self, value: IntegerArray, bits: Bits) -> Levels:
+        """The levels with noise, the total first."""
+        law = law_of(self.noise)
+        return tuple(with_noise(level, law, bits) for level in self._sums(value))
+
+    def error(self, confidence: Number) -> int:
+        """The smallest whole q with the noise of each sum in [-q, q] at this confidence."""
+        return self.noise.error(confidence)
+
+    def stddev_of_range(self, first: int, stop: int, *, length: int) -> float:
+        """The standard deviation of the sum over the counts from ``first`` up to, but not
+        including, ``stop``, of so many counts made `consistent`.
+
+        The sum a^T x of counts estimated by least squares from sums A x with independent noise has
+        the variance a^T (A^T A)^-1 a, and `consistent` finds (A^T A)^-1 A^T y for any y.
+        """
+        size = _checks.positive_count(length=length)
+        if not 0 <= _checks.count(first=first) < _checks.count(stop=stop) <= size:
+            raise InvalidArgument(f"first = {first}, stop = {stop}: 0 <= first < stop <= {length}")
+        among = np.zeros(size)
+        among[first:stop] = 1
+        zeros = [np.zeros(count) for count in self.sizes(size)[:-1]]
+        solved = _least_squares((*zeros, among), self.branching)
+        return self.noise.stddev_of_noise() * math.sqrt(float(among @ solved))
+
+    def sizes(self, length: int) -> list[int]:
+        """How many sums there are on each level, of so many counts; no part beyond the last count
+        has a sum."""
+        sizes = [_checks.positive_count(length=length)]
+        while sizes[-1] > 1:
+            sizes.append(-(-sizes[-1] // self.branching))
+        return sizes[::-1]
+
+    def _sensitivities(self, part: Part) -> Iterator[Sensitivity]:
+        """How far a unit moves the sums of each level that it may move, from the counts up. Of
+        what it moves, (l1 + total) / 2 at most goes one way, and so that is the most of a sum."""
+        moved, width = part.sensitivity, self.branching
+        total = moved.l1 if self.total is None else min(self.total, moved.l1)
+        yield moved
+        for size in self.sizes(part.shape[0])[-2::-1]:
+            most = min((moved.l1 + total) // 2 if size > 1 else total, moved.linf * width)
+            if most or not moved.l1:
+                yield Sensitivity(l0=min(moved.l0, size), l1=moved.l1, linf=most)
+            width *= self.branching
+
+    def _sums(self, value: IntegerArray) -> list[IntegerArray]:
+        """The levels without noise, exactly, as far as int64 goes."""
+        level = np.clip(value, _INT64.min, _INT64.max).astype(np.int64)
+        is_small = bool(np.all(np.abs(level.astype(np.float64)) * max(level.size, 1) < 2.0**62))
+        exact = level if is_small else level.astype(object)
+        levels = [level]
+        while exact.size > 1:
+            exact = np.add.reduceat(exact, np.arange(0, exact.size, self.branching))
+            levels.append(np.clip(exact, _INT64.min, _INT64.max).astype(np.int64))
+        return levels[::-1]
+
+
+def consistent(release: Release[Levels]) -> Release[FloatArray]:
+    """The counts of a released tree, such that the sum over any range is the best that can be
+    made of all the noisy sums: unbiased, and of the least variance among linear ones (Hay,
+    Rastogi, Miklau and Suciu 2010, Theorem 4).
+
+    Guarantee: computed from the release alone, so that its privacy loss and receipt stay.
+    """
+    mechanism = release.mechanism
+    if not isinstance(mechanism, TreeCounts) or release.processing:
+        raise InvalidArgument(f"{release.name!r}: give what TreeCounts released, as it came")
+    return release.processed(
+        lambda levels: _least_squares(levels, mechanism.branching), by="least squares on the tree"
+    )
+
+
+def _least_squares(levels: tuple[IntegerArray | FloatArray, ...], branching: int) -> FloatArray:
+    """The counts that fit all sums best.
+
+    Upwards each sum becomes the average of what it says itself and of what its parts say, both
+    weighted by the inverse of their variances; downwards the rest of each sum goes to its parts
+    in proportion to theirs.
+    """
+    means, variances = [levels[-1].astype(np.float64)], [np.ones(levels[-1].size)]
+    sums = []
+    for level in reversed(levels[:-1]):
+        starts = np.arange(0, means[-1].size, branching)
+        below, spread = (np.add.reduceat(a, starts) for a in (means[-1], variances[-1]))
+        sums.append((below, spread))
+        means.append((level * spread + below) / (spread + 1))
+        variances.append(spread / (spread + 1))
+    found: FloatArray = means.pop()
+    for mean, variance, (below, spread) in zip(
+        reversed(means), reversed(variances[:-1]), reversed(sums), strict=True
+    ):
+        shares = np.repeat((found - below) / spread, branching)[: mean.size]
+        found = mean + variance * shares
+    return found
+
+
+def _histogram(bounded: Bounded[IntegerArray]) -> Part:
+    part = integers(bounded)
+    if len(part.shape) != 1 or part.shape[0] == 0:
+        raise InvalidArgument(
+            f"{bounded.name!r} has the shape {part.shape}: give counts in one dimension"
+        )
+    return part

@@ -1,0 +1,145 @@
+"""A count that goes on: after each step, how many there were so far."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet._ownership import Owned
+from discreet._unit import Change, Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._additive import integers
+from discreet.mechanisms._bounded import Bounded, change_of
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price, sum_half_width
+from discreet.noise import Bits, NoiseLaw
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StreamCounter:
+    """Answers each step's number with the total so far, for a declared number of ``steps``.
+
+    Each total is the sum of at most log2(steps) + 1 noisy sums over runs of 1, 2, 4, ... steps,
+    and each step is in as many of them.
+
+    Guarantee: a unit that moves the numbers of at most ``per_unit`` steps, each by at most
+    ``most``, pays once for all totals together the sum over all lengths of runs of what the noise
+    costs; also if what is asked depends on earlier totals. A unit that is replaced moves twice as
+    many steps. That a unit is in no more steps is the caller's word. The running time is not
+    covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi and Rothblum (2010).
+
+    >>> unit = Unit("patient_id")
+    >>> counter = StreamCounter.for_epsilon(1, unit, steps=365)
+    >>> counter.noise, counter.error(0.95), counter.privacy_loss(unit).epsilon()
+    (DiscreteLaplace(scale=9), 71, 1.0)
+    """
+
+    noise: Noise
+    steps: int
+    per_unit: int
+    most: int
+
+    def __init__(self, noise: Noise, *, steps: int, per_unit: int = 1, most: int = 1) -> None:
+        """Keep the noise of each sum, and what is declared."""
+        object.__setattr__(self, "noise", checked_noise(noise))
+        object.__setattr__(self, "steps", _checks.positive_count(steps=steps))
+        object.__setattr__(self, "per_unit", _checks.positive_count(per_unit=per_unit))
+        object.__setattr__(self, "most", _checks.positive_count(most=most))
+        if self.steps >= 1 << 63:
+            raise InvalidArgument("steps: give fewer than 2^63")
+
+    @staticmethod
+    def for_epsilon(
+        epsilon: Number, unit: Unit, *, steps: int, per_unit: int = 1, most: int = 1
+    ) -> "StreamCounter":
+        """The counter with discrete Laplace noise that costs this unit exactly epsilon."""
+        unscaled = StreamCounter(DiscreteLaplace(1), steps=steps, per_unit=per_unit, most=most)
+        total = sum(level.l1 for level in unscaled._levels(unit))
+        noise = DiscreteLaplace(total / _checks.positive(epsilon=epsilon))
+        return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, steps: int, per_unit: int = 1, most: int = 1
+    ) -> "StreamCounter":
+        """The counter with the most discrete Laplace noise whose error at this confidence is at
+        most this after each step."""
+
+        def counter(scale: Fraction) -> StreamCounter:
+            noise = DiscreteLaplace(scale)
+            return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
+
+        return counter(most_noise(lambda s: counter(s).error(confidence), error, confidence))
+
+    def privacy_loss(self, unit: Unit) -> PrivacyLoss:
+        """What the noise costs for each length of runs, added up."""
+        return price(self.noise, self._levels(unit), unit)
+
+    def check(self, bounded: Bounded[int]) -> None:
+        """Raise unless the step gives one integer that a unit moves by at most ``most``."""
+        part = integers(bounded)
+        if part.shape != () or part.sensitivity.linf > self.most:
+            raise InvalidArgument(
+                f"{bounded.name!r} has the shape {part.shape} and sensitivity "
+                f"{part.sensitivity.linf}: give one integer that moves by at most {self.most}"
+            )
+
+    def begin(self, bits: Bits) -> Callable[[int], tuple[int, bool]]:
+        """What turns each step's number into the total so far."""
+        return _Totals(law_of(self.noise), self.steps, bits).add
+
+    def error(self, confidence: Number) -> int:
+        """A whole q with the noise in [-q, q] at this confidence after each step by itself, for
+        the step after which the most sums are added; hardly above the smallest one."""
+        return self._error(self._most_sums(), confidence)
+
+    def error_after(self, step: int, confidence: Number) -> int:
+        """The same after this step, counted from 1."""
+        if not 1 <= _checks.count(step=step) <= self.steps:
+            raise InvalidArgument(f"step = {step}: give 1 up to {self.steps}")
+        return self._error(step.bit_count(), confidence)
+
+    def _error(self, sums: int, confidence: Number) -> int:
+        return sum_half_width(self.noise, sums, _checks.probability(confidence=confidence))
+
+    def _most_sums(self) -> int:
+        """The most ones that a whole number up to ``steps`` has in its digits."""
+        length = self.steps.bit_length()
+        return max(self.steps.bit_count(), length - 1)
+
+    def _levels(self, unit: Unit) -> list[Sensitivity]:
+        """How far a unit moves the sums over runs of 1, 2, 4, ... steps."""
+        moved = self.per_unit * (1 if change_of(unit) is Change.ADD_REMOVE else 2)
+        places = min(moved, self.steps)
+        return [
+            Sensitivity(l0=places, l1=places * self.most, linf=min(places, 1 << level) * self.most)
+            for level in range(self.steps.bit_length())
+        ]
+
+
+class _Totals(Owned):
+    """The sums that are going on, without noise and with it: the run of 2^i steps at place i."""
+
+    __slots__ = ("_bits", "_exact", "_law", "_noisy", "_steps", "_taken")
+
+    described: ClassVar[str] = "the counter of a stream"
+
+    def __init__(self, law: NoiseLaw, steps: int, bits: Bits) -> None:
+        self._law, self._steps, self._bits, self._taken = law, steps, bits, 0
+        self._exact = [0] * steps.bit_length()
+        self._noisy = [0] * steps.bit_length()
+
+    def add(self, value: int) -> tuple[int, bool]:
+        """End the runs that this step ends, in one sum over them all, and add up."""
+        self.check_owner()
+        self._taken += 1
+        ends = (self._taken & -self._taken).bit_length() - 1
+        run = value + sum(self._exact[:ends])
+        self._exact[: ends + 1] = [0] * ends + [run]
+        self._noisy[: ends + 1] = [0] * ends + [run + self._law.draw(self._bits)]
+        return sum(self._noisy), self._taken < self._steps

@@ -1,0 +1,250 @@
+"""How many runs there are: laws whose draws stay secret, and what the best run then costs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Protocol
+
+from flint import arb
+
+from discreet import _checks
+from discreet._exact import (
+    Number,
+    ball,
+    decimal_down,
+    decimal_up,
+    precision,
+    shown,
+    upper_fraction,
+)
+from discreet.accounting import (
+    PrivacyLoss,
+    Pure,
+    Term,
+    TunedNegativeBinomial,
+    TunedPoisson,
+    _tuning,
+)
+from discreet.accounting._knowledge import approximate
+from discreet.errors import InvalidArgument
+from discreet.noise import Bits
+
+_BITS = 128
+_DIGITS = 9
+_MOST = 10**9
+
+
+class Runs(Protocol):
+    """The law of the number of runs."""
+
+    @property
+    def most(self) -> int:
+        """The ceiling: a larger number is drawn anew; 0 if there is none."""
+        ...
+
+    @property
+    def law(self) -> _tuning.Runs:
+        """The law without the ceiling."""
+        ...
+
+    def term(self, one_run: PrivacyLoss | Term) -> Term:
+        """What the best of so many runs costs, each of which costs this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class NegativeBinomialRuns:
+    """K = 1, 2, ... with probability proportional to (1 - gamma)^K Gamma(K + eta) / K!.
+
+    ``eta`` 1 is the geometric law, ``eta`` 0 the logarithmic one, and any number above -1 is
+    allowed. A larger eta keeps K closer to its mean, and costs more: with runs that cost epsilon
+    each, up to (2 + eta) epsilon. A smaller gamma makes more runs, which costs next to nothing in
+    pure privacy. Papernot and Steinke (2022), Definition 1.
+
+    >>> NegativeBinomialRuns.for_mean(20, eta=1)
+    NegativeBinomialRuns(eta=1, gamma=0.05)
+    """
+
+    eta: Fraction
+    gamma: Fraction
+    most: int
+
+    def __init__(self, *, eta: Number, gamma: Number, most: int = 0) -> None:
+        """Keep the numbers at their exact values; gamma 1 is a single run. Unless ``most`` is 0, a
+        larger number of runs is drawn anew, and so many are always made."""
+        held = TunedNegativeBinomial(Pure(1), eta, gamma, _makeable(most))
+        if held.gamma < Fraction(1, _MOST):
+            raise InvalidArgument("gamma: nobody makes so many runs; give at least 10^-9")
+        for field, exact in (("eta", held.eta), ("gamma", held.gamma), ("most", int(held.most))):
+            object.__setattr__(self, field, exact)
+
+    @staticmethod
+    def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
+        """Those of the largest gamma, to 9 digits, with at least this expected number, which is 1
+        or above."""
+        wanted, shape = _checks.positive(mean=mean), _tuning.shape(eta=eta)
+        if wanted < 1:
+            raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
+        if wanted == 1:
+            return NegativeBinomialRuns(eta=shape, gamma=1, most=most)
+
+        def is_enough(gamma: Fraction) -> bool:
+            with precision(_BITS):
+                return not _tuning.NegativeBinomial(shape, gamma).mean() < ball(wanted)
+
+        gamma = _largest_gamma(is_enough)
+        if not gamma:
+            raise InvalidArgument(f"mean = {mean}: too large a number of runs")
+        return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+
+    @staticmethod
+    def for_error(
+        error: Number, confidence: Number, *, eta: Number, most: int = 0
+    ) -> "NegativeBinomialRuns":
+        """The fewest, by a gamma of 9 digits, of which the best lies in this share of one run's
+        outcomes, best first, at this confidence."""
+        share = _checks.probability(error=error)
+        missed = 1 - _checks.probability(confidence=confidence)
+        shape = _tuning.shape(eta=eta)
+
+        def is_enough(gamma: Fraction) -> bool:
+            runs = NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+            return share_missed(runs, share) <= missed
+
+        gamma = _largest_gamma(is_enough)
+        if not gamma:
+            raise InvalidArgument(
+                f"error = {error}: no such law has so many runs; allow more, or take a larger eta"
+            )
+        return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
+
+    @property
+    def law(self) -> _tuning.NegativeBinomial:
+        """The law without the ceiling."""
+        return _tuning.NegativeBinomial(self.eta, self.gamma)
+
+    def term(self, one_run: PrivacyLoss | Term) -> TunedNegativeBinomial:
+        """`accounting.TunedNegativeBinomial`."""
+        return TunedNegativeBinomial(one_run, self.eta, self.gamma, self.most)
+
+    def __repr__(self) -> str:
+        """The law as it is written in code."""
+        ceiling = f", most={self.most}" if self.most else ""
+        return f"NegativeBinomialRuns(eta={shown(self.eta)}, gamma={shown(self.gamma)}{ceiling})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PoissonRuns:
+    """K = 0, 1, 2, ... is Poisson with this mean; with K = 0 nothing is chosen.
+
+    It keeps K close to its mean, which costs more the larger that is. Papernot and Steinke (2022),
+    Theorem 6.
+
+    >>> PoissonRuns(20)
+    PoissonRuns(20)
+    """
+
+    mean: Fraction
+    most: int
+
+    def __init__(self, mean: Number, *, most: int = 0) -> None:
+        """Keep the mean at its exact value. Unless ``most`` is 0, a larger number of runs is
+        drawn anew, and so many are always made."""
+        object.__setattr__(self, "mean", _checks.positive(mean=mean))
+        object.__setattr__(self, "most", _makeable(most))
+        if self.mean > _MOST:
+            raise InvalidArgument("mean: nobody makes so many runs; give at most 10^9")
+
+    @property
+    def law(self) -> _tuning.Poisson:
+        """The law without the ceiling."""
+        return _tuning.Poisson(self.mean)
+
+    def term(self, one_run: PrivacyLoss | Term) -> TunedPoisson:
+        """`accounting.TunedPoisson`."""
+        return TunedPoisson(one_run, self.mean, self.most)
+
+    def __repr__(self) -> str:
+        """The law as it is written in code."""
+        return f"PoissonRuns({shown(self.mean)}{f', most={self.most}' if self.most else ''})"
+
+
+def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
+    """The largest one of 9 digits below 1 that is enough, as all smaller ones are; 0 if none is."""
+    low, high = Fraction(1, _MOST), Fraction(1)
+    if not is_enough(low):
+        return Fraction(0)
+    while high - low > low / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_enough(middle) else (low, middle)
+    above = decimal_up(low, _DIGITS)
+    return above if above < 1 and is_enough(above) else decimal_down(low, _DIGITS)
+
+
+def _makeable(most: int) -> int:
+    """A ceiling on the number of runs; 0 for none."""
+    if (found := _checks.count(most=most)) <= _MOST:
+        return found
+    raise InvalidArgument("most: nobody makes so many runs; give at most 10^9")
+
+
+def draw(runs: Runs, bits: Bits) -> int:
+    """A number of runs, exactly: by as many digits of a uniform U as decide between which two
+    cumulative probabilities 1 - U lies. Words of ones, without noise, are the fewest runs."""
+    numerator = size = 0
+    while True:
+        numerator = numerator << bits.width | (1 << bits.width) - 1 - bits.word()
+        size += bits.width
+        if (outcome := _decided(runs, numerator, size)) is not None:
+            return outcome
+
+
+def _decided(runs: Runs, numerator: int, size: int) -> int | None:
+    """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one."""
+    with precision(size + _BITS):
+        low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
+        whole = sum(_chances(runs), arb(0)) if runs.most else arb(1)
+        below = arb(0)
+        for outcome, chance in enumerate(_chances(runs)):
+            if not low * whole >= below:
+                return None
+            below += chance
+            if (outcome and outcome == runs.most) or high * whole <= below:
+                return outcome
+    raise AssertionError("a law without a ceiling has no last number")
+
+
+def _chances(runs: Runs) -> Iterator[arb]:
+    return islice(runs.law.chances(), runs.most + 1 if runs.most else None)
+
+
+def share_missed(runs: Runs, share: Fraction) -> Fraction:
+    """The probability, rounded up, that none of the runs is of a kind that each is with this
+    probability: at most that without a ceiling over that of a number within it."""
+    with precision(_BITS):
+        kept = _tuning.Kept.of(runs.law, runs.most)
+        found = runs.law.generating(ball(1 - share)) / kept.within
+        return upper_fraction(found.min(arb(1)))
+
+
+def best_share(runs: Runs, confidence: Fraction) -> Fraction:
+    """The smallest share s, to 9 digits, of one run's outcomes, best first, that the best of all
+    runs lies in at this confidence; 1 at the least if there may be no run so often."""
+    low, high = Fraction(0), Fraction(1)
+    while high - low > high / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        low, high = (
+            (low, middle) if share_missed(runs, middle) <= 1 - confidence else (middle, high)
+        )
+    return min(decimal_up(high, _DIGITS), Fraction(1))
+
+
+def epsilon_of_each(runs: Runs, epsilon: Fraction) -> Fraction:
+    """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
+    low, high = Fraction(0), epsilon
+    while high - low > high / 10 ** (_DIGITS + 1):
+        middle = (low + high) / 2
+        whole = PrivacyLoss.of(runs.term(Pure(middle)))
+        low, high = (middle, high) if approximate(whole)[0] <= epsilon else (low, middle)
+    return decimal_down(low, _DIGITS)

@@ -1,0 +1,162 @@
+"""Laws whose inverse is a quantile function, stretched: x(U) = offset + scale * Q(U).
+
+The magnitude is the number of whole k above 0 with k < x(U). Nearly all are settled in float64,
+where x is known to within a proven radius; the others by balls, at whatever precision it takes.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from discreet._exact import ball, precision
+from discreet.noise._bits import Words
+from discreet.noise._inversion import Inverted, Settled, aligned
+from discreet.noise._quantiles import OCTAVES, RADIUS, Quantile
+
+_SPARE_BITS = 64
+_WORD = 63  # bits of U in an int64
+_ROUNDING = 2.0**-50
+_SIGN = np.uint64(1 << 63)
+_NARROW = 1 << 11
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A law's offset, scale and quantile function, the first two in float64."""
+
+    quantile: Quantile
+    scale: float
+    offset: float = 0.0
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a guide of 2^16 cells decides most draws."""
+        return self.scale <= _NARROW
+
+    def settle(self, numerators: npt.NDArray[np.int64], known: int) -> Settled:
+        """The magnitudes for U in [n, n + 2^(63 - known)] / 2^63, and where they stay open."""
+        least, radius = self._resolution(known)
+        if not radius < 0.5:
+            return np.zeros_like(numerators), np.arange(numerators.size)
+        x = self.quantile.many(numerators * np.float64(2.0**-_WORD))
+        x *= self.scale
+        x += self.offset
+        np.maximum(x, 0.5, out=x)  # all below 1 is magnitude 0
+        whole = np.floor(x)
+        x -= whole
+        x -= 0.5
+        np.abs(x, out=x)
+        is_open = x >= 0.5 - radius
+        is_open |= numerators < least
+        return whole.astype(np.int64), np.flatnonzero(is_open)
+
+    def decide(self, numerator: int, known: int) -> int | None:
+        """The same for one."""
+        least, radius = self._resolution(known)
+        if numerator < least or not radius < 0.5:
+            return None
+        mantissa, exponent = math.frexp(numerator)
+        x = self.offset + self.scale * self.quantile.one(mantissa, exponent - _WORD)
+        whole = math.floor(max(x, 0.5))
+        return whole if abs(max(x, 0.5) - whole - 0.5) < 0.5 - radius else None
+
+    def _resolution(self, known: int) -> tuple[int, float]:
+        """From which numerator on U is known well enough, and how well x then is.
+
+        There ln(U) is known to 2^-bits. More bits make the radius smaller and leave out more of
+        the numerators; their number here makes the sum of both about as small as it can be.
+        """
+        if self.scale >= 2.0**_WORD:
+            return 0, math.inf
+        bits = max((known + math.frexp(self.scale)[1]) // 2, known - OCTAVES)
+        radius = self.scale * (self.quantile.slope * 2.0**-bits + RADIUS) + _ROUNDING
+        return 1 << max(_WORD - known + bits, _WORD - OCTAVES), radius
+
+
+class StretchedLaw(Protocol):
+    """What a law tells about itself to be drawn so."""
+
+    def inverse(self, uniform: arb) -> arb:
+        """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
+        ...
+
+    def stretch(self) -> Stretch:
+        """The same in float64."""
+        ...
+
+
+class Magnitudes(Inverted):
+    """How a `StretchedLaw` is an `Inverse`, its outcomes being magnitudes."""
+
+    __slots__ = ()
+
+    @property
+    def is_narrow(self: StretchedLaw) -> bool:
+        """Whether it has few likely outcomes."""
+        return self.stretch().is_narrow
+
+    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide(self, numerator, size)
+
+    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle(self, numerators, size)
+
+
+class Signed(Magnitudes):
+    """The same, its outcomes being magnitudes with a sign."""
+
+    __slots__ = ()
+
+    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide_signed(self, numerator, size)
+
+    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle_signed(self, numerators, size)
+
+
+def decide(law: StretchedLaw, numerator: int, size: int) -> int | None:
+    """The magnitude, if it is the same for all U in [numerator, numerator + 1] / 2^size."""
+    known = min(size, _WORD)
+    found = law.stretch().decide(numerator >> size - known << _WORD - known, known)
+    return _by_balls(law, numerator, size) if found is None else found
+
+
+def decide_signed(law: StretchedLaw, numerator: int, size: int) -> int | None:
+    """A magnitude with a sign in front: the first digit, U beginning with the second."""
+    magnitude = decide(law, numerator & (1 << size - 1) - 1, size - 1)
+    return -magnitude if magnitude and numerator >> size - 1 else magnitude
+
+
+def settle(law: StretchedLaw, numerators: Words, size: int) -> Settled:
+    """`decide` for many, by float64 alone."""
+    leading = aligned(numerators, size) >> np.uint64(1)
+    return law.stretch().settle(leading.view(np.int64), min(size, _WORD))
+
+
+def settle_signed(law: StretchedLaw, numerators: Words, size: int) -> Settled:
+    """`decide_signed` for many, by float64 alone."""
+    leading = aligned(numerators, size)
+    found, left = law.stretch().settle((leading & ~_SIGN).view(np.int64), size - 1)
+    sign = leading.view(np.int64) >> 63  # 0 or -1
+    found ^= sign
+    found -= sign
+    return found, left
+
+
+def _by_balls(law: StretchedLaw, numerator: int, size: int) -> int | None:
+    with precision(size + _SPARE_BITS):
+        low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
+        x = law.inverse(low.union(high))
+        if x <= 1:  # U is not below tail(1): magnitude 0, however far below
+            return 0
+        whole = x.ceil().unique_fmpz()
+    return None if whole is None else max(0, int(whole) - 1)

@@ -1,0 +1,142 @@
+"""Laws with few outcomes: a coin of a given probability, or of exp(-x), and weighted choice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from discreet import _checks
+from discreet._exact import Number, ball
+from discreet.errors import InvalidArgument
+from discreet.noise import _steps
+from discreet.noise._bits import Bits
+from discreet.noise._steps import Edges, Stepped
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BernoulliLaw(Stepped):
+    """1 with this probability, any rational from 0 to 1, and else 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> BernoulliLaw(0.3).draws(SeededBits(4), 8)
+    array([1, 0, 1, 0, 0, 0, 0, 0])
+    """
+
+    probability: Fraction
+
+    def __init__(self, probability: Number) -> None:
+        """Keep the probability at its exact value."""
+        object.__setattr__(self, "probability", _share(probability=probability))
+
+    @property
+    def steps(self) -> int:
+        """One."""
+        return 1
+
+    def threshold(self, _: int) -> Fraction:
+        """1 - p."""
+        return 1 - self.probability
+
+    def edges(self) -> Edges:
+        """The threshold to 64 bits."""
+        return _edges(self)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ExponentialBernoulliLaw(Stepped):
+    """1 with probability exp(-x), for any rational x of 0 or above, and else 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> ExponentialBernoulliLaw(0.3).draws(SeededBits(4), 8)
+    array([1, 1, 1, 1, 1, 0, 0, 0])
+    """
+
+    x: Fraction
+
+    def __init__(self, x: Number) -> None:
+        """Keep x at its exact value."""
+        object.__setattr__(self, "x", _checks.not_negative(x=x))
+
+    @property
+    def steps(self) -> int:
+        """One."""
+        return 1
+
+    def threshold(self, _: int) -> Fraction | arb:
+        """1 - exp(-x)."""
+        return -ball(-self.x).expm1() if self.x else Fraction(0)
+
+    def edges(self) -> Edges:
+        """The threshold to 64 bits."""
+        return _edges(self)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CategoricalLaw(Stepped):
+    """Each place i from 0 with probability weights[i] / sum(weights), the weights being any
+    rationals of 0 or above.
+
+    >>> from discreet.audit import SeededBits
+    >>> CategoricalLaw([1, 0, 0.5]).draws(SeededBits(4), 8)
+    array([2, 0, 2, 0, 0, 0, 0, 0])
+    """
+
+    weights: tuple[Fraction, ...]
+    _sums: tuple[int, ...] = field(repr=False, compare=False)
+    _made: list[Edges] = field(repr=False, compare=False)
+
+    def __init__(self, weights: Sequence[Number]) -> None:
+        """Keep the weights at their exact values."""
+        exact = tuple(_checks.not_negative(**{f"weights[{i}]": w}) for i, w in enumerate(weights))
+        if not any(exact):
+            raise InvalidArgument("weights: give at least one that lies above 0")
+        common = lcm(*(weight.denominator for weight in exact))
+        object.__setattr__(self, "weights", exact)
+        sums = accumulate(weight.numerator * (common // weight.denominator) for weight in exact)
+        object.__setattr__(self, "_sums", tuple(sums))
+        object.__setattr__(self, "_made", [])
+
+    @property
+    def steps(self) -> int:
+        """One fewer than weights."""
+        return len(self.weights) - 1
+
+    def threshold(self, step: int) -> Fraction:
+        """The share of all weights up to this one."""
+        return Fraction(self._sums[step], self._sums[-1])
+
+    def edges(self) -> Edges:
+        """The thresholds to 64 bits, made once."""
+        if not self._made:
+            self._made.append(_steps.edges(self))
+        return self._made[0]
+
+
+def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
+    """Which of ``count`` records are in a Poisson sample: each by itself, with exactly this rate.
+
+    >>> from discreet.audit import SeededBits
+    >>> poisson_mask(0.5, 4, SeededBits(4))
+    array([ True, False,  True, False])
+    """
+    law = BernoulliLaw(_share(rate=rate))
+    return law.draws(bits, _checks.count(count=count)).astype(np.bool_)
+
+
+def _share(**named: object) -> Fraction:
+    exact = _checks.not_negative(**named)
+    if exact > 1:
+        ((name, value),) = named.items()
+        raise InvalidArgument(f"{name} = {value}: give a number from 0 to 1")
+    return exact
+
+
+@lru_cache(maxsize=64)
+def _edges(law: BernoulliLaw | ExponentialBernoulliLaw) -> Edges:
+    return _steps.edges(law)

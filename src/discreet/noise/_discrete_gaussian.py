@@ -1,0 +1,223 @@
+"""The discrete Gaussian: the normal density, at the whole numbers alone."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+from flint import arb, ctx
+
+from discreet import _checks
+from discreet._exact import Number, ball, precision
+from discreet.noise import _inversion
+from discreet.noise import _steps as steps
+from discreet.noise._bits import Bits, Words
+from discreet.noise._grid import OnGrid, steps_of
+from discreet.noise._inversion import Outcomes, Settled, Shape
+from discreet.noise._laws import RoundedGaussianLaw
+from discreet.noise._normal_tails import normal_tail, normal_variance
+from discreet.noise._tail_inversion import searched
+
+_SPARE_BITS = 64
+_DIGIT = 16
+_HUGE = 10**200
+_LARGEST_TABLE = 64  # the sigma up to which draws are made from a table,
+_TABLE_PAYS = 64  # if there are as many of them, times sigma^2
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteGaussianLaw:
+    """P(x) proportional to exp(-x^2 / (2 sigma^2)), for any rational sigma above 0 (Canonne,
+    Kamath and Steinke, 2020).
+
+    A rounded Gaussian is drawn, and kept with a probability that is close to 1: the ratio of both
+    laws' chances, over its value at 0, where it is largest. Many draws of a small sigma come from
+    a table.
+
+    >>> from discreet.audit import SeededBits
+    >>> DiscreteGaussianLaw(2.5).draws(SeededBits(4), 4)
+    array([ 0,  1, -1,  0])
+    """
+
+    sigma: Fraction
+
+    def __init__(self, sigma: Number) -> None:
+        """Keep sigma at its exact value; the standard deviation is a little smaller."""
+        object.__setattr__(self, "sigma", _checks.positive(sigma=sigma))
+
+    def on_grid(self, k: int) -> "OnGrid[DiscreteGaussianLaw]":
+        """This law for multiples of 2^-k, its sigma being given in units of the answer."""
+        return OnGrid(DiscreteGaussianLaw(steps_of(self.sigma, k)), k)
+
+    def tail(self, magnitude: int) -> arb:
+        """The share of all chances that outcomes at least this far from 0 have."""
+        return normal_tail(self.sigma, magnitude)
+
+    def inverse(self, uniform: arb) -> arb:
+        """The whole one of such x, found near the normal law's."""
+        near = ball(self.sigma) * arb(2).sqrt() * uniform.erfcinv()
+        return searched(self.tail, uniform, near)
+
+    def stddev(self) -> float:
+        """The standard deviation, which is a little smaller than sigma."""
+        with precision(_SPARE_BITS):
+            return float(normal_variance(self.sigma).upper().sqrt())
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        while True:
+            found = RoundedGaussianLaw(self.sigma).draw(bits)
+            if self._is_kept(found, bits, bits.word(), bits.width):
+                return found
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
+        count = _inversion.size_of(shape)
+        if self.sigma <= _LARGEST_TABLE and count >= _TABLE_PAYS * float(self.sigma) ** 2:
+            return _inversion.draws(_Table(self.sigma), bits, shape)
+        found = RoundedGaussianLaw(self.sigma).draws(bits, count)
+        for start in range(0, count, _CHUNK):
+            for place in self._refused(found[start : start + _CHUNK], bits):
+                again = self.draw(bits)
+                if abs(again) >= 1 << 63:
+                    found = found.astype(object)
+                found[start + place] = again
+        return found.reshape(shape)
+
+    def _refused(self, found: Outcomes, bits: Bits) -> list[int]:
+        """The places of those that are not kept. A digit each decides nearly all of them."""
+        size = min(_DIGIT, bits.width)
+        digits = _inversion.digits(bits, found.size, size)
+        far, loose = _loose(self.sigma, size)
+        unsure = np.flatnonzero((digits == 0) | (found > far) | (found < -far))
+        if found.dtype != object:
+            near = found[unsure].astype(np.float64)
+            near *= near
+            near *= loose
+            unsure = unsure[digits[unsure] < near]
+        return [
+            i
+            for i in unsure.tolist()
+            if not self._is_kept(int(found[i]), bits, int(digits[i]), size)
+        ]
+
+    def _is_kept(self, found: int, bits: Bits, numerator: int, size: int) -> bool:
+        """Whether V, uniform on (0, 1), is at least the probability of refusing.
+
+        That is at most 1 - (y / 2) / sinh(y / 2) <= y^2 / 24 for y = found / sigma^2: most V are
+        above that. Else more digits of V are drawn until it lies above or below.
+        """
+        over, under = self.sigma.as_integer_ratio()
+        if 24 * numerator * over**4 >= found**2 * under**4 << size:
+            return True
+        refusing = _Refusing(self.sigma, abs(found))
+        while (reached := steps.decide(refusing, numerator, size)) is None:
+            numerator = numerator << bits.width | bits.word()
+            size += bits.width
+        return reached == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """The threshold 1 - r(k) / r(0), r being the discrete law's chances over the rounded one's."""
+
+    sigma: Fraction
+    k: int
+    steps: int = 1
+
+    def threshold(self, _: int) -> arb:
+        """1 - exp(-k^2 / (2 sigma^2)) mass(0) / mass(k), the mass being the normal one of
+        [k - 1/2, k + 1/2]; its three differences cost some bits each time sigma doubles."""
+        lost = 4 * max(0, math.floor(self.sigma).bit_length())
+        with precision(ctx.prec + lost):
+            twice = ball(self.sigma) * arb(8).sqrt()  # sigma sqrt(2), in halves
+            here = ((2 * self.k - 1) / twice).erfc() - ((2 * self.k + 1) / twice).erfc()
+            z = 2 * self.k / twice
+            return 1 - 2 * (-z * z).exp() * (1 / twice).erf() / here
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The same law for a small sigma by its tails: a sign, and how many tails U lies below."""
+
+    sigma: Fraction
+    is_narrow: bool = True
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        ones = (1 << size - 1) - 1
+        below = steps.decide(_tails(self.sigma, size), ~numerator & ones, size - 1)
+        return -below if below and numerator >> size - 1 else below
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        ones = np.uint64((1 << size - 1) - 1)
+        found, left = steps.settle(_edges(self.sigma), ~numerators & ones, size - 1)
+        return np.where(numerators > ones, -found, found), left
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    """For V = 1 - U the thresholds 1 - P(|X| >= k) for k = 1, 2, ..., up to one that is above
+    1 - 2^-bits."""
+
+    thresholds: tuple[arb, ...]
+
+    @property
+    def steps(self) -> int:
+        return len(self.thresholds)
+
+    def threshold(self, step: int) -> arb:
+        return self.thresholds[step]
+
+
+@lru_cache(maxsize=4)
+def _tails(sigma: Fraction, bits: int) -> _Tails:
+    """The chances of k, in units of that of 0, are q^(k^2) with q = exp(-1 / (2 sigma^2)), and
+    each is the one before it times q^(2k - 1). What their sums leave out is at most a geometric
+    series from the first term left out on."""
+    size = bits + _SPARE_BITS
+    last = math.ceil(sigma * (math.isqrt(3 * size // 2) + 1))  # its chance is below 2^-size
+    with precision(size + _SPARE_BITS):
+        ratio = (-ball(1 / (2 * sigma**2))).exp()
+        square, chance, chances = ratio * ratio, arb(1), []
+        for _ in range(last):
+            chance *= ratio
+            ratio *= square
+            chances.append(chance)
+        rest = chance * ratio / (1 - ratio)
+        sums = list(accumulate(reversed(chances), initial=rest.union(arb(0))))[:0:-1]
+        tails = [2 * one / (1 + 2 * sums[0]) for one in sums]
+        reaching = next(k for k, tail in enumerate(tails) if tail * arb(2) ** bits < 1)
+        return _Tails(tuple(1 - tail for tail in tails[: reaching + 1]))
+
+
+@lru_cache(maxsize=16)
+def _edges(sigma: Fraction) -> steps.Edges:
+    """The same to 64 bits in float64. With n terms no tail is off by more than 4 (n + 3)^2 2^-53
+    of itself, and by half a word for what underflows or comes after the last term."""
+    last = math.ceil(sigma * 10) + 3
+    with precision(_SPARE_BITS):
+        ratio = float((-ball(1 / (2 * sigma**2))).exp())
+    ratios = np.full(last, ratio * ratio)
+    ratios[0] = ratio
+    chances = np.cumprod(np.cumprod(ratios))
+    sums = np.cumsum(chances[::-1])[::-1]
+    words = 2.0**65 * sums / (1 + 2 * sums[0])
+    radius = 4 * (last + 3) ** 2 * 2.0**-53
+    below = np.maximum(words * (1 - radius) - 1, 1).astype(np.uint64)
+    above = (words * (1 + radius) + 2).astype(np.uint64)
+    return steps.Edges(first=-above, last=-below)  # 2^64 less so many words
+
+
+@lru_cache(maxsize=64)
+def _loose(sigma: Fraction, size: int) -> tuple[int, float]:
+    """How far from 0 the loose bound on refusing is at most 2^-size, and a float that is at least
+    2^size / (24 sigma^4), or so large that it makes no difference."""
+    over, under = sigma.as_integer_ratio()
+    most, least = 24 * over**4, under**4 << size
+    far = min(math.isqrt(most // least), (1 << 63) - 1)
+    if least > _HUGE * most:
+        return far, float(_HUGE)
+    return far, max(least / most * (1 + 2.0**-40), 1 / float(_HUGE))

@@ -1,0 +1,177 @@
+"""Drawing by lazily exact inversion: from as many random bits as deciding the outcome takes.
+
+The words drawn are the binary digits of a U that is uniform on (0, 1), and a law says which
+outcome belongs to U. Digits leave an interval for U. Where all of it has the same outcome that
+is the draw; otherwise more digits narrow it. Nothing is ever rounded to a decision, so that each
+outcome has exactly its probability. docs/proofs/noise.md has the argument in full.
+"""
+
+import math
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.noise._bits import Bits, Words
+
+Outcomes = npt.NDArray[Any]  # Any: int64, or object where an outcome lies beyond it
+Settled = tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]
+Shape = int | tuple[int, ...]
+
+_CHUNK = 1 << 13
+_GUIDE_BITS = 16
+_GUIDE_CHUNK = 1 << 16
+_GUIDE_PAYS = 1 << 15  # draws at once for which making a guide takes less time than it saves
+_OPEN = np.iinfo(np.int64).min
+_INT64 = np.iinfo(np.int64)
+
+
+class Inverse(Hashable, Protocol):
+    """A law as a function of U that rises or falls, never both, on each of [0, 1/2] and [1/2, 1].
+
+    Equal laws compare equal and have the same hash, since guides are shared among them.
+    """
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether most cells of a guide have a single outcome."""
+        ...
+
+    def decide(self, numerator: int, size: int) -> int | None:
+        """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one.
+
+        It may also be None where they have. For fixed leading digits, and a size that grows, it
+        must be another number in the end, but for a set of U of probability 0.
+        """
+        ...
+
+    def settle(self, numerators: Words, size: int) -> Settled:
+        """The same for many, with size up to 64: outcomes, and where they are still open."""
+        ...
+
+
+class Inverted:
+    """Draws, for every law that is an `Inverse`."""
+
+    __slots__ = ()
+
+    def draw(self: Inverse, bits: Bits) -> int:
+        """One outcome."""
+        return draw(self, bits)
+
+    def draws(self: Inverse, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
+        return draws(self, bits, shape)
+
+
+def draw(law: Inverse, bits: Bits) -> int:
+    """One outcome of the law."""
+    return _finished(law, bits, bits.word(), bits.width)
+
+
+def draws(law: Inverse, bits: Bits, shape: Shape) -> Outcomes:
+    """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
+    flat = np.empty(size_of(shape), np.int64)
+    beyond: dict[int, int] = {}
+    guide = None
+    if law.is_narrow and flat.size >= _GUIDE_PAYS:
+        guide = _guide(law, min(_GUIDE_BITS, bits.width))
+    chunk = _CHUNK if guide is None else _GUIDE_CHUNK
+    for start in range(0, flat.size, chunk):
+        part = flat[start : start + chunk]
+        late = _plain(law, bits, part) if guide is None else _guided(law, bits, part, guide)
+        beyond |= {start + place: outcome for place, outcome in late.items()}
+    return _with_those_beyond(flat, beyond).reshape(shape)
+
+
+def size_of(shape: Shape) -> int:
+    """The number of outcomes in such an array."""
+    return math.prod(shape) if isinstance(shape, tuple) else shape
+
+
+def aligned(numerators: Words, size: int) -> Words:
+    """The same digits, so many of them, at the front of a word."""
+    return numerators << np.uint64(64 - size) if size < 64 else numerators
+
+
+def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> Outcomes:
+    if not beyond:
+        return flat
+    exact: Outcomes = flat.astype(object)
+    for place, outcome in beyond.items():
+        exact[place] = outcome
+    return exact
+
+
+def _plain(law: Inverse, bits: Bits, part: npt.NDArray[np.int64]) -> dict[int, int]:
+    """Fill the part, a word for each outcome; return the outcomes that int64 can't hold."""
+    words = bits.words(part.size)
+    part[:], left = law.settle(words, bits.width)
+    return _finish(law, bits, part, ((i, int(words[i]), bits.width) for i in left.tolist()))
+
+
+def _guided(
+    law: Inverse, bits: Bits, part: npt.NDArray[np.int64], guide: npt.NDArray[np.int64]
+) -> dict[int, int]:
+    """The same from the guide, by a few digits for each outcome and a word for the open ones."""
+    size = guide.size.bit_length() - 1
+    begun = digits(bits, part.size, size)
+    np.take(guide, begun, out=part, mode="clip")
+    left = np.flatnonzero(part == _OPEN)
+    if not left.size:
+        return {}
+    first, words = begun[left].astype(np.uint64), bits.words(left.size)
+    known = size + bits.width
+    spare = max(0, known - 64)
+    leading = first << np.uint64(min(known, 64) - size) | words >> np.uint64(spare)
+    part[left], still = law.settle(leading, known - spare)
+    return _finish(
+        law,
+        bits,
+        part,
+        ((int(left[i]), int(first[i]) << bits.width | int(words[i]), known) for i in still),
+    )
+
+
+def _finish(law: Inverse, bits: Bits, part: npt.NDArray[np.int64], still: Any) -> dict[int, int]:
+    """Decide those that are still open, given as place, numerator and size, one by one."""
+    beyond = {}
+    for place, numerator, size in still:
+        outcome = _finished(law, bits, numerator, size)
+        if _INT64.min < outcome <= _INT64.max:
+            part[place] = outcome
+        else:
+            beyond[place] = outcome
+    return beyond
+
+
+def _finished(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
+    while (outcome := law.decide(numerator, size)) is None:
+        numerator = numerator << bits.width | bits.word()
+        size += bits.width
+    return outcome
+
+
+def digits(bits: Bits, count: int, size: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Independent numbers of that many bits, as many to a word as it has room for."""
+    in_a_word = bits.width // size
+    words = bits.words(-(-count // in_a_word))
+    if bits.width == 64 and size == 16:
+        return words.view(np.uint16)[:count]
+    shifts = np.arange(in_a_word, dtype=np.uint64) * np.uint64(size)
+    return (words[:, None] >> shifts & np.uint64((1 << size) - 1)).reshape(-1)[:count]
+
+
+@lru_cache(maxsize=8)  # of 512 KiB each
+def _guide(law: Inverse, size: int) -> npt.NDArray[np.int64]:
+    """For each number of that many bits, as the leading digits of U: the outcome that all such U
+    have, or a mark. As the law doesn't turn on the way, both ends of a cell speak for it all."""
+    cells = np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size)
+    guide, left = law.settle(cells, 64)
+    other, also_left = law.settle(cells | np.uint64((1 << 64 - size) - 1), 64)
+    guide[guide != other] = _OPEN
+    guide[left] = guide[also_left] = _OPEN
+    guide.flags.writeable = False
+    return guide

@@ -1,0 +1,200 @@
+"""The laws of the noise: discrete Laplace and rounded Gaussian, and the geometric law.
+
+The first two are symmetric about 0. A magnitude is at least k, for k of 1 and above, iff a uniform
+U in (0, 1) lies below ``tail(k)``; ``inverse`` turns that around.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+from flint import arb
+
+from discreet import _checks
+from discreet._exact import Number, ball, precision
+from discreet.errors import InvalidArgument
+from discreet.noise._affine_quantile import Magnitudes, Signed, Stretch
+from discreet.noise._bits import Bits
+from discreet.noise._grid import OnGrid, steps_of
+from discreet.noise._inversion import Outcomes, Shape
+from discreet.noise._quantiles import EXPONENTIAL, HALF_NORMAL
+
+_BITS = 128
+
+
+class Law(Protocol):
+    """How outcomes are drawn: whole numbers, each with exactly its probability."""
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        ...
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes in an array of this shape: int64, or, should one of them lie
+        beyond that, Python integers."""
+        ...
+
+
+class NoiseLaw(Law, Protocol):
+    """A law that is symmetric about 0, and whose tail is known."""
+
+    def tail(self, magnitude: int) -> arb:
+        """The probability of an outcome at least this far from 0, for a magnitude above 0."""
+        ...
+
+    def inverse(self, uniform: arb) -> arb:
+        """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
+        ...
+
+    def stddev(self) -> float:
+        """The law's standard deviation, to one part in 10^9; one below 10^-150 may show as 0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteLaplaceLaw(Signed):
+    """P(x) = (1 - p) / (1 + p) p^|x| with p = exp(-1 / scale), for any rational scale above 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> DiscreteLaplaceLaw(2.5).draws(SeededBits(4), (2, 4))
+    array([[ 0,  1, -1,  0],
+           [ 0,  3,  4,  4]])
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        """Keep the scale at its exact value."""
+        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+
+    def tail(self, magnitude: int) -> arb:
+        """2 p^k / (1 + p)."""
+        return 2 * self._power(magnitude) / (1 + self._power(1))
+
+    def inverse(self, uniform: arb) -> arb:
+        """-scale ln(U (1 + p) / 2)."""
+        return -ball(self.scale) * (uniform * (1 + self._power(1)) / 2).log()
+
+    def stddev(self) -> float:
+        """sqrt(2 p) / (1 - p)."""
+        with precision(_BITS):
+            rest = -ball(-1 / self.scale).expm1()
+            return float(arb(2).sqrt() * self._power(Fraction(1, 2)) / rest)
+
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return _laplace(self.scale)
+
+    def _power(self, exponent: Fraction | int) -> arb:
+        return (-ball(exponent / self.scale)).exp()
+
+    def on_grid(self, k: int) -> "OnGrid[DiscreteLaplaceLaw]":
+        """This law for multiples of 2^-k, its scale being given in units of the answer."""
+        return OnGrid(DiscreteLaplaceLaw(steps_of(self.scale, k)), k)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RoundedGaussianLaw(Signed):
+    """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0.
+
+    >>> from discreet.audit import SeededBits
+    >>> RoundedGaussianLaw(2.5).draws(SeededBits(4), 4)
+    array([ 0,  1, -1,  0])
+    """
+
+    sigma: Fraction
+
+    def __init__(self, sigma: Number) -> None:
+        """Keep the standard deviation at its exact value."""
+        object.__setattr__(self, "sigma", _checks.positive(sigma=sigma))
+
+    def tail(self, magnitude: int) -> arb:
+        """P(|Z| > k - 1/2)."""
+        return (ball(magnitude - Fraction(1, 2)) / self._root()).erfc()
+
+    def inverse(self, uniform: arb) -> arb:
+        """sigma sqrt(2) erfc^-1(U) + 1/2."""
+        return self._root() * uniform.erfcinv() + ball(Fraction(1, 2))
+
+    def stddev(self) -> float:
+        """The square root of the sum of (2k - 1) tail(k); sigma^2 + 1/12 but for a term of
+        order exp(-2 pi^2 sigma^2)."""
+        with precision(_BITS):
+            if self.sigma >= 2:
+                return float(ball(self.sigma**2 + Fraction(1, 12)).sqrt())
+            return math.sqrt(sum(float((2 * k - 1) * self.tail(k)) for k in range(1, 40)))
+
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return Stretch(HALF_NORMAL, _near(self.sigma), 0.5)
+
+    def _root(self) -> arb:
+        return ball(self.sigma) * arb(2).sqrt()
+
+    def on_grid(self, k: int) -> "OnGrid[RoundedGaussianLaw]":
+        """This law for multiples of 2^-k, its sigma being given in units of the answer."""
+        return OnGrid(RoundedGaussianLaw(steps_of(self.sigma, k)), k)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GeometricLaw(Magnitudes):
+    """P(x) = s (1 - s)^x for x = 0, 1, ...: the failures before the first success, each trial
+    succeeding with this probability, any rational one above 0 and up to 1.
+
+    >>> from discreet.audit import SeededBits
+    >>> GeometricLaw(0.25).draws(SeededBits(4), 4)
+    array([0, 4, 0, 2])
+    """
+
+    success: Fraction
+
+    def __init__(self, success: Number) -> None:
+        """Keep the probability of success at its exact value."""
+        exact = _checks.positive(success=success)
+        if exact > 1:
+            raise InvalidArgument(f"success = {success}: a probability is at most 1")
+        object.__setattr__(self, "success", exact)
+
+    def tail(self, magnitude: int) -> arb:
+        """(1 - s)^k."""
+        return ball(1 - self.success) ** magnitude
+
+    def inverse(self, uniform: arb) -> arb:
+        """ln U / ln(1 - s)."""
+        return uniform.log() * _geometric_scale(self.success) if self.success < 1 else arb(0)
+
+    def stretch(self) -> Stretch:
+        """The inverse in float64."""
+        return _geometric(self.success)
+
+
+@lru_cache(maxsize=64)
+def _laplace(scale: Fraction) -> Stretch:
+    """x = -scale ln U + scale ln(2 / (1 + p))."""
+    with precision(_BITS):
+        exact = ball(scale)
+        offset = -exact * ((-1 / exact).expm1() / 2).log1p()
+    return Stretch(EXPONENTIAL, _near(scale), float(offset))
+
+
+@lru_cache(maxsize=64)
+def _geometric(success: Fraction) -> Stretch:
+    with precision(_BITS):
+        return Stretch(EXPONENTIAL, -float(_geometric_scale(success)))
+
+
+def _geometric_scale(success: Fraction) -> arb:
+    """1 / ln(1 - s), which is 0 where every trial succeeds."""
+    if success == 1:
+        return arb(0)
+    return 1 / (ball(1 - success).log() if 2 * success > 1 else ball(-success).log1p())
+
+
+def _near(number: Fraction) -> float:
+    """The nearest float; infinity beyond them all."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,236 @@
+"""Noise on several whole numbers at once whose chances depend on the largest of them alone.
+
+A cube of random size is drawn, and a point in it. All that is hard is the cube's radius: its
+chances rise and then fall, their logarithm being concave. `_Blocks` bounds them, and sums of them,
+from both sides.
+"""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+
+from flint import arb, ctx, fmpq
+
+from discreet import _checks
+from discreet._exact import Number, ball, precision, upper_fraction
+from discreet.errors import InvalidArgument
+from discreet.noise import _steps as steps
+from discreet.noise._bits import Bits
+from discreet.noise._choices import CategoricalLaw
+from discreet.noise._inversion import Outcomes
+from discreet.noise._laws import GeometricLaw
+from discreet.noise._uniform import UniformLaw
+
+_BITS = 128
+_LEAST, _MOST = Fraction(1, 10**50), Fraction(10**50)
+_LONGEST = 10**9
+_SMALLEST = 1024  # a bound on a chance is a multiple of 2^-1024
+_FINENESS = 8  # blocks to a standard deviation of the radius
+_BELOW, _ABOVE = 12, 40  # standard deviations from where the chances are largest
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class MaxNormLaw:
+    """P(z) proportional to exp(-max |z_i| / scale) for z of ``length`` whole numbers: the noise
+    of the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the grid. The scale is at least
+    10^-50 and at most 10^50.
+
+    As exp(-k / scale) is, but for a factor, the sum of exp(-j / scale) over all j from k on, z is
+    uniform in a cube [-j, j]^length of random radius: P(j) is proportional to (2j + 1)^length
+    exp(-j / scale). A radius is drawn from a law whose chances are nowhere smaller, but for a
+    factor, and kept with the probability that makes up for that, to as many digits as it takes.
+
+    >>> from discreet.audit import SeededBits
+    >>> MaxNormLaw(2, length=4).draws(SeededBits(4))
+    array([ 2, -2,  0,  3])
+    """
+
+    scale: Fraction
+    length: int
+
+    def __init__(self, scale: Number, length: int) -> None:
+        """Keep both at their exact value."""
+        exact, count = _checks.positive(scale=scale), _checks.positive_count(length=length)
+        if not _LEAST <= exact <= _MOST:
+            raise InvalidArgument(f"scale = {scale}: give a number from 10^-50 to 10^50")
+        if count > _LONGEST:
+            raise InvalidArgument(f"length = {length}: at most 10^9")
+        object.__setattr__(self, "scale", exact)
+        object.__setattr__(self, "length", count)
+
+    def draws(self, bits: Bits) -> Outcomes:
+        """One outcome: int64, or Python integers where the cube is too large for that."""
+        radius = self.radius(bits)
+        return UniformLaw(2 * radius + 1).draws(bits, self.length) - radius
+
+    def radius(self, bits: Bits) -> int:
+        """That of the cube."""
+        blocks = _blocks(self.scale, self.length)
+        while True:
+            block = len(blocks.most) - blocks.choice.draw(bits)
+            if block < len(blocks.most):
+                start, size = blocks.starts[block], blocks.size_of(block)
+                found, over, step = start + UniformLaw(size).draw(bits), blocks.most[block], 0
+            else:
+                step = GeometricLaw(1 - blocks.ratio).draw(bits)
+                found, over = blocks.end + step, blocks.highest
+            if _Refusing(blocks.chances, found, over, blocks.ratio, step).is_kept(bits):
+                return found
+
+    def half_width(self, confidence: Fraction) -> int:
+        """A whole q with P(max |z_i| <= q) at least the confidence: the smallest one, or hardly
+        above it where the radius' standard deviation is 16 or more."""
+        blocks = _blocks(self.scale, self.length)
+        low, high = -1, blocks.chances.mode + 1
+        with precision(_bits(self.scale)):
+            outside = ball(1 - confidence)
+            while not blocks.beyond(high) <= outside:
+                low, high = high, 2 * high
+            while high - low > 1:
+                middle = (low + high) // 2
+                is_enough = blocks.beyond(middle) <= outside
+                low, high = (low, middle) if is_enough else (middle, high)
+        return high
+
+
+@dataclass(frozen=True, slots=True)
+class _Chances:
+    """Those of the radii, in units of that at the ``mode``. They rise up to length * scale - 1/2
+    and fall from there on, between whole numbers too; the mode is the last one before that."""
+
+    scale: Fraction
+    length: int
+    mode: int
+
+    def of(self, radius: int) -> arb:
+        """That of a whole radius."""
+        return self.of_half(2 * radius)
+
+    def of_half(self, twice: int) -> arb:
+        """That of half the number."""
+        away = twice - 2 * self.mode
+        grown = self.length * arb(fmpq(away, 2 * self.mode + 1)).log1p()
+        over, under = self.scale.as_integer_ratio()
+        return (grown - arb(fmpq(away * under, 2 * over))).exp()
+
+    def ratio(self, radius: int) -> arb:
+        """The next chance over this one; it falls with the radius."""
+        grown = self.length * arb(fmpq(2, 2 * radius + 1)).log1p()
+        return (grown - ball(1 / self.scale)).exp()
+
+    def series(self, start: int) -> arb:
+        """At least the sum of all from there on: a geometric series."""
+        return self.of(start) / (1 - self.ratio(start))
+
+    def at_most(self, start: int, size: int) -> arb:
+        """At least the sum of so many: their logarithms lie below the tangent at the middle, and
+        sinh(n x) / (n sinh(x)) <= sinh(n x) / (n x) <= exp((n x)^2 / 6)."""
+        if size == 1:
+            return self.of(start)
+        twice = 2 * start + size - 1
+        slope = arb(fmpq(2 * self.length, twice + 1)) - ball(1 / self.scale)
+        return size * self.of_half(twice) * ((slope * size / 2) ** 2 / 6).exp()
+
+    def at_least(self, start: int, size: int) -> arb:
+        """At most their sum: their logarithms lie above the chord."""
+        if size == 1:
+            return self.of(start)
+        return size * (self.of(start) * self.of(start + size - 1)).sqrt()
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """The radii from 0 on in blocks, on each of which the chances only rise or only fall, and
+    from ``end`` on those which fall by the ``ratio`` or more, each from the one before."""
+
+    chances: _Chances
+    starts: list[int]
+    end: int
+    most: list[Fraction]  # of a single chance, in each block,
+    highest: Fraction  # and of those from the end on
+    ratio: Fraction
+    choice: CategoricalLaw  # counted from the end, so that words of ones choose radius 0
+    sums: list[arb]  # at least those of all chances from each block's start on
+    total: arb  # at most that of all chances
+
+    def size_of(self, block: int) -> int:
+        after = self.starts[block + 1] if block + 1 < len(self.starts) else self.end
+        return after - self.starts[block]
+
+    def beyond(self, q: int) -> arb:
+        """At least the probability that a number lies further out than q: the chances of all
+        larger cubes, less what of them lies within, which is the chance of q times a series."""
+        if q + 1 >= self.end:
+            found = self.chances.series(q + 1)
+        else:
+            block = bisect_right(self.starts, q + 1) - 1
+            rest = self.starts[block] + self.size_of(block) - (q + 1)
+            found = self.chances.at_most(q + 1, rest) + self.sums[block + 1]
+        inverse = ball(-1 / self.chances.scale)
+        within = self.chances.of(q) * inverse.exp() / -inverse.expm1()
+        return (found - within) / self.total
+
+
+@lru_cache(maxsize=16)
+def _blocks(scale: Fraction, length: int) -> _Blocks:
+    mode = max(0, math.floor(length * scale - Fraction(1, 2)))
+    chances = _Chances(scale, length, mode)
+    stddev = math.isqrt(math.floor(scale**2 * (length + 1))) + 1
+    size = max(1, stddev // _FINENESS)
+    first = mode + 1 - min(_BELOW * stddev // size, (mode + 1) // size) * size
+    starts = [0] * (first > 0) + list(range(first, mode + 2 + _ABOVE * stddev, size))
+    end = starts.pop()
+    with precision(_bits(scale)):
+        blocks = [
+            (start, after - start) for start, after in zip(starts, [*starts[1:], end], strict=True)
+        ]
+        most = [
+            _above(chances.of(start if start > mode else start + size - 1))
+            for start, size in blocks
+        ]
+        highest, ratio = _above(chances.of(end)), _above(chances.ratio(end))
+        masses = [size * one for (_, size), one in zip(blocks, most, strict=True)]
+        choice = CategoricalLaw([highest / (1 - ratio), *reversed(masses)])
+        sums = accumulate(
+            (chances.at_most(*block) for block in reversed(blocks)), initial=chances.series(end)
+        )
+        total = sum((chances.at_least(*block) for block in blocks), arb(0))
+        return _Blocks(chances, starts, end, most, highest, ratio, choice, list(sums)[::-1], total)
+
+
+def _bits(scale: Fraction) -> int:
+    return _BITS + 2 * math.ceil(scale).bit_length()
+
+
+def _above(number: arb) -> Fraction:
+    """A multiple of 2^-1024 that is at least this."""
+    return Fraction(math.ceil(upper_fraction(number) * (1 << _SMALLEST)), 1 << _SMALLEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """The threshold from which on U keeps a radius: 1 less the share that its chance has of
+    ``most * ratio^step``."""
+
+    chances: _Chances
+    radius: int
+    most: Fraction
+    ratio: Fraction
+    step: int
+    steps: int = 1
+
+    def threshold(self, _: int) -> arb:
+        lost = self.chances.length.bit_length() + self.radius.bit_length() + 64
+        with precision(ctx.prec + lost):
+            over = ball(self.most) * (self.step * ball(self.ratio).log()).exp()
+            return 1 - self.chances.of(self.radius) / over
+
+    def is_kept(self, bits: Bits) -> bool:
+        """By as many digits of U as that takes."""
+        numerator, size = bits.word(), bits.width
+        while (reached := steps.decide(self, numerator, size)) is None:
+            numerator, size = numerator << bits.width | bits.word(), size + bits.width
+        return reached == 1

@@ -1,0 +1,88 @@
+"""Orders and samples in which all are equally likely: permutations, shuffles, no replacement."""
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _checks
+from discreet.errors import InvalidArgument
+from discreet.noise._bits import Bits
+from discreet.noise._inversion import Outcomes
+from discreet.noise._uniform import UniformLaw
+
+Places = npt.NDArray[np.int64]
+
+_MOST = 1 << 62
+
+
+def permutation(count: int, bits: Bits) -> Places:
+    """The numbers from 0 up to count - 1 in random order, each order having the same probability.
+
+    They are sorted by random numbers, each packed into a word with its own; those whose random
+    numbers are equal are exchanged at random. Without noise they stay in order.
+
+    >>> from discreet.audit import SeededBits
+    >>> permutation(5, SeededBits(4))
+    array([1, 4, 3, 2, 0])
+    """
+    size = _checks.count(count=count)
+    own = np.uint64(max(0, size - 1).bit_length())
+    spare = np.uint64(max(0, bits.width - 64 + int(own)))
+    keys = bits.words(size) >> spare
+    packed = np.sort(keys << own | np.arange(size, dtype=np.uint64))
+    order = (packed & (np.uint64(1) << own) - np.uint64(1)).view(np.int64)
+    packed >>= own
+    ties = np.flatnonzero(packed[1:] == packed[:-1])
+    for run in np.split(ties, np.flatnonzero(np.diff(ties) > 1) + 1):
+        if run.size:
+            tied = slice(run[0], run[-1] + 2)
+            order[tied] = order[tied][_drawn_in_turn(run.size + 1, run.size + 1, bits)]
+    return order
+
+
+def shuffled(values: Outcomes, bits: Bits) -> Outcomes:
+    """The array's rows in random order, each order having the same probability."""
+    return values[permutation(len(values), bits)]
+
+
+def sample_without_replacement(count: int, size: int, bits: Bits) -> Places:
+    """``size`` different numbers from 0 up to count - 1 in random order, all such lists having
+    the same probability.
+
+    >>> from discreet.audit import SeededBits
+    >>> sample_without_replacement(1000, 5, SeededBits(4))
+    array([630, 657, 381, 587, 211])
+    """
+    among, wanted = _checks.count(count=count), _checks.count(size=size)
+    if among > _MOST:
+        raise InvalidArgument(f"count = {count}: at most 2^62")
+    if wanted > among:
+        raise InvalidArgument(f"size = {size}: at most count = {count} can be drawn")
+    if wanted > among // 2:
+        return permutation(among, bits)[:wanted]
+    law, found, missing = UniformLaw(max(among, 1)), np.empty(0, np.int64), wanted
+    while missing:  # the first so many different ones of an endless list
+        both = np.concatenate([found, law.draws(bits, missing)])
+        found = both[np.sort(np.unique(both, return_index=True)[1])]
+        before, missing = missing, wanted - found.size
+        if missing > before // 2:  # hardly ever, but without noise always
+            return np.concatenate([found, _of_the_others(found, among, missing, bits)])
+    return found
+
+
+def _of_the_others(found: Places, among: int, wanted: int, bits: Bits) -> Places:
+    """So many different numbers that aren't among the found ones. When they are asked for depends
+    on which draws were equal and on nothing else, so that all numbers remain alike."""
+    ranks = _drawn_in_turn(among - found.size, wanted, bits)
+    taken = np.sort(found) - np.arange(found.size)  # how many others lie below each
+    return ranks + np.searchsorted(taken, ranks, side="right")
+
+
+def _drawn_in_turn(count: int, size: int, bits: Bits) -> Places:
+    """The same as a sample, by Fisher and Yates: one after the other among those that are left."""
+    moved: dict[int, int] = {}  # what lies at a place, where that isn't its own number
+    found = np.empty(size, np.int64)
+    for first in range(size):
+        place = first + UniformLaw(count - first).draw(bits)
+        found[first] = moved.get(place, place)
+        moved[place] = moved.pop(first, first)
+    return found

@@ -1,0 +1,125 @@
+"""The staircase: chances that stay the same for some whole numbers, and then fall by a factor."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from discreet import _checks
+from discreet._exact import Number, ball, precision
+from discreet.errors import InvalidArgument
+from discreet.noise._bits import Bits
+from discreet.noise._inversion import Outcomes, Shape, size_of
+from discreet.noise._laws import DiscreteLaplaceLaw
+from discreet.noise._tail_inversion import searched
+from discreet.noise._uniform import UniformLaw
+
+_BITS = 128
+_INT64 = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StaircaseLaw:
+    """P(x) proportional to e^(-drop * level), where the magnitudes below ``top`` are on level 0
+    and each ``width`` further ones a level down (Geng and Viswanath 2016; Geng, Kairouz, Oh and
+    Viswanath 2015). With a width and a top of 1 this is the discrete Laplace law.
+
+    A level with a sign is discrete Laplace; the place on it is uniform, level 0 having 2 top - 1
+    places and each other one ``width`` of them on either side. Both are drawn as if all levels
+    had as many places as the largest, until the place is one that the level has: how often that
+    takes another draw tells nothing about the outcome.
+
+    >>> from discreet.audit import SeededBits
+    >>> StaircaseLaw(drop=0.5, width=10, top=4).draws(SeededBits(4), 6)
+    array([ -3,  11, -13,   7,   3,  16])
+    """
+
+    drop: Fraction
+    width: int
+    top: int
+
+    def __init__(self, *, drop: Number, width: int, top: int) -> None:
+        """Keep all three at their exact values; the top is at most as wide as a level."""
+        object.__setattr__(self, "drop", _checks.positive(drop=drop))
+        object.__setattr__(self, "width", _checks.positive_count(width=width))
+        object.__setattr__(self, "top", _checks.positive_count(top=top))
+        if self.top > self.width:
+            raise InvalidArgument(f"top = {top}: give at most the width, {width}")
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        levels, places = self._parts()
+        while True:
+            level, place = levels.draw(bits), places.draw(bits)
+            if place < (self.width if level else 2 * self.top - 1):
+                return self._at(level, place)
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
+        count = size_of(shape)
+        parts = self._parts()
+        level, place = (law.draws(bits, count) for law in parts)
+        while (refused := np.flatnonzero(~self._is_there(level, place))).size:
+            again = [law.draws(bits, refused.size) for law in parts]
+            level, place = (
+                _replaced(*pair, refused) for pair in zip((level, place), again, strict=True)
+            )
+        return self._all_at(level, place).reshape(shape)
+
+    def tail(self, magnitude: int) -> arb:
+        """The chances from there on, over all of them."""
+        below = 1 / ball(self.drop).expm1()  # of all levels below level 0, each with a width of 1
+        whole = 2 * self.top - 1 + 2 * self.width * below
+        if magnitude < self.top:
+            return 2 * (self.top - magnitude + self.width * below) / whole
+        level, place = divmod(magnitude - self.top, self.width)
+        power = ball(-self.drop * (level + 1)).exp()
+        return 2 * power * (self.width - place + self.width * below) / whole
+
+    def inverse(self, uniform: arb) -> arb:
+        """The whole one of such x, found near the continuous law's."""
+        return searched(self.tail, uniform, -uniform.log() * self.width / ball(self.drop))
+
+    def stddev(self) -> float:
+        """By the sums of n^j q^n over n = 0, 1, ..., with q = e^-drop."""
+        with precision(_BITS):
+            low = ball(-self.drop).exp()
+            rest = -ball(-self.drop).expm1()
+            width, top = self.width, self.top
+            each = Fraction((width - 1) * (2 * width - 1), 6)
+            constant = ball(top**2 + top * (width - 1) + each)
+            linear = ball(Fraction(2 * width * top + width * (width - 1)))
+            sums = constant + linear * low / rest + width**2 * low * (1 + low) / rest**2
+            inside = ball(Fraction((top - 1) * top * (2 * top - 1), 6))
+            whole = 2 * top - 1 + 2 * width * low / rest
+            return float((2 * (inside + width * low / rest * sums) / whole).sqrt())
+
+    def _parts(self) -> tuple[DiscreteLaplaceLaw, UniformLaw]:
+        most = max(self.width, 2 * self.top - 1)
+        return DiscreteLaplaceLaw(1 / self.drop), UniformLaw(most)
+
+    def _is_there(self, level: Outcomes, place: Outcomes) -> npt.NDArray[np.bool_]:
+        return place < np.where(level == 0, 2 * self.top - 1, self.width)
+
+    def _at(self, level: int, place: int) -> int:
+        if level == 0:  # 0, 1, -1, 2, -2, ...
+            return (place + 1) // 2 * (1 if place % 2 else -1)
+        magnitude = (abs(level) - 1) * self.width + self.top + place
+        return magnitude if level > 0 else -magnitude
+
+    def _all_at(self, level: Outcomes, place: Outcomes) -> Outcomes:
+        farthest = (int(np.abs(level).max(initial=0)) + 2) * self.width
+        if object in (level.dtype, place.dtype) or farthest > _INT64:
+            level, place = level.astype(object), place.astype(object)
+        below = (abs(level) - 1) * self.width + self.top + place
+        inside = (place + 1) // 2 * np.where(place % 2, 1, -1)
+        found: Outcomes = np.where(level == 0, inside, np.sign(level) * below)
+        return found
+
+
+def _replaced(old: Outcomes, new: Outcomes, places: Outcomes) -> Outcomes:
+    both = old.astype(object) if new.dtype == object else old
+    both[places] = new
+    return both

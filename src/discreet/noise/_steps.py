@@ -1,0 +1,134 @@
+"""Laws that are steps: the outcome is the number of thresholds that U has reached.
+
+A threshold is a rational, and then compared as one, or a real known by balls. For many draws they
+are kept to 64 bits: a word that a threshold falls into, or may fall into, stays open.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from flint import arb
+
+from discreet._exact import ball, lower_fraction, precision, upper_fraction
+from discreet.noise._bits import Words
+from discreet.noise._inversion import Inverted, Settled, aligned
+
+_SPARE_BITS = 64
+_BITS = 160
+_LARGEST = (1 << 64) - 1
+_FEW = 1 << 14
+
+
+class StepLaw(Protocol):
+    """What a law tells about itself to be drawn so."""
+
+    @property
+    def steps(self) -> int:
+        """The number of thresholds."""
+        ...
+
+    def threshold(self, step: int) -> Fraction | arb:
+        """The threshold, from 0 to 1, of a step counted from 0, none lying below the one before
+        it: exact, or a ball at the precision in force."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """For each threshold the first and the last 64-bit word that it may fall into."""
+
+    first: Words
+    last: Words
+
+
+class EdgedLaw(StepLaw, Protocol):
+    """One that has its thresholds to 64 bits at hand."""
+
+    def edges(self) -> Edges:
+        """They."""
+        ...
+
+
+class Stepped(Inverted):
+    """How an `EdgedLaw` is an `Inverse`."""
+
+    __slots__ = ()
+
+    @property
+    def is_narrow(self: StepLaw) -> bool:
+        """Whether it has few outcomes."""
+        return self.steps <= _FEW
+
+    def decide(self: StepLaw, numerator: int, size: int) -> int | None:
+        """The outcome of U, if its digits tell."""
+        return decide(self, numerator, size)
+
+    def settle(self: EdgedLaw, numerators: Words, size: int) -> Settled:
+        """The same for many."""
+        return settle(self.edges(), numerators, size)
+
+
+def decide(law: StepLaw, numerator: int, size: int) -> int | None:
+    """The number of thresholds reached by all U in [numerator, numerator + 1) / 2^size, if it is
+    the same for them all."""
+    reached, ahead = 0, law.steps
+    with precision(size + _SPARE_BITS):
+        while reached < ahead:
+            middle = (reached + ahead) // 2
+            side = _side(law.threshold(middle), numerator, size)
+            if side is None:
+                return None
+            if side:
+                reached = middle + 1
+            else:
+                ahead = middle
+    return reached
+
+
+def settle(edges: Edges, numerators: Words, size: int) -> Settled:
+    """The same for many, as far as 64 bits tell."""
+    low = aligned(numerators, size)
+    reached = np.searchsorted(edges.first, low, side="right")
+    is_open = np.zeros(low.size, dtype=bool)
+    if edges.last.size:
+        is_open = (reached > 0) & (low <= edges.last[reached - 1])
+    if size < 64:
+        high = low | np.uint64((1 << 64 - size) - 1)
+        is_open |= reached != np.searchsorted(edges.first, high, side="right")
+    return reached.astype(np.int64, copy=False), np.flatnonzero(is_open)
+
+
+def _side(threshold: Fraction | arb, numerator: int, size: int) -> bool | None:
+    """Whether all these U have reached the threshold, or none; `None` if that is not known."""
+    if isinstance(threshold, Fraction):
+        scaled = threshold.numerator << size
+        if scaled <= numerator * threshold.denominator:
+            return True
+        return False if scaled >= (numerator + 1) * threshold.denominator else None
+    if threshold <= ball(Fraction(numerator, 1 << size)):
+        return True
+    return False if threshold >= ball(Fraction(numerator + 1, 1 << size)) else None
+
+
+def edges(law: StepLaw) -> Edges:
+    """The law's thresholds to 64 bits."""
+    with precision(_BITS):
+        found = [_edge(law.threshold(step)) for step in range(law.steps)]
+    inside = [edge for edge in found if edge[0] <= _LARGEST]  # no U reaches 1
+    array = np.array(inside, dtype=np.uint64).reshape(-1, 2)
+    last = np.maximum.accumulate(array[:, 1])  # where balls differ in size
+    return Edges(np.ascontiguousarray(array[:, 0]), last)
+
+
+def _edge(threshold: Fraction | arb) -> tuple[int, int]:
+    """A threshold between two words leaves none of them open (but the first, to save a case)."""
+    if isinstance(threshold, Fraction):
+        word, rest = divmod(threshold.numerator << 64, threshold.denominator)
+        return (word, word) if rest else (word, max(0, word - 1))
+    scaled = threshold * 2**64
+    alone = scaled.floor().unique_fmpz()
+    if alone is not None:
+        return int(alone), int(alone)
+    return max(0, int(lower_fraction(scaled))), min(_LARGEST, int(upper_fraction(scaled)))

@@ -1,0 +1,71 @@
+"""Whole numbers below a bound, all equally likely."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet import _checks
+from discreet.noise._bits import Bits, Words
+from discreet.noise._inversion import Outcomes, Shape, size_of
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UniformLaw:
+    """Each whole number from 0 up to m - 1 with probability 1 / m, for any m of 1 or above.
+
+    A number made of whole words, their bits turned round, is drawn until it lies below the largest
+    multiple of m; its rest modulo m is the outcome. How often that takes another does not depend
+    on the outcome. Words of ones only, as audits without noise have them, are 0 and so accepted.
+
+    >>> from discreet.audit import SeededBits
+    >>> UniformLaw(6).draws(SeededBits(4), 8)
+    array([4, 5, 5, 3, 5, 5, 2, 1])
+    """
+
+    m: int
+
+    def __init__(self, m: int) -> None:
+        """Keep the bound, which is itself not reached."""
+        object.__setattr__(self, "m", _checks.positive_count(m=m))
+
+    def draw(self, bits: Bits) -> int:
+        """One outcome."""
+        count = self._words(bits)
+        accepted = self._multiple(count * bits.width)
+        while True:
+            number = 0
+            for _ in range(count):
+                number = number << bits.width | (1 << bits.width) - 1 - bits.word()
+            if number < accepted:
+                return number % self.m
+
+    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+        """Independent outcomes: int64, or Python integers if m lies beyond it."""
+        size = size_of(shape)
+        count = self._words(bits)
+        if count * bits.width > 64 or self.m > 1 << 63:
+            exact: Outcomes = np.empty(size, dtype=object)
+            exact[:] = [self.draw(bits) for _ in range(size)]
+            return (exact if self.m > 1 << 63 else exact.astype(np.int64)).reshape(shape)
+        found = _joined(bits, size, count)
+        last = np.uint64(self._multiple(count * bits.width) - 1)
+        while (refused := np.flatnonzero(found > last)).size:
+            found[refused] = _joined(bits, refused.size, count)
+        found -= found // np.uint64(self.m) * np.uint64(self.m)
+        return found.view(np.int64).reshape(shape)
+
+    def _words(self, bits: Bits) -> int:
+        return max(1, -(-(self.m - 1).bit_length() // bits.width))
+
+    def _multiple(self, size: int) -> int:
+        return (1 << size) // self.m * self.m
+
+
+def _joined(bits: Bits, size: int, count: int) -> Words:
+    """Numbers made of that many words each, 64 bits at most."""
+    ones = np.uint64((1 << bits.width) - 1)
+    words = (bits.words(size * count) ^ ones).reshape(size, count)
+    found = words[:, 0].copy()
+    for place in range(1, count):
+        found = found << np.uint64(bits.width) | words[:, place]
+    return found

@@ -1,0 +1,190 @@
+"""Bounding what each unit contributes, in the engine, and reading back exact integers.
+
+    rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
+    totals scaled to the caps  ->  one row per group
+
+Each step is a pure function of the rows of one unit until the last, which adds integers. Groups
+are known to the engine by their place in the plan. Which groups a unit keeps is decided by a public
+hash of its id and the group's values, so that nobody's choice depends on anybody else's rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+from ibis.common.exceptions import IbisError
+
+from discreet.errors import QueryRefused
+from discreet.mechanisms import Trace, Value
+from discreet.query._choice import first_groups, word_table
+from discreet.query._columns import Key
+from discreet.query._compiling import Compiler
+from discreet.query._conversion import clamped, identity
+from discreet.query._engine import Engine
+from discreet.query._inference import column_of
+from discreet.query._numbering import as_bytes, in_memory, placed
+from discreet.query._plan import Plan
+from discreet.query._query import columns_used
+from discreet.query._source import Source, arrow_schema
+
+_UNIT = "unit"
+_PLACE = "place"
+_ROWS = "rows"
+
+
+@ibis.udf.scalar.builtin(name="divide")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
+    """The quotient of two integers of up to 128 bits, cut towards 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan that the engine has compiled, bound and tried on an empty table of the source's
+    schema, so that over its rows nothing can fail for a public reason."""
+
+    plan: Plan
+    source: Source
+    names: tuple[str, ...]
+    engine: Engine
+    statement: str
+
+    def compute(self, trace: Trace | None) -> Mapping[str, Value]:
+        """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
+        with self.source.rows(self.names) as rows:
+            answer = self.engine.run(self.statement, rows)
+        if trace is not None:
+            trace.note("engine", self.statement)
+            trace.note("schema", str(answer.schema))
+        return _totals(self.plan, answer)
+
+
+def prepare(plan: Plan, source: Source, engine: Engine) -> Prepared:
+    """The plan, ready to run on this engine; reads the source's schema only."""
+    names = tuple(dict.fromkeys([*_unit_column(plan), *columns_used(plan.query)]))
+    if not names:  # a count of rows needs a column to count
+        names = tuple(plan.declaration.columns)[:1]
+    schema = arrow_schema(source, names)
+    try:
+        statement = engine.statement(bounded_sums(plan, engine.table(schema)))
+        _totals(plan, engine.run(statement, schema.empty_table()))
+    except (RecursionError, duckdb.Error, IbisError) as cause:
+        raise QueryRefused(
+            f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
+            "or simpler"
+        ) from cause
+    return Prepared(plan, source, names, engine, statement)
+
+
+def _unit_column(plan: Plan) -> list[str]:
+    column = plan.declaration.unit.column
+    return [] if column is None else [column]
+
+
+def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
+    """Each sum for each group of the plan. The engine names a group by its place, once, and leaves
+    out groups without rows."""
+    places = answer[_PLACE].to_numpy()
+    totals = {}
+    for number, one in enumerate(plan.sums):
+        totals[one.name] = np.full(len(plan.groups), 0, dtype=object)
+        totals[one.name][places] = [int(value) for value in answer[_sum(number)].to_pylist()]
+    return totals
+
+
+def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
+    """The expression of all steps: one row for each group that any counted row is in."""
+    rows = _rows(plan, table)
+    if plan.declaration.unit.column is None:
+        return _per_group(plan, rows)
+    return _per_group(plan, _scaled(plan, _kept(plan, _per_unit(plan, rows))))
+
+
+def _rows(plan: Plan, table: ir.Table) -> ir.Table:
+    """Rows that count: of a known unit, in a declared group, meeting the condition."""
+    compiler = Compiler(table, plan.declaration)
+    columns: dict[str, Any] = {}
+    if plan.declaration.unit.column is not None:
+        columns[_UNIT] = _unit(table[plan.declaration.unit.column])
+    for index, name in enumerate(plan.query.keys):
+        columns[_key(index)] = compiler.column(name)
+    for number, one in enumerate(plan.sums):
+        columns[_sum(number)] = compiler.addend(one)
+    counted = table
+    if plan.query.where is not None:
+        counted = table.filter(compiler.holds(plan.query.where))
+    selected = counted.select(**columns)
+    if _UNIT in columns:
+        selected = selected.filter(selected[_UNIT].notnull())
+    columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
+    return placed(selected, columns_of_keys, list(_keys(plan).values()))
+
+
+def _unit(raw: Any) -> Any:  # Any: Ibis expressions
+    """The id as a whole number of 64 bits, or as bytes: no collation takes two ids for one."""
+    unit = identity(raw)
+    if unit.type().is_integer():
+        return unit
+    if raw.type().is_floating():  # a whole one is written in digits, without a point or exponent
+        near = raw.try_cast("int64")
+        unit = ibis.ifelse(near.cast("float64") == raw, near.cast("string"), unit)
+    return as_bytes(unit)
+
+
+def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
+    """One row for each unit and group: (unit, place, rows, sums...)."""
+    return rows.group_by([_UNIT, _PLACE]).aggregate(
+        **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
+    )
+
+
+def _kept(plan: Plan, totals: ir.Table) -> ir.Table:
+    """The G groups of each unit that come first by the hash; all, where there are no more."""
+    if plan.groups_kept == len(plan.groups):
+        return totals
+    words = in_memory("words", word_table(_keys(plan)))
+    return first_groups(totals, words, plan.groups_kept)
+
+
+def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
+    """Totals of more than r rows in a group, or R in all, scaled down to what the caps allow."""
+    caps = plan.declaration.caps
+    counted = ibis.least(totals[_ROWS], caps.rows_per_group)
+    numerator, denominator = counted, totals[_ROWS]
+    if caps.rows is not None:
+        in_all = counted.sum().over(group_by=_UNIT)
+        numerator, denominator = numerator * ibis.least(in_all, caps.rows), denominator * in_all
+    in_group = caps.rows_per_group if caps.rows is None else min(caps.rows_per_group, caps.rows)
+    scaled = {}
+    for number, one in enumerate(plan.sums):
+        lower, upper = one.ends
+        total = _quotient(totals[_sum(number)] * numerator, denominator)
+        scaled[_sum(number)] = clamped(total, min(0, in_group * lower), max(0, in_group * upper))
+    return totals.select(_PLACE, **scaled)
+
+
+def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
+    """One row for each group: (place, sums...), each sum an exact decimal of 38 digits."""
+    sums = {name: totals[name].sum().cast("decimal(38, 0)") for name in _sum_names(plan)}
+    return totals.group_by(_PLACE).aggregate(**sums)
+
+
+def _keys(plan: Plan) -> dict[str, tuple[Key, ...]]:
+    """The declared keys of each column that the query groups by."""
+    return {name: column_of(name, plan.declaration).keys or () for name in plan.query.keys}
+
+
+def _sum_names(plan: Plan) -> list[str]:
+    return [_sum(number) for number in range(len(plan.sums))]
+
+
+def _key(index: int) -> str:
+    return f"key{index}"
+
+
+def _sum(number: int) -> str:
+    return f"sum{number}"

@@ -1,0 +1,110 @@
+"""Which groups a unit counts in where it is in too many: a public choice that is fair to each.
+
+A unit keeps the groups with the smallest hash of its id and the group's values. The hash uses
+additions, multiplications and remainders of 64-bit integers, so it is the same on every engine,
+and no value makes it overflow or fail:
+
+    n           the id where it is a whole number of 64 bits, else 60 bits of its bytes' MD5
+    w1 ... w4   numbers of 2^32 to 2^33, from the MD5 of a public salt, the columns' names and
+                the group's values
+    a, b, c     n mod A, n mod B, n mod C    (a remainder has the sign of n)
+    a, b        (a^2 + b + w) mod P, a       six rounds, with w1 to w4, then w1 and w2;
+                                             the second one also adds c
+    hash        2^31 a + b
+
+Each round squares, since affine maps alone give keys shares that are far from equal. All 64 bits
+of n count: the three remainders together determine n, and they are so small that P tells apart any
+two values of one. No other unit's rows matter. The hash is no secret: it makes answers fair, not
+private.
+"""
+
+import datetime
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+
+from discreet.query._columns import Key
+from discreet.query._numbering import as_bytes, utf8
+
+A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27  # primes, as is P
+P = 2**31 - 1
+ROUNDS = 6
+SALT = b"discreet: choice of groups, 1"
+
+_LEAST_WORD = 2**32  # with it no sum in a round is negative, and none reaches 2^63
+_HEX_DIGITS = 15
+
+
+def word_table(keys: Mapping[str, Sequence[Key]]) -> pa.Table:
+    """The place and the four words of each group, in the order of `itertools.product`.
+
+    ``keys`` are those of each column by its name. A group's words depend on its own values and
+    the names alone, so that a new key changes no other group's.
+    """
+    texts = [[_written(name) + _written(key) for key in column] for name, column in keys.items()]
+    digests = b"".join(
+        hashlib.md5(SALT + b"".join(group), usedforsecurity=False).digest()
+        for group in itertools.product(*texts)
+    )
+    words = _LEAST_WORD + np.frombuffer(digests, ">u4").astype(np.int64).reshape(-1, 4)
+    columns = {f"word{index}": words[:, index] for index in range(4)}
+    return pa.table({"group": np.arange(len(words)), **columns})
+
+
+def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
+    """The cells of each unit's first groups, at most this many of them.
+
+    A cell is one row for each unit and group; ``words`` is the `word_table` in the engine. Each
+    round is a select of its own, since what stands twice in an expression is computed twice.
+    """
+    steps = _numbered(cells)
+    steps = steps.mutate(a=steps.number % A, b=steps.number % B, c=steps.number % C)
+    steps = steps.inner_join(words, steps.place == words.group)
+    for index in range(ROUNDS):
+        added = steps.b + steps[f"word{index % 4}"]
+        if index == 1:
+            added = added + steps.c
+        steps = steps.mutate(a=(steps.a * steps.a + added) % P, b=steps.a)
+    order = [steps.a * 2**31 + steps.b, steps.place]
+    ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
+    return ranked.filter(ranked.rank < most).select(*cells.columns)
+
+
+def _written(key: Key) -> bytes:
+    """The length of a key's text, and the text in UTF-8: digits, true or false, 2024-01-31, or
+    itself."""
+    match key:
+        case bool():
+            text = "true" if key else "false"
+        case datetime.date():
+            text = key.isoformat()
+        case _:
+            text = str(key)
+    return len(utf8(text)).to_bytes(8, "big") + utf8(text)
+
+
+def _numbered(cells: ir.Table) -> ir.Table:
+    """The cells with the number of their id. It is the same for 3, 3.0 and "3": a frame's column
+    of whole numbers is one of floats where one id is missing, and no other unit may choose anew
+    for that."""
+    if cells.unit.type().is_integer():
+        return cells.mutate(number=cells.unit)
+    read = cells.mutate(near=cells.unit.cast("string").try_cast("int64"))
+    near, text = read.near, read.near.cast("string")
+    is_whole = (as_bytes(text) == read.unit) | (as_bytes(text + ".0") == read.unit)
+    return read.mutate(number=ibis.ifelse(is_whole, near, _digest(read.unit)))
+
+
+def _digest(unit: Any) -> Any:  # Any: Ibis expressions
+    return (ibis.literal("0x") + _md5(unit).substr(0, _HEX_DIGITS)).try_cast("int64")
+
+
+@ibis.udf.scalar.builtin(name="md5")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _md5(given: bytes) -> str:  # type: ignore[empty-body]  # the engine's own
+    """The MD5 of bytes in hexadecimal digits."""

@@ -1,0 +1,254 @@
+"""What an owner declares of a column, and how much one unit may contribute: public facts."""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from discreet import _checks
+from discreet._exact import Number, is_number, shown
+from discreet.errors import InvalidArgument
+from discreet.query._date_format import check_date_format
+
+Key = bool | int | str | datetime.date
+
+
+class ColumnType(Enum):
+    """The types a column can be declared as; the source's own type is converted to it."""
+
+    BOOLEAN = "boolean"
+    DATE = "date"
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether there is arithmetic on it."""
+        return self in (ColumnType.INTEGER, ColumnType.NUMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The public facts of one column.
+
+    ``lower`` and ``upper`` bound a numeric column: every value is clamped to them before anything
+    else happens to it. ``keys`` are the values that GROUP BY shows, all of them and no others; a
+    boolean column has both of its own. ``null`` is what NULL (and NaN, and whatever the declared
+    type can't hold) becomes; ``None`` leaves it NULL, which aggregates skip and no condition meets.
+    ``format`` is how a date column in text is written, where that is not as in 2013-01-02.
+
+    >>> Column.number(0, 60).upper
+    Fraction(60, 1)
+    >>> Column.text(keys=["south", "north"]).keys
+    ('north', 'south')
+    """
+
+    type: ColumnType
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    keys: tuple[Key, ...] | None = None
+    null: Key | Fraction | None = None
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse bounds, keys, formats and NULL values that don't fit the type or one another."""
+        if self.keys is not None:
+            object.__setattr__(self, "keys", tuple(_plain(key) for key in self.keys))
+        object.__setattr__(self, "null", _plain(self.null))
+        _check_bounds(self)
+        _check_keys(self)
+        _check_null(self)
+        _check_format(self)
+
+    @staticmethod
+    def number(lower: Number, upper: Number, *, null: Number | None = None) -> "Column":
+        """A column of real numbers within public bounds."""
+        return _numeric(ColumnType.NUMBER, lower, upper, null)
+
+    @staticmethod
+    def integer(
+        lower: int | None = None,
+        upper: int | None = None,
+        *,
+        keys: Iterable[int] | None = None,
+        null: int | None = None,
+    ) -> "Column":
+        """A column of whole numbers within public bounds, or with public keys, or both."""
+        made = _numeric(ColumnType.INTEGER, lower, upper, null)
+        return made if keys is None else replace(made, keys=_sorted(keys))
+
+    @staticmethod
+    def boolean(*, null: bool | None = None) -> "Column":
+        """A column of truth values; its keys are both of them."""
+        return Column(ColumnType.BOOLEAN, keys=(False, True), null=null)
+
+    @staticmethod
+    def text(*, keys: Iterable[str] | None = None, null: str | None = None) -> "Column":
+        """A column of texts, with public keys if it is to be grouped by."""
+        return Column(ColumnType.TEXT, keys=None if keys is None else _sorted(keys), null=null)
+
+    @staticmethod
+    def date(
+        *,
+        keys: Iterable[datetime.date] | None = None,
+        null: datetime.date | None = None,
+        format: str | None = None,  # noqa: A002  # as in discreet.toml
+    ) -> "Column":
+        """A column of calendar days, with public keys if it is to be grouped by.
+
+        ``format`` is for texts that are not written as 2013-01-02: %d, %m (or %b, as in Jan) and
+        %Y (or %y, 69 to 99 for 1969 to 1999), each once, with - / . , or blanks between them.
+        """
+        days = None if keys is None else _sorted(keys)
+        return Column(ColumnType.DATE, keys=days, null=null, format=format)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that one unit counts for: groups it touches, rows in each, and rows in all.
+
+    A unit with more keeps ``groups`` of its groups, chosen by a public hash, and its totals are
+    scaled down to ``rows_per_group`` rows in each and ``rows`` in all. Caps are public; they cost
+    bias where they are too small, and noise where they are larger than needed.
+    """
+
+    groups: int = 1
+    rows_per_group: int = 1
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Keep whole numbers from 1 to 2^40; refuse everything else."""
+        rows_per_group = _checks.size(max_rows_per_group=self.rows_per_group)
+        object.__setattr__(self, "groups", _checks.size(max_groups=self.groups))
+        object.__setattr__(self, "rows_per_group", rows_per_group)
+        if self.rows is not None:
+            object.__setattr__(self, "rows", _checks.size(max_rows=self.rows))
+
+
+_PYTHON_TYPES: dict[ColumnType, tuple[type, ...]] = {
+    ColumnType.BOOLEAN: (bool,),
+    ColumnType.DATE: (datetime.date,),
+    ColumnType.INTEGER: (int,),
+    ColumnType.TEXT: (str,),
+}
+_INT64 = range(-(2**63), 2**63)
+
+
+def fits(kind: ColumnType, value: object) -> bool:
+    """Whether a Python value is one of the declared type's own."""
+    if kind is ColumnType.NUMBER:
+        return is_number(value)
+    if isinstance(value, datetime.datetime) or (
+        isinstance(value, bool) and kind is not ColumnType.BOOLEAN
+    ):
+        return False
+    if isinstance(value, str) and not _checks.is_unicode(value):
+        return False
+    return isinstance(value, _PYTHON_TYPES[kind]) and (type(value) is not int or value in _INT64)
+
+
+def written(value: Key | Fraction) -> str:
+    """A value of a column as a person would write it."""
+    return shown(value) if isinstance(value, Fraction) else repr(value)
+
+
+def _plain(value: Any) -> Any:  # Any: of any type, to be looked at
+    """The value; as one of Python's own where its class descends from that, as NumPy's texts and
+    enumerations do."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return datetime.date(value.year, value.month, value.day)
+    return value
+
+
+def _sorted(keys: Iterable[Key]) -> tuple[Key, ...]:
+    listed = tuple(keys)
+    try:
+        return tuple(sorted(listed))  # mixed types fail here, and are named below
+    except TypeError:
+        return listed
+
+
+def _numeric(
+    kind: ColumnType, lower: Number | None, upper: Number | None, null: Number | None
+) -> Column:
+    low = None if lower is None else _checks.finite(lower=lower)
+    high = None if upper is None else _checks.finite(upper=upper)
+    substitute = null if null is None or kind is ColumnType.INTEGER else _checks.finite(null=null)
+    return Column(kind, low, high, null=_exact(substitute))
+
+
+def _exact(null: Number | None) -> int | Fraction | None:
+    return null if null is None or isinstance(null, int) else _checks.finite(null=null)
+
+
+def _check_bounds(column: Column) -> None:
+    lower, upper = column.lower, column.upper
+    if lower is None and upper is None:
+        if column.type is ColumnType.NUMBER:
+            raise InvalidArgument(
+                "a number column needs lower and upper: no value's size is public by itself"
+            )
+        return
+    if not column.type.is_numeric:
+        raise InvalidArgument(
+            f"a {column.type.value} column has no lower and upper; declare keys instead"
+        )
+    if lower is None or upper is None:
+        raise InvalidArgument("give both lower and upper, or neither")
+    if lower >= upper:
+        raise InvalidArgument(
+            f"lower = {shown(lower)}, upper = {shown(upper)}: lower must lie below upper"
+        )
+    whole = lower.denominator == upper.denominator == 1
+    if column.type is ColumnType.INTEGER and not (
+        whole and int(lower) in _INT64 and int(upper) in _INT64
+    ):
+        raise InvalidArgument(
+            f"lower = {shown(lower)}, upper = {shown(upper)}: an integer column's bounds are whole "
+            "numbers of 64 bits"
+        )
+    if max(abs(lower), abs(upper)) > Fraction(10) ** 100:
+        raise InvalidArgument("bounds beyond 1e100 are refused: arithmetic on them could overflow")
+
+
+def _check_keys(column: Column) -> None:
+    if column.keys is None:
+        return
+    if column.type is ColumnType.NUMBER:
+        raise InvalidArgument(
+            "a number column has no keys; declare it as integer, text, boolean or date "
+            "to group by it"
+        )
+    bad = [key for key in column.keys if not fits(column.type, key)]
+    if bad:
+        raise InvalidArgument(f"keys: {bad[0]!r} is not {column.type.value}")
+    if not column.keys or len(set(column.keys)) < len(column.keys):
+        raise InvalidArgument("keys: give at least one, each once")
+
+
+def _check_format(column: Column) -> None:
+    if column.format is None:
+        return
+    if column.type is not ColumnType.DATE:
+        raise InvalidArgument(f"a {column.type.value} column has no format; only dates have one")
+    check_date_format(column.format)
+
+
+def _check_null(column: Column) -> None:
+    if column.null is None:
+        return
+    if not fits(column.type, column.null):
+        raise InvalidArgument(f"null = {written(column.null)} is not {column.type.value}")
+    if column.keys is not None and column.lower is None and column.null not in column.keys:
+        raise InvalidArgument(f"null = {written(column.null)} must be one of the keys")
+    if column.lower is None or column.upper is None:
+        return
+    if not column.lower <= column.null <= column.upper:  # type: ignore[operator]  # numeric, as it fits
+        raise InvalidArgument(f"null = {written(column.null)} must lie within the bounds")

@@ -1,0 +1,257 @@
+"""From the columns of a source to the declared types, each value by itself.
+
+No value can make a conversion fail: what the declared type can't hold becomes NULL. Which types of
+a source can be converted at all is a closed list, and is checked before anything is charged. Each
+cast in this file was tried on the extreme values of its type; `tests/query/test_conversion.py`
+repeats that, since engines also fail in casts that they call tried.
+"""
+
+import datetime
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from discreet.query._columns import Column, ColumnType
+from discreet.query._spelling import date_of_text, number_text, plain_text, truth_of_text
+
+ENGINE_TYPES = {
+    ColumnType.BOOLEAN: "boolean",
+    ColumnType.DATE: "date",
+    ColumnType.INTEGER: "int64",
+    ColumnType.NUMBER: "float64",
+    ColumnType.TEXT: "string",
+}
+
+CONVERTIBLE: dict[ColumnType, tuple[ColumnType, ...]] = {
+    ColumnType.BOOLEAN: (
+        ColumnType.BOOLEAN,
+        ColumnType.INTEGER,
+        ColumnType.NUMBER,
+        ColumnType.TEXT,
+    ),
+    ColumnType.DATE: (ColumnType.DATE, ColumnType.TEXT),
+    ColumnType.INTEGER: (
+        ColumnType.INTEGER,
+        ColumnType.NUMBER,
+        ColumnType.BOOLEAN,
+        ColumnType.TEXT,
+    ),
+    ColumnType.NUMBER: (ColumnType.NUMBER, ColumnType.INTEGER, ColumnType.TEXT),
+    ColumnType.TEXT: (ColumnType.TEXT,),
+}
+
+_DIGITS = 38  # of the engine's decimals
+_DECIMALS = 18  # after the point, where a whole number is written with an exponent
+_NAN = ibis.literal(float("nan"), "float64")
+_FIRST_DAY, _LAST_DAY = datetime.date.min, datetime.date.max
+
+
+def declarable(kind: Any) -> ColumnType | None:  # Any: a type of Arrow or Ibis, which ships none
+    """The closest declarable type of a source's type, or ``None`` where it has no rule.
+
+    Types have no rule where the engine can't read them, or fails on some of their values: decimals
+    of 256 bits or of negative scale, durations, times, timestamps with a zone, days counted in
+    milliseconds, bytes, and whatever is nested. An Arrow type counts as what `read_as` makes of it.
+    """
+    if isinstance(kind, pa.DataType):
+        return _of_arrow(kind)
+    rules = (
+        (lambda: kind.is_float16() or (kind.is_decimal() and not _is_held(kind)), None),
+        (kind.is_boolean, ColumnType.BOOLEAN),
+        (kind.is_integer, ColumnType.INTEGER),
+        (kind.is_numeric, ColumnType.NUMBER),
+        (kind.is_string, ColumnType.TEXT),
+        (kind.is_date, ColumnType.DATE),
+        (lambda: kind.is_timestamp() and kind.timezone is None, ColumnType.DATE),
+    )
+    return next((declarable for holds, declarable in rules if holds()), None)
+
+
+def _of_arrow(kind: pa.DataType) -> ColumnType | None:
+    read = read_as(kind)
+    if read is None:
+        return None
+    if pa.types.is_dictionary(read):
+        read = read.value_type
+    if read == pa.string_view():
+        return ColumnType.TEXT
+    try:
+        (found,) = ibis.Schema.from_pyarrow(pa.schema([("x", read)])).types
+    except (NotImplementedError, KeyError, TypeError, ValueError):  # none that Ibis knows
+        return None
+    return declarable(found)
+
+
+def read_as(kind: pa.DataType) -> pa.DataType | None:
+    """The Arrow type that a column is cast to, unchecked, before the engine reads it; ``None`` for
+    a type that the engine fails on or cuts short.
+
+    Of a decimal with more digits than its type, the engine reads memory that it never wrote,
+    unless the type has 38 digits.
+    """
+    if pa.types.is_dictionary(kind):
+        return kind if read_as(kind.value_type) == kind.value_type else None
+    if pa.types.is_decimal(kind):
+        is_read = kind.bit_width <= 128 and 0 <= kind.scale <= kind.precision
+        return pa.decimal128(_DIGITS, kind.scale) if is_read else None
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    return None if pa.types.is_date64(kind) else kind  # of which it makes days of 32 bits
+
+
+def _is_held(decimal: Any) -> bool:  # Any: Ibis ships no types
+    precision, scale = decimal.precision, decimal.scale
+    return precision is not None and scale is not None and 0 <= scale <= precision <= 38
+
+
+def clamped(
+    value: Any, lower: Any, upper: Any
+) -> Any:  # Any: any numeric expression, literals of its type
+    """The value moved into the range; NULL stays NULL."""
+    return ibis.ifelse(value < lower, lower, ibis.ifelse(value > upper, upper, value))
+
+
+def converted(raw: Any, column: Column) -> ir.Value:  # Any: a column of any type
+    """The raw column converted to the declared type, clamped where it has bounds; NULL for what
+    the type can't hold."""
+    match column.type:
+        case ColumnType.BOOLEAN:
+            return _truth(raw)
+        case ColumnType.DATE:
+            return _day(raw, column.format)
+        case ColumnType.TEXT:
+            return raw
+        case ColumnType.NUMBER:
+            return _number(raw, column)
+        case ColumnType.INTEGER:
+            return _whole(raw, column)
+
+
+def outcomes(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressions
+    """Whether the declared type can't hold the source's value, and whether it does: neither for
+    NULL and NaN, which are no values."""
+    held = converted(raw, column).notnull()
+    there = raw.notnull()
+    if raw.type().is_floating():
+        there = there & ~ibis.coalesce(raw.isnan(), ibis.literal(value=False))
+    return there & ~held, held
+
+
+def _truth(raw: Any) -> Any:  # Any: Ibis expressions
+    if raw.type().is_boolean():
+        return raw
+    if raw.type().is_string():
+        return truth_of_text(raw)
+    if raw.type().is_decimal():  # by its digits: 0.999… is no 1, but its float is
+        digits = _valid(raw).cast("string")
+        is_one, is_zero = digits.re_search(r"^1(\.0*)?$"), digits.re_search(r"^0?(\.0*)?$")
+    else:
+        value = raw if raw.type().is_integer() else _float(raw)
+        is_one, is_zero = value == 1, value == 0
+    return ibis.cases(
+        (is_one, ibis.literal(value=True)),
+        (is_zero, ibis.literal(value=False)),
+        else_=ibis.null("boolean"),
+    )
+
+
+def _day(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
+    """Days outside the years 1 to 9999 are NULL: infinite ones are among them."""
+    kind = raw.type()
+    day = date_of_text(raw, form) if kind.is_string() else raw.try_cast("date")
+    inside = day.between(ibis.literal(_FIRST_DAY), ibis.literal(_LAST_DAY))
+    return ibis.ifelse(inside, day, ibis.null("date"))
+
+
+def _number(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
+    assert column.lower is not None and column.upper is not None  # noqa: PT018  # every number has them
+    ends = [ibis.literal(float(end), "float64") for end in (column.lower, column.upper)]
+    return clamped(_float(raw), *ends)
+
+
+def _float(raw: Any) -> Any:  # Any: Ibis expressions
+    """The nearest float, which may be infinite; NULL where it is NaN."""
+    kind = raw.type()
+    if kind.is_integer():
+        return raw.cast("float64")
+    if kind.is_string():
+        raw = number_text(raw)
+    elif kind.is_decimal():
+        raw = _valid(raw)
+    return raw.try_cast("float64").nullif(_NAN)
+
+
+def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
+    """The nearest whole number, halves to even ones. Beyond 64 bits it is clamped to the bounds,
+    or NULL where there are none."""
+    kind = raw.type()
+    if kind.is_string():
+        inside = _whole_of_text(number_text(raw))
+    elif kind.is_decimal():
+        number = _valid(raw)
+        inside = _whole_of_text(number.cast("string")) if kind.scale else number.try_cast("int64")
+    else:
+        inside = (_float(raw) if kind.is_floating() else raw).try_cast("int64")
+    is_wide = not (kind.is_boolean() or kind.is_signed_integer())
+    if column.lower is None or column.upper is None:
+        return inside
+    if is_wide:
+        far, zero = _float(raw), ibis.literal(0, "int64")
+        least, most = (ibis.literal(end, "int64") for end in (-(2**63), 2**63 - 1))
+        beyond = ibis.cases((far >= 1, most), (far <= -1, least), (far.notnull(), zero))
+        # a text with an exponent and more digits than the engine's decimals have is none of them
+        inside = ibis.coalesce(inside, far.try_cast("int64"), beyond)
+    lower, upper = (ibis.literal(int(end), "int64") for end in (column.lower, column.upper))
+    return clamped(inside, lower, upper)
+
+
+def _whole_of_text(text: Any) -> Any:  # Any: Ibis expressions
+    """The engine rounds halves in texts away from 0: so those next to an even number are taken
+    down to it before. A text with an exponent is written without one first."""
+    plain = text.try_cast(f"decimal({_DIGITS}, {_DECIMALS})").cast("string")
+    digits = ibis.ifelse(text.contains("e"), plain, text)
+    return digits.re_replace(r"(^[+-]?|[02468])\.50*$", r"\1.0").try_cast("int64")
+
+
+def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
+    """NULL for a decimal of more digits than its type has, on which the engine fails."""
+    kind = decimal.type()
+    digits = "9" * (kind.precision - kind.scale) + "." + "9" * kind.scale
+    least, most = (ibis.literal(f"{sign}{digits}").cast(kind) for sign in "-+")
+    return ibis.ifelse((decimal >= least) & (decimal <= most), decimal, ibis.null(kind))
+
+
+@ibis.udf.scalar.builtin(name="epoch_us")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _microseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
+    """Of a timestamp, since 1970."""
+
+
+@ibis.udf.scalar.builtin(name="epoch_ns")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _nanoseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
+    """Of a timestamp, since 1970."""
+
+
+def identity(raw: Any) -> Any:  # Any: an id column of any type
+    """The id: a whole number of 64 bits or a text, and never one for two ids of the column.
+
+    It is NULL where the id is NaN, infinitely far in time, or beyond its type; 0.0 and -0.0 are
+    one. Ids in text are compared as texts: "7" and "07" are two. In texts each byte that is no
+    plain ASCII is written out as \\xFF, since windows over texts that are no UTF-8 make others of
+    the texts beside them (DuckDB 2.0).
+    """
+    kind = raw.type()
+    if kind.is_integer() and not str(kind).endswith("uint64"):
+        return raw.cast("int64")
+    if kind.is_string():
+        return plain_text(raw)
+    if kind.is_timestamp():
+        if kind.scale == 9:
+            return _nanoseconds(raw)
+        return _microseconds(raw.try_cast("timestamp(6)"))
+    if kind.is_floating():
+        raw = ibis.ifelse(raw.isnan(), ibis.null(kind), raw + 0.0)
+    elif kind.is_decimal():
+        raw = _valid(raw)
+    return raw.cast("string")

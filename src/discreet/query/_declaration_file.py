@@ -1,0 +1,378 @@
+"""``discreet.toml``: where an owner writes down his tables, and what is public of them.
+
+A person may write it by hand, so every mistake is answered with its line, what stands there, and
+what is allowed. Every number means exactly the decimal that is written.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
+
+from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
+from discreet._exact import fraction
+from discreet._unit import Change, Unit
+from discreet.errors import InvalidArgument
+from discreet.ledger import Ledger
+from discreet.query._columns import Caps, Column, ColumnType, Key, fits
+from discreet.query._declaration import Declaration
+from discreet.query._located_toml import Entry, did_you_mean, dotted, load, parse
+
+if TYPE_CHECKING:
+    from discreet.query._source import CsvFile, ParquetFile
+    from discreet.query._table import Table
+
+T = TypeVar("T")
+
+TABLE = (
+    "source",
+    "format",
+    "delimiter",
+    "unit",
+    "row",
+    "change",
+    "max_groups",
+    "max_rows_per_group",
+    "max_rows",
+    "ledger",
+    "columns",
+)
+LEDGER = ("path", "epsilon", "delta", "rho", "mu")
+COLUMN = {
+    ColumnType.BOOLEAN: ("type", "null"),
+    ColumnType.DATE: ("type", "format", "keys", "null"),
+    ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
+    ColumnType.NUMBER: ("type", "lower", "upper", "null"),
+    ColumnType.TEXT: ("type", "keys", "null"),
+}
+LONGEST_RANGE = 1_000_000
+
+_VALUE_OF = {
+    ColumnType.BOOLEAN: "true or false",
+    ColumnType.DATE: "a day without quotes, such as 1987-05-01",
+    ColumnType.INTEGER: "a whole number of 64 bits",
+    ColumnType.NUMBER: "a finite number",
+    ColumnType.TEXT: "a text, in quotes",
+}
+_ABOVE_ZERO = "a finite number above 0"
+_BELOW_ONE = "a number from 0 up to, but not including, 1"
+
+
+class Format(Enum):
+    """How a file holds its table."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_SUFFIXES = {
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".txt": Format.CSV,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One table of a file: what is public of it, where its rows are, and who pays."""
+
+    declaration: Declaration
+    source: Path
+    format: Format
+    delimiter: str
+    ledger: Path
+    limit: AnyLimit
+
+    @property
+    def rows(self) -> "ParquetFile | CsvFile":
+        """Where the rows are; nothing is read yet."""
+        from discreet.query._source import CsvFile, ParquetFile
+
+        if self.format is Format.PARQUET:
+            return ParquetFile(self.source)
+        return CsvFile(self.source, self.delimiter)
+
+    def open_ledger(self) -> Ledger:
+        """The ledger, made if there is none; refused if it differs from what is declared."""
+        return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
+
+    def table(self) -> "Table":
+        """The table to ask; its ledger is opened when a question is first paid."""
+        from discreet.query._table import Table
+
+        return Table.declared(self.rows, self.declaration, ledger=self.open_ledger)
+
+
+class Tables(Mapping[str, "Table"]):
+    """The tables that a file declares, by name."""
+
+    __slots__ = ("_declared", "_file")
+
+    def __init__(self, declared: Mapping[str, TableFile], file: Path) -> None:
+        """Over what was read from a file."""
+        self._declared = declared
+        self._file = file
+
+    def __getitem__(self, name: str) -> "Table":
+        """The table of this name, or an error that names those there are."""
+        return self.file(name).table()
+
+    def file(self, name: str) -> TableFile:
+        """What the file declares of this table."""
+        if name in self._declared:
+            return self._declared[name]
+        near = did_you_mean(str(name), list(self))
+        raise _NoSuchTable(
+            f"{self._file} declares no table {name!r}{near}; it declares {', '.join(self)}"
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the file's order."""
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        """How many tables there are."""
+        return len(self._declared)
+
+    def __repr__(self) -> str:
+        """The file and the names."""
+        return f"Tables of {self._file}: {', '.join(self)}"
+
+
+class _NoSuchTable(InvalidArgument, KeyError):
+    """No table of this name: a KeyError as well, as every mapping's."""
+
+    __str__ = Exception.__str__
+
+
+def open(path: str | Path = "discreet.toml") -> Tables:  # noqa: A001  # read as dp.open
+    """The tables that a file declares, ready to be asked.
+
+    Nothing but the file is read: a table's rows and its ledger are opened when a question is
+    first released.
+    """
+    return Tables(read(path), Path(path))
+
+
+def read(path: str | Path) -> Mapping[str, TableFile]:
+    """The tables that the file declares, by name; paths in it start from its own folder."""
+    top = load(Path(path))
+    declared = _tables(top)
+    if not declared:
+        raise top.error("it declares no table; write [tables.NAME], or run discreet declare")
+    return declared
+
+
+def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
+    """The tables that a text declares, as if it stood in the file; there may be none yet."""
+    return _tables(parse(text, Path(path)))
+
+
+def _tables(top: Entry) -> Mapping[str, TableFile]:
+    entry = top.settings("tables", of="the file").get("tables")
+    found = {} if entry is None else entry.inner()
+    declared = {name: _table(name, table) for name, table in found.items()}
+    _one_budget_each(found, declared)
+    return MappingProxyType(declared)
+
+
+def format_of(source: Path) -> Format | None:
+    """The format that a file's name tells, if it tells one."""
+    return _SUFFIXES.get(source.suffix.lower())
+
+
+def usual_delimiter(source: Path) -> str:
+    """What stands between two values of a CSV file, unless it is declared."""
+    return "\t" if source.suffix.lower() == ".tsv" else ","
+
+
+def is_delimiter(text: str) -> bool:
+    """Whether a CSV file can have it between its values: one character, but no quote, no end."""
+    return len(text) == 1 and text not in '"\r\n\0'
+
+
+def _table(name: str, entry: Entry) -> TableFile:
+    given = entry.settings(*TABLE)
+    for key, what in (
+        ("source", "the path of a Parquet or CSV file"),
+        ("ledger", "a table with path, epsilon and delta, the most that may ever be spent"),
+        ("columns", "a table with an entry for each column"),
+    ):
+        if key not in given:
+            raise entry.missing(key, what)
+    folder = entry.file.parent
+    source = folder / given["source"].text("the path of a Parquet or CSV file")
+    form = _format(given, source)
+    declaration = _declaration(name, entry, given)
+    ledger, limit = _ledger(given["ledger"])
+    delimiter = _delimiter(given, source, form)
+    return TableFile(declaration, source, form, delimiter, folder / ledger, limit)
+
+
+def _format(given: Mapping[str, Entry], source: Path) -> Format:
+    if "format" in given:
+        return Format(given["format"].choice(*(form.value for form in Format)))
+    form = format_of(source)
+    if form is None:
+        raise given["source"].mistake('its name tells no format; add format = "parquet" or "csv"')
+    return form
+
+
+def _delimiter(given: Mapping[str, Entry], source: Path, form: Format) -> str:
+    entry = given.get("delimiter")
+    if entry is None:
+        return usual_delimiter(source)
+    if form is not Format.CSV:
+        raise entry.mistake("only a CSV file has a delimiter")
+    if not (isinstance(entry.value, str) and is_delimiter(entry.value)):
+        raise entry.mistake('give the one character between two values, such as ";" or "\\t"')
+    return entry.value
+
+
+def _declaration(name: str, entry: Entry, given: Mapping[str, Entry]) -> Declaration:
+    unit = _unit(entry, given)
+    caps = _caps(given)
+    columns = {name: _column(column) for name, column in given["columns"].inner().items()}
+    if unit.column is None and caps != Caps():
+        cap = next(given[key] for key in TABLE if key.startswith("max_") and key in given)
+        raise cap.mistake("a row touches one group with one row: leave it out")
+    return _made(given["columns"], lambda: Declaration(name, unit, caps, columns))
+
+
+def _unit(entry: Entry, given: Mapping[str, Entry]) -> Unit:
+    either = 'unit = "the id column" protects everything under one id, row = true each row'
+    if "unit" not in given and "row" not in given:
+        raise entry.missing("unit or row", either)
+    if "unit" in given and "row" in given:
+        raise given["row"].mistake(f"leave out either this or unit: {either}")
+    change = Change.ADD_REMOVE
+    if "change" in given:
+        change = Change(given["change"].choice(*(change.value for change in Change)))
+    if "unit" in given:
+        return Unit(given["unit"].text("the name of the id column"), change)
+    if given["row"].value is not True:
+        raise given["row"].mistake("give true, or leave it out and name the id column as unit")
+    return Unit.ROW.with_change(change)
+
+
+def _caps(given: Mapping[str, Entry]) -> Caps:
+    def whole(key: str) -> int | None:
+        return given[key].whole() if key in given else None
+
+    return Caps(whole("max_groups") or 1, whole("max_rows_per_group") or 1, whole("max_rows"))
+
+
+def _ledger(entry: Entry) -> tuple[str, AnyLimit]:
+    given = entry.settings(*LEDGER)
+    if "path" not in given:
+        raise entry.missing("path", "the file that will hold what was spent")
+    path = given["path"].text("the path of the ledger's file")
+    kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
+    if not kinds:
+        raise entry.missing("epsilon", "the most that may ever be spent on this table")
+    for other in [*kinds[1:], *(["delta"] if "delta" in given and kinds != ["epsilon"] else [])]:
+        raise given[other].mistake(f"{other} can't stand beside {kinds[0]}: leave one of them out")
+    most = given[kinds[0]].number(_ABOVE_ZERO)
+    if most <= 0:
+        raise given[kinds[0]].mistake(f"give {_ABOVE_ZERO}")
+    match kinds[0]:
+        case "rho":
+            return path, RhoLimit(most)
+        case "mu":
+            return path, MuLimit(most)
+    return path, Limit(most, _delta(given))
+
+
+def _delta(given: Mapping[str, Entry]) -> int | Decimal:
+    if "delta" not in given:
+        return 0
+    delta = given["delta"].number(_BELOW_ONE)
+    if not 0 <= delta < 1:
+        raise given["delta"].mistake(f"give {_BELOW_ONE}")
+    return delta
+
+
+def _column(entry: Entry) -> Column:
+    every = tuple(dict.fromkeys(key for keys in COLUMN.values() for key in keys))
+    given = entry.settings(*every)
+    if "type" not in given:
+        raise entry.missing("type", f"one of {', '.join(kind.value for kind in ColumnType)}")
+    kind = ColumnType(given["type"].choice(*(kind.value for kind in ColumnType)))
+    for key, setting in given.items():
+        if key not in COLUMN[kind]:
+            allowed = ", ".join(COLUMN[kind])
+            raise setting.mistake(f"a column of type {kind.value} has no {key}, only {allowed}")
+    lower = fraction(given["lower"].number()) if "lower" in given else None
+    upper = fraction(given["upper"].number()) if "upper" in given else None
+    both = (False, True) if kind is ColumnType.BOOLEAN else None
+    at = given.get("lower", given.get("upper", entry))
+    column = _made(at, lambda: Column(kind, lower, upper, both))
+    if form := given.get("format"):
+        text = form.text("the format of the days, such as %d/%m/%Y")
+        column = _made(form, lambda: replace(column, format=text))
+    if keys := given.get("keys"):
+        column = _made(keys, lambda: replace(column, keys=_keys(keys, kind)))
+    if null := given.get("null"):
+        column = _made(null, lambda: replace(column, null=_value(null, kind)))
+    return column
+
+
+def _keys(entry: Entry, kind: ColumnType) -> tuple[Key, ...]:
+    if kind is ColumnType.INTEGER and isinstance(entry.value, str):
+        keys = whole_range(entry.value)
+        if keys is None:
+            raise entry.mistake(
+                'give a list, such as [1980, 1981], or a range, such as "1980..1987"'
+                f" (of {LONGEST_RANGE:,} keys at most)"
+            )
+        return tuple(keys)
+    if not isinstance(entry.value, list):
+        raise entry.mistake("give a list of all the values that GROUP BY may show")
+    for value in entry.value:
+        if not fits(kind, value):
+            raise entry.mistake(f"each must be {_VALUE_OF[kind]}")
+    return tuple(sorted(entry.value))
+
+
+def whole_range(text: str) -> range | None:
+    """The whole numbers of ``"1980..1987"``, both ends among them."""
+    ends = re.fullmatch(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*", text, re.ASCII)
+    if ends is None:
+        return None
+    keys = range(int(ends[1]), int(ends[2]) + 1)
+    return keys if 0 < len(keys) <= LONGEST_RANGE else None
+
+
+def _value(entry: Entry, kind: ColumnType) -> Key | Fraction:
+    if kind is ColumnType.NUMBER:
+        return fraction(entry.number())
+    if isinstance(entry.value, Key) and fits(kind, entry.value):
+        return entry.value
+    raise entry.mistake(f"give {_VALUE_OF[kind]}")
+
+
+def _made(entry: Entry, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except InvalidArgument as error:
+        raise entry.error(f"{dotted(entry.keys)}: {error}") from None
+
+
+def _one_budget_each(found: Mapping[str, Entry], declared: Mapping[str, TableFile]) -> None:
+    """Refuse two ledgers for the rows of one file: they would add up to more than either limit."""
+    first: dict[Path, str] = {}
+    for name, table in declared.items():
+        other = first.setdefault(table.source.resolve(), name)
+        if declared[other].ledger.resolve() != table.ledger.resolve():
+            ledger = found[name].inner()["ledger"]
+            raise ledger.error(
+                f"{dotted(('tables', name))} and {dotted(('tables', other))} have the same source "
+                "but two ledgers; one dataset has one budget: give both the same ledger"
+            )

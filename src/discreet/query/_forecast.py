@@ -1,0 +1,194 @@
+"""What a question would cost and how wrong its answer may be, without reading the data."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from discreet import _checks
+from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms import DiscreteLaplace
+from discreet.query._columns import Column, written
+from discreet.query._intervals import Ratio
+from discreet.query._plan import Grid, Plan, SumOf
+from discreet.query._price import Noise, Offer
+from discreet.query._query import Function, columns_used, condition_text
+
+_SIZES = (100, 1_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The expected error of one aggregate: half the interval's width and, for counts and sums, the
+    noise's standard deviation. A mean's depends on the size of its group, in rows."""
+
+    name: str
+    group_size: int | None
+    half_width: float
+    stddev: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a release would cost, and how wide its intervals would be; prints as a table.
+
+    Half-widths of means are what they come to at a group's true size and its worst mean; caps
+    that cut and values that are clamped are not counted in.
+    """
+
+    privacy_loss: PrivacyLoss = field(repr=False)
+    confidence: Fraction
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        """One line an aggregate and group size."""
+        head = (
+            f"expected error at {float(self.confidence):.4g} confidence, for each group by itself"
+        )
+        return "\n".join([head, *(f"  {_line(line)}" for line in self.lines)])
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A question in words: who is protected, what is assumed, what it costs, how wrong it is."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    forecast: Forecast
+
+    def __str__(self) -> str:
+        """All sections, then the forecast."""
+        texts = [
+            "\n".join([title, *(f"  - {line}" for line in lines)]) for title, lines in self.sections
+        ]
+        return "\n".join([*texts, str(self.forecast)])
+
+
+def forecast(offer: Offer, confidence: Number, group_size: int | None) -> Forecast:
+    """The forecast of an offer; means at this group size, or at 100, 1 000 and 10 000."""
+    level = _checks.probability(confidence=confidence)
+    sizes = _SIZES if group_size is None else (_checks.positive_count(group_size=group_size),)
+    lines: list[Line] = []
+    for aggregate, sources in zip(offer.plan.query.aggregates, offer.plan.sources, strict=True):
+        if aggregate.function is Function.AVG:
+            law = ratio(offer, sources, level)
+            lines += [
+                Line(aggregate.name, size, _step(law.grid) * law.half_width(size), None)
+                for size in sizes
+            ]
+        else:
+            lines.append(_total(offer, aggregate.name, sources[0], level))
+    return Forecast(offer.privacy_loss, level, tuple(lines))
+
+
+def ratio(offer: Offer, sources: tuple[str, ...], confidence: Fraction) -> Ratio:
+    """The law of a mean made from these two sums."""
+    total, count = sources
+    grid = offer.plan.sum_named(total).grid
+    assert grid is not None  # a mean's sum has one
+    return Ratio(offer.mechanisms[total], offer.mechanisms[count], grid, confidence)
+
+
+def _total(offer: Offer, name: str, source: str, level: Fraction) -> Line:
+    mechanism, step = offer.mechanisms[source], _step(offer.plan.sum_named(source).grid)
+    return Line(name, None, mechanism.error(level) * step, mechanism.stddev_of_noise() * step)
+
+
+def _step(grid: Grid | None) -> float:
+    return 1.0 if grid is None else float(grid.step)
+
+
+def _line(line: Line) -> str:
+    size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
+    stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
+    return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}"
+
+
+def explain(offer: Offer, epsilon: Fraction, delta: Fraction, predicted: Forecast) -> Explanation:
+    """Everything that is assumed and promised, in words."""
+    plan = offer.plan
+    return Explanation(
+        (
+            ("Who is protected", _protected(plan)),
+            ("What is asked", _asked(plan)),
+            ("What is taken as public", _public(plan)),
+            ("What it costs", _costs(offer, epsilon, delta)),
+            ("What is not covered", _NOT_COVERED),
+        ),
+        predicted,
+    )
+
+
+_NOT_COVERED = (
+    "intervals cover the noise alone: not clamping, scaling to the caps, or sampling of the rows",
+    "each interval holds by itself; several together hold less often",
+    "how long the answer takes, and whoever can read the table or its host",
+)
+
+
+def _protected(plan: Plan) -> tuple[str, ...]:
+    caps, unit = plan.declaration.caps, plan.declaration.unit
+    who = f"neighbouring tables differ by {unit}"
+    if unit.column is None:
+        return (who,)
+    in_all = "" if caps.rows is None else f" and {caps.rows} rows in all"
+    counts = (
+        f"one {unit.column} counts in at most {plan.groups_kept} of the {len(plan.groups)} groups"
+    )
+    return (
+        who,
+        f"{counts}, with {caps.rows_per_group} rows in each{in_all}",
+        "whoever has more keeps that many groups, chosen by a public hash; totals are scaled down",
+        f"rows without a {unit.column} are left out",
+    )
+
+
+def _asked(plan: Plan) -> tuple[str, ...]:
+    keys = (
+        f"grouped by {', '.join(plan.query.keys)}: all {len(plan.groups)} declared groups appear"
+        if plan.query.keys
+        else "over all rows"
+    )
+    where = (
+        ()
+        if plan.query.where is None
+        else (f"of the rows for which {condition_text(plan.query.where)} is known to hold",)
+    )
+    return (str(plan.query), *where, keys)
+
+
+def _public(plan: Plan) -> tuple[str, ...]:
+    columns = plan.declaration.columns
+    return tuple(f"{name}: {_facts(columns[name])}" for name in columns_used(plan.query))
+
+
+def _facts(column: Column) -> str:
+    facts = [column.type.value]
+    if column.lower is not None and column.upper is not None:
+        facts.append(f"clamped to {shown(column.lower)} .. {shown(column.upper)}")
+    if column.keys is not None:
+        facts.append(f"{len(column.keys)} keys; rows with any other value are in no group")
+    if column.null is None:
+        facts.append("NULL stays NULL and is skipped")
+    else:
+        facts.append(f"NULL becomes {written(column.null)}")
+    return ", ".join(facts)
+
+
+def _costs(offer: Offer, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
+    price = f"epsilon {shown(epsilon)}" + (
+        f" at delta {shown(delta)}" if offer.noise is Noise.GAUSSIAN else ""
+    )
+    drawn = (
+        f"{one.name}: {_noise(offer, one)}, {float(offer.shares[one.name]):.3g} of the price"
+        for one in offer.plan.sums
+    )
+    return (f"{price}, charged before any row is read: {offer.privacy_loss}", *drawn)
+
+
+def _noise(offer: Offer, one: SumOf) -> str:
+    step = _step(one.grid)
+    mechanism, bounds = offer.mechanisms[one.name], one.sensitivity
+    if isinstance(mechanism, DiscreteLaplace):
+        noise = f"discrete Laplace noise of scale {float(mechanism.scale) * step:.6g}"
+        return f"L1 sensitivity {bounds.l1 * step:.6g}, {noise}"
+    noise = f"rounded Gaussian noise of standard deviation {float(mechanism.stddev) * step:.6g}"
+    return f"L2 sensitivity {bounds.l2_squared**0.5 * step:.6g}, {noise}"

@@ -1,0 +1,230 @@
+"""Questions in Python: column expressions that become the same `Query` as SQL does.
+
+>>> condition = (col("year") >= 1985) & ~col("in_union").is_null()
+>>> mean(col("wage") * 12)
+AVG((wage * 12))
+"""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from discreet._exact import Number, fraction, is_number
+from discreet.errors import InvalidArgument
+from discreet.query._query import (
+    Aggregate,
+    Arithmetic,
+    Both,
+    ColumnRef,
+    Comparison,
+    Condition,
+    Either,
+    Function,
+    Holds,
+    IsNull,
+    Literal,
+    Membership,
+    Negation,
+    Operator,
+    Relation,
+    Scalar,
+    condition_text,
+    scalar_text,
+)
+
+Constant = Number | str | datetime.date
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """A condition on rows; combine conditions with ``&``, ``|`` and ``~``."""
+
+    condition: Condition
+
+    def __and__(self, other: "Filter | Expression") -> "Filter":
+        return Filter(Both(self.condition, condition_of(other)))
+
+    def __or__(self, other: "Filter | Expression") -> "Filter":
+        return Filter(Either(self.condition, condition_of(other)))
+
+    def __invert__(self) -> "Filter":
+        return Filter(Negation(self.condition))
+
+    def __bool__(self) -> bool:
+        raise InvalidArgument(
+            "combine conditions with &, | and ~, each in parentheses, not with and, or, not"
+        )
+
+    def __repr__(self) -> str:
+        return condition_text(self.condition)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A value of each row: a column, or arithmetic of columns and numbers."""
+
+    scalar: Scalar
+
+    def __add__(self, other: "Expression | Number") -> "Expression":
+        return _arithmetic(Operator.ADD, self, other)
+
+    def __radd__(self, other: Number) -> "Expression":
+        return _arithmetic(Operator.ADD, other, self)
+
+    def __sub__(self, other: "Expression | Number") -> "Expression":
+        return _arithmetic(Operator.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Number) -> "Expression":
+        return _arithmetic(Operator.SUBTRACT, other, self)
+
+    def __mul__(self, other: "Expression | Number") -> "Expression":
+        return _arithmetic(Operator.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Number) -> "Expression":
+        return _arithmetic(Operator.MULTIPLY, other, self)
+
+    def __truediv__(self, other: Number) -> "Expression":
+        return _arithmetic(Operator.DIVIDE, self, other)
+
+    def __neg__(self) -> "Expression":
+        return _arithmetic(Operator.SUBTRACT, 0, self)
+
+    def __eq__(self, other: object) -> Filter:  # type: ignore[override]  # a condition, not a fact
+        return _comparison(Relation.EQUAL, self, other)
+
+    def __ne__(self, other: object) -> Filter:  # type: ignore[override]  # a condition, not a fact
+        return _comparison(Relation.UNEQUAL, self, other)
+
+    def __lt__(self, other: "Expression | Constant") -> Filter:
+        return _comparison(Relation.LESS, self, other)
+
+    def __le__(self, other: "Expression | Constant") -> Filter:
+        return _comparison(Relation.AT_MOST, self, other)
+
+    def __gt__(self, other: "Expression | Constant") -> Filter:
+        return _comparison(Relation.GREATER, self, other)
+
+    def __ge__(self, other: "Expression | Constant") -> Filter:
+        return _comparison(Relation.AT_LEAST, self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # equality is a condition here
+
+    def between(self, lower: Constant, upper: Constant) -> Filter:
+        """The rows in which it is at least ``lower`` and at most ``upper``."""
+        return (self >= lower) & (self <= upper)
+
+    def isin(self, options: Iterable[Constant]) -> Filter:
+        """The rows in which it is one of the options."""
+        return Filter(Membership(self.scalar, tuple(_literal(option) for option in options)))
+
+    def is_null(self) -> Filter:
+        """The rows in which it is NULL."""
+        return Filter(IsNull(self.scalar))
+
+    def __invert__(self) -> Filter:
+        return ~Filter(condition_of(self))
+
+    def __and__(self, other: "Filter | Expression") -> Filter:
+        return Filter(condition_of(self)) & other
+
+    def __or__(self, other: "Filter | Expression") -> Filter:
+        return Filter(condition_of(self)) | other
+
+    def __repr__(self) -> str:
+        return scalar_text(self.scalar)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An aggregate that has no name yet."""
+
+    function: Function
+    argument: Scalar | None
+
+    def named(self, name: str) -> Aggregate:
+        """The aggregate under a name."""
+        return Aggregate(self.function, self.argument, name)
+
+    def __repr__(self) -> str:
+        argument = "*" if self.argument is None else scalar_text(self.argument)
+        return f"{self.function.value}({argument})"
+
+
+def col(name: str) -> Expression:
+    """The declared column of this name."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"col({name!r}): give a column's name")
+    return Expression(ColumnRef(name))
+
+
+def count(value: Expression | str | None = None) -> Asked:
+    """How many rows there are; with an argument, in how many of them it is not NULL."""
+    return Asked(Function.COUNT, None if value is None else _expression(value).scalar)
+
+
+def sum(value: Expression | str) -> Asked:  # noqa: A001  # read as dp.sum
+    """The sum of a column or expression, NULL skipped."""
+    return Asked(Function.SUM, _expression(value).scalar)
+
+
+def mean(value: Expression | str) -> Asked:
+    """The mean of a column or expression, NULL skipped."""
+    return Asked(Function.AVG, _expression(value).scalar)
+
+
+def condition_of(given: object) -> Condition:
+    """The condition in a filter, or in a boolean column taken as one."""
+    if isinstance(given, Filter):
+        return given.condition
+    if isinstance(given, Expression) and isinstance(given.scalar, ColumnRef):
+        return Holds(given.scalar)
+    raise InvalidArgument(
+        f"{_told(given)} is no condition; compare a column, as in col('year') >= 1985"
+    )
+
+
+def all_of(filters: Iterable[Filter | Expression]) -> Condition | None:
+    """The conditions joined by and; ``None`` for none."""
+    conditions = [condition_of(given) for given in filters]
+    return reduce(Both, conditions) if conditions else None
+
+
+def _expression(given: Expression | str) -> Expression:
+    if isinstance(given, str):
+        return col(given)
+    if isinstance(given, Expression):
+        return given
+    raise InvalidArgument(f"{_told(given)}: give a column's name or an expression of dp.col(...)")
+
+
+def _scalar(given: object) -> Scalar:
+    return given.scalar if isinstance(given, Expression) else _literal(given)
+
+
+def _literal(given: object) -> Literal:
+    if isinstance(given, bool | str):
+        return Literal(given)
+    if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
+        return Literal(given)
+    if is_number(given):
+        return Literal(fraction(given))  # type: ignore[arg-type]  # is_number has just looked
+    hint = "; NULL is asked for by .is_null()" if given is None else ""
+    raise InvalidArgument(
+        f"{_told(given)} can't stand in a question: give a finite number, text, truth value "
+        f"or date{hint}"
+    )
+
+
+def _arithmetic(operator: Operator, left: object, right: object) -> Expression:
+    return Expression(Arithmetic(operator, _scalar(left), _scalar(right)))
+
+
+def _comparison(relation: Relation, left: object, right: object) -> Filter:
+    return Filter(Comparison(relation, _scalar(left), _scalar(right)))
+
+
+def _told(given: object) -> str:
+    """What a text may say of something that a caller gave: it could be a column of rows."""
+    is_plain = isinstance(given, Expression | Asked | bool | int | float | str | None)
+    return repr(given) if is_plain else f"a {type(given).__name__}"

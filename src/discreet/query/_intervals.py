@@ -1,0 +1,149 @@
+"""How far noise can have moved a number: intervals by the noise's law, and nothing else.
+
+Each interval holds the number that would have been released without noise, with at least the
+stated probability. It covers the noise: not clamping, not scaling to the caps, not sampling.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from discreet.mechanisms import DiscreteLaplace, Gaussian
+from discreet.query._plan import Grid
+
+Steps = npt.NDArray[np.float64]
+
+_SAFE = 1 + 1e-9
+_KNOTS = 257
+_HALVINGS = 64
+_SHARES = 200  # even, so that 1/2 is a knot
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The law of a noisy centred sum and a noisy count, for an interval of their ratio.
+
+    Everything is in steps of the sum's grid, measured from its centre. With T the sum and C the
+    count without noise, and t = T / C, the noisy S - t C has exactly the noise N_S - t N_C, so
+    the set of all t in the bounds with |S - t C| within that noise's quantile holds the true one
+    (Fieller 1954). The interval is the hull of that set: the quantile is convex in t, the noise
+    being symmetric and log-concave (Bobkov 2010), so each end is one crossing.
+    """
+
+    total: DiscreteLaplace | Gaussian
+    count: DiscreteLaplace | Gaussian
+    grid: Grid
+    confidence: Fraction
+
+    def quantile(self, slope: float) -> float:
+        """At least the smallest q with P(|N_S - slope N_C| <= q) >= confidence.
+
+        Rounded Gaussian noise is within 1/2 of Gaussian noise. Discrete Laplace noise, a
+        difference of two whole parts of exponentials, is within 1 of Laplace noise.
+        """
+        if isinstance(self.total, Gaussian) and isinstance(self.count, Gaussian):
+            spread = math.hypot(self.total.stddev, slope * float(self.count.stddev))
+            deviations = -float(ndtri(float(1 - self.confidence) / 2))
+            return deviations * spread * _SAFE + (1 + abs(slope)) / 2
+        assert isinstance(self.total, DiscreteLaplace) and isinstance(self.count, DiscreteLaplace)  # noqa: PT018  # an offer has one kind of noise
+        scales = float(self.total.scale), abs(slope) * float(self.count.scale)
+        return _laplace_quantile(*scales, float(1 - self.confidence)) * _SAFE + 1 + abs(slope)
+
+    def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Steps, Steps]:
+        """The ends of each group's hull, in steps from the centre; the whole range where nothing
+        is known. Between knots the quantile is replaced by its chord, which lies above it."""
+        low, high = float(self.grid.lower), float(self.grid.upper)
+        total, count = np.array(totals, dtype=float), np.array(counts, dtype=float)
+        knots = np.linspace(low, high, _KNOTS)
+        quantiles = np.array([self.quantile(float(knot)) for knot in knots])
+
+        def outside(slope: Steps) -> Steps:
+            rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
+            held = np.abs(total - slope * count) - np.interp(slope, knots, quantiles)
+            return np.asarray(held - rounding)
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = np.clip(np.where(count == 0, low, total / count), low, high)
+        is_known = outside(middle) <= 0
+        ends = (_crossings(outside, middle, np.full_like(middle, end)) for end in (low, high))
+        lower, upper = (
+            np.where(is_known, end, whole) for end, whole in zip(ends, (low, high), strict=True)
+        )
+        return np.asarray(lower), np.asarray(upper)
+
+    def half_width(self, rows: int) -> float:
+        """About the most that half the interval comes to where a group has this many rows."""
+        far = float(self.grid.largest)
+        return min(self.quantile(far) / rows, (self.grid.upper - self.grid.lower) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The law of two noisy counts of disjoint rows, for an interval of the first one's share.
+
+    With L and R the counts without noise and p = L / (L + R), (1 - p) L - p R is 0, so its noisy
+    form has exactly the noise (1 - p) N_L - p N_R: all p for which that lies within the noise's
+    quantile hold the true one (Fieller 1954).
+    """
+
+    noise: DiscreteLaplace
+    confidence: Fraction
+
+    def interval(self, part: int, rest: int) -> tuple[float, float]:
+        """The ends of the hull, rounded outwards to 1/200; 0 and 1 where nothing is known.
+
+        The quantile is convex in p, so that between two knots it is at most the larger of theirs.
+        """
+        knots = np.linspace(0, 1, _SHARES + 1)
+        seen = (1 - knots) * part - knots * rest
+        allowed = np.array([self._quantile(float(knot)) for knot in knots])
+        least = np.minimum(np.abs(seen[:-1]), np.abs(seen[1:]))
+        least[np.sign(seen[:-1]) != np.sign(seen[1:])] = 0
+        (holds,) = np.nonzero(least <= np.maximum(allowed[:-1], allowed[1:]) * _SAFE)
+        if len(holds) == 0:
+            return 0.0, 1.0
+        return float(knots[holds[0]]), float(knots[holds[-1] + 1])
+
+    def _quantile(self, share: float) -> float:
+        scale = float(self.noise.scale)
+        outside = float(1 - self.confidence)
+        return _laplace_quantile((1 - share) * scale, share * scale, outside) * _SAFE + 1
+
+
+def _crossings(outside: Callable[[Steps], Steps], inner: Steps, outer: Steps) -> Steps:
+    """Where each set ends between a point in it and the range's end, rounded outwards."""
+    reaches = outside(outer) <= 0
+    crossing = outer
+    for _ in range(_HALVINGS):
+        middle = inner + (crossing - inner) / 2
+        holds = outside(middle) <= 0
+        inner, crossing = np.where(holds, middle, inner), np.where(holds, crossing, middle)
+    return np.where(reaches, outer, crossing)
+
+
+def _laplace_quantile(a: float, b: float, outside: float) -> float:
+    """The t with P(|X + Y| > t) = outside, X and Y being Laplace of scales a and b; rounded up."""
+    low, high = 0.0, 2 * (a + b) * math.log(4 / outside)
+    for _ in range(200):
+        middle = low + (high - low) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _laplace_tail(a, b, middle) > outside else (low, middle)
+    return high
+
+
+def _laplace_tail(a: float, b: float, t: float) -> float:
+    """P(|X + Y| > t) for Laplace X and Y of scales a and b; where they are nearly equal, an upper
+    bound: the tail for twice the larger."""
+    a, b = max(a, b), min(a, b)
+    if b == 0:
+        return math.exp(-t / a)
+    if b > a * (1 - 1e-5):
+        return (1 + t / (2 * a)) * math.exp(-t / a)
+    ratio = (b / a) ** 2
+    return (math.exp(-t / a) - ratio * math.exp(-t / b)) / (1 - ratio)

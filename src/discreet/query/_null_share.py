@@ -1,0 +1,176 @@
+"""How much of a column its declaration loses: the share of values that became NULL.
+
+A text ``1,5`` in a column declared as number is NULL, and every answer skips it. The share is
+made from two counts of disjoint rows, lost and held. A row counts in one of them at most, so both
+together move no further in L1 than a single count does (under REPLACE twice as far, from one to
+the other), and one charge pays for both.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import _checks
+from discreet._budget import Receipt
+from discreet._exact import Number
+from discreet._unit import Change
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Door,
+    Release,
+    Sensitivity,
+    Value,
+    rehearse,
+    release_through,
+)
+from discreet.query import _bounding, _engine
+from discreet.query._declaration import Declaration
+from discreet.query._inference import column_of
+from discreet.query._intervals import Share
+from discreet.query._plan import Converted, Plan, SumOf, sensitivity
+from discreet.query._price import check_scale
+from discreet.query._query import Aggregate, ColumnRef, Function, Query, columns_used, quoted
+from discreet.query._source import Source, check_schema
+
+_LOST, _HELD = "lost", "held"
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """The question how much of a declared column became NULL when it was converted."""
+
+    source: Source
+    declaration: Declaration
+    column: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NullShare:
+    """The released share of a column's values that its declared type can't hold.
+
+    ``share`` is ``None`` where the noisy counts leave no value to take a share of. ``low`` and
+    ``high`` hold the share without noise, at ``confidence``. NULL and NaN in the source are no
+    values; caps hold as in every question. Everything here may be shown to anyone.
+    """
+
+    column: str
+    type: str
+    share: float | None
+    low: float
+    high: float
+    confidence: Fraction
+    release: Release[Any]  # Any: the two noisy counts
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """What it cost its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's word that it was paid first."""
+        return self.release.receipt
+
+    def __str__(self) -> str:
+        """The share in words."""
+        level = f"at {float(self.confidence):.4g} confidence, for the noise alone"
+        between = f"between {100 * self.low:.3g} % and {100 * self.high:.3g} % {level}"
+        if self.share is None:
+            return f"too few values of {self.column} to say which share became NULL: {between}"
+        if self.low > 0:
+            advice = f"they can't be read as {self.type}; look at its type and format"
+        else:
+            advice = f"it may be that all can be read as {self.type}"
+        return f"about {100 * self.share:.3g} % of {self.column} became NULL ({between}): {advice}"
+
+    __repr__ = __str__
+
+
+def release_share(
+    door: Door,
+    asked: NullCheck,
+    *,
+    epsilon: Number,
+    confidence: Number = 0.95,
+    by: str = "owner",
+    request: str | None = None,
+) -> NullShare:
+    """`Table.share_of_null`, through a door that is given."""
+    exact = _checks.probability(confidence=confidence)
+    declaration, name = asked.declaration, asked.column
+    column, plan = column_of(name, declaration), _plan(asked)
+    noise = DiscreteLaplace.for_epsilon(epsilon, _bounded(plan))
+    types = {other: facts.type for other, facts in declaration.columns.items()}
+    check_schema(asked.source, types, declaration.unit.column)
+    check_scale([noise])
+    _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
+    with _engine.opened() as opened:
+        prepared = _bounding.prepare(plan, asked.source, opened)
+        released = release_through(
+            door,
+            _bounded(plan, lambda: prepared.compute(door.trace), asked.source.label),
+            noise,
+            purpose=f"CHECK {quoted(name)} FROM {quoted(declaration.name)}",
+            by=by,
+            request=request,
+        )
+    share, low, high = _share(noise, exact, released.value)
+    return NullShare(name, column.type.value, share, low, high, exact, released)
+
+
+def _share(
+    noise: DiscreteLaplace,
+    confidence: Fraction,
+    noisy: Any,  # Any: two integers
+) -> tuple[float | None, float, float]:
+    lost, held = (int(number) for number in noisy)
+    share = None if lost + held < 1 else min(max(lost / (lost + held), 0.0), 1.0)
+    return share, *Share(noise, confidence).interval(lost, held)
+
+
+def _plan(asked: NullCheck) -> Plan:
+    declaration = asked.declaration
+    query = Query(declaration.name, (Aggregate(Function.COUNT, ColumnRef(asked.column), "values"),))
+    single = sensitivity((0, 1), declaration, 1)
+    sums = tuple(
+        SumOf(name, Converted(asked.column, lost=name == _LOST), None, single)
+        for name in (_LOST, _HELD)
+    )
+    return Plan(declaration, query, ((),), sums, ())
+
+
+def _bounded(
+    plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
+) -> Bounded[Any]:
+    """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
+    is declared of the column: what becomes NULL depends on it."""
+
+    def both() -> Any:
+        totals = {} if compute is None else compute()
+        return np.array([int(totals[name][0]) for name in (_LOST, _HELD)], dtype=object)  # type: ignore[index]  # arrays
+
+    declaration, (column,) = plan.declaration, columns_used(plan.query)
+    return Bounded(
+        both,
+        sensitivity=_of_both(plan.sums[0].sensitivity, declaration.unit.change),
+        unit=declaration.unit,
+        name=f"{plan.query} AS {declaration.columns[column]}",
+        shape=(2,),
+        is_wide=True,
+        basis="bounded by discreet.query, from the declared caps",
+        facts=repr((declaration.unit, declaration.caps, source)),
+    )
+
+
+def _of_both(single: Sensitivity, change: Change) -> Sensitivity:
+    """Of a unit's rows, m count at most, each in one of the two: m in L1, and where they are
+    replaced by others, m in each."""
+    most = single.linf
+    if change is Change.ADD_REMOVE:
+        return Sensitivity(l1=most, l2_squared=most**2, linf=most)
+    return Sensitivity(l1=2 * most, l2_squared=2 * most**2, linf=most)

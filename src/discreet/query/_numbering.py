@@ -1,0 +1,67 @@
+"""Declared keys as small tables in the engine, which give a row the place of its group.
+
+A group's place is its number in the plan. Rows are joined with the tables by their keys, so that
+what comes back from the engine are places and never an engine's idea of a key. Texts are joined
+by their bytes: a collation may take "a" for "A", and a declaration does not.
+"""
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from discreet.query._columns import Key
+
+_ARROW_TYPES = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    str: pa.binary(),
+    datetime.date: pa.date32(),
+}
+
+
+@ibis.udf.scalar.builtin(name="encode")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
+    """The bytes of a text, which no collation applies to."""
+
+
+def comparable(value: Any) -> Any:  # Any: Ibis expressions
+    """The value, a text as its bytes: compared by them, texts come in the order of their letters'
+    code points in every engine."""
+    return as_bytes(value) if value.type().is_string() else value
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text of Python's. Lone surrogates, which no engine holds, match nothing."""
+    return text.encode(errors="surrogatepass")
+
+
+def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[Key]]) -> ir.Table:
+    """The rows whose values in these columns are all among the keys, with the ``place`` of their
+    group instead of them: groups are in the order of `itertools.product` over the keys."""
+    rows = rows.mutate(place=ibis.literal(0, "int64"))
+    for index, (column, values) in enumerate(zip(columns, keys, strict=True)):
+        table = in_memory(f"keys{index}", _key_table(index, values))
+        rows = rows.inner_join(table, comparable(rows[column]) == table[f"value{index}"])
+        rows = rows.mutate(place=rows.place * len(values) + rows[f"number{index}"])
+        rows = rows.drop(column, f"value{index}", f"number{index}")
+    return rows
+
+
+def in_memory(name: str, rows: pa.Table) -> ir.Table:
+    """A small public table as part of an expression, under a fixed name, so that an expression's
+    text is the same each time. Whoever runs the expression registers it."""
+    return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
+
+
+def _key_table(index: int, keys: Sequence[Key]) -> pa.Table:
+    values = [utf8(key) if isinstance(key, str) else key for key in keys]
+    return pa.table(
+        {
+            f"value{index}": pa.array(values, _ARROW_TYPES[type(keys[0])]),
+            f"number{index}": pa.array(range(len(keys)), pa.int64()),
+        }
+    )

@@ -1,0 +1,248 @@
+"""From a query to what the engine must sum: parts on integer grids, each with its sensitivity.
+
+A query's aggregates are made from a few noisy sums: COUNT from one, SUM from one, AVG from two (a
+sum centred between its bounds, which halves what one row can move it, and a count). Parts that
+aggregates share are computed, paid and drawn once.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from discreet._unit import Change
+from discreet.errors import QueryRefused
+from discreet.mechanisms import Bounded, Part, Sensitivity, Value
+from discreet.query._columns import Caps, ColumnType, Key
+from discreet.query._declaration import Declaration
+from discreet.query._inference import check, column_of, meaning
+from discreet.query._query import Aggregate, Function, Query, Scalar, columns_used, scalar_text
+
+_MOST_GROUPS = 1_000_000
+_WORD_BITS = 60  # of a unit's total in a group
+_PRODUCT_BITS = 76  # of a value times both caps: times 2^50 rows it still fits the engine's 128
+_GRID_BITS = 30
+_LEAST_GRID_BITS = 10
+_FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How a number becomes an integer: times 2^exponent, rounded, clamped to the ends, moved.
+
+    ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
+    """
+
+    exponent: int
+    center: int
+    lower: int
+    upper: int
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude on it."""
+        return max(abs(self.lower), abs(self.upper))
+
+    @property
+    def step(self) -> Fraction:
+        """The size of one step, in the units of the number."""
+        return Fraction(2) ** -self.exponent
+
+    def value(self, steps: Fraction) -> Fraction:
+        """The number that many steps stand for."""
+        return (steps + self.center) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Rows by what became of the source's value of a column: ``lost`` where the declared type
+    can't hold it, else held. No query has it; `query.null_share` does."""
+
+    column: str
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SumOf:
+    """One number per group for the engine to compute: the sum, over the rows whose ``argument``
+    is not NULL, of the argument on its grid; of ones where ``grid`` is ``None``, a count."""
+
+    name: str
+    argument: Scalar | Converted | None
+    grid: Grid | None
+    sensitivity: Sensitivity
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the most that one row adds."""
+        return (0, 1) if self.grid is None else (self.grid.lower, self.grid.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked query with everything that is public about answering it.
+
+    ``groups`` are all combinations of the declared keys, in order; ``sums`` is what the engine
+    computes for each; ``sources`` names, for each aggregate, the one or two sums it is made from.
+    """
+
+    declaration: Declaration
+    query: Query
+    groups: tuple[tuple[Key, ...], ...]
+    sums: tuple[SumOf, ...]
+    sources: tuple[tuple[str, ...], ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The sums as parts of one computation."""
+        shape = (len(self.groups),)
+        return tuple(Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
+
+    def bounded(
+        self, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
+    ) -> Bounded[Mapping[str, Value]]:
+        """The sums as one computation not yet run; without ``compute``, for its bounds only.
+        ``source`` names where the rows are."""
+        facts, used = self.declaration, columns_used(self.query)
+        columns = {name: facts.columns[name] for name in used}
+        return Bounded.together(
+            compute or _nothing_to_compute,
+            parts=self.parts,
+            unit=self.declaration.unit,
+            name=str(self.query),
+            basis="bounded by discreet.query, from the declared caps and bounds",
+            facts=repr((facts.unit, facts.caps, columns, source)),
+        )
+
+    @property
+    def groups_kept(self) -> int:
+        """How many groups a unit may touch in this query."""
+        return min(self.declaration.caps.groups, len(self.groups))
+
+    def sum_named(self, name: str) -> SumOf:
+        """The sum of this name."""
+        (found,) = (one for one in self.sums if one.name == name)
+        return found
+
+
+def _nothing_to_compute() -> Mapping[str, Value]:
+    raise AssertionError("a plan's bounds were taken for a computation")
+
+
+def plan(query: Query, declaration: Declaration) -> Plan:
+    """The plan of a query; `QueryRefused` if any part of it has no rule. Reads no data."""
+    check(query, declaration)
+    groups = _groups(query, declaration)
+    sums: dict[str, SumOf] = {}
+    sources = []
+    for aggregate in query.aggregates:
+        made = _sums_of(aggregate, declaration, len(groups))
+        sums |= {one.name: one for one in made}
+        sources.append(tuple(one.name for one in made))
+    return Plan(declaration, query, groups, tuple(sums.values()), tuple(sources))
+
+
+def _groups(query: Query, declaration: Declaration) -> tuple[tuple[Key, ...], ...]:
+    keys = [column_of(key, declaration).keys or () for key in query.keys]
+    if prod(len(values) for values in keys) > _MOST_GROUPS:
+        raise QueryRefused(
+            f"GROUP BY {', '.join(query.keys)} has more than {_MOST_GROUPS:,} groups; "
+            "group by fewer columns"
+        )
+    return tuple(itertools.product(*keys))
+
+
+def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
+    match aggregate.function:
+        case Function.COUNT:
+            return (_count(aggregate.argument, declaration, groups),)
+        case Function.SUM:
+            return (_sum(aggregate.argument, declaration, groups, is_centred=False),)
+        case Function.AVG:
+            total = _sum(aggregate.argument, declaration, groups, is_centred=True)
+            return total, _count(aggregate.argument, declaration, groups)
+
+
+def _count(argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
+    if argument is not None and not meaning(argument, declaration).can_be_null:
+        argument = None
+    name = f"count({'*' if argument is None else scalar_text(argument)})"
+    return SumOf(name, argument, None, sensitivity((0, 1), declaration, groups))
+
+
+def _sum(
+    argument: Scalar | None, declaration: Declaration, groups: int, *, is_centred: bool
+) -> SumOf:
+    if argument is None:
+        raise QueryRefused("SUM and AVG need a column or an expression")
+    grid = _grid(argument, declaration, groups, is_centred=is_centred)
+    name = f"{'centred sum' if is_centred else 'sum'}({scalar_text(argument)})"
+    return SumOf(name, argument, grid, sensitivity((grid.lower, grid.upper), declaration, groups))
+
+
+def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> Grid:
+    """The public grid of an argument: whole numbers stay whole; others get about 30 bits, fewer
+    where the caps are so large that a unit's totals would not fit."""
+    fact = meaning(argument, declaration)
+    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # `check` has seen to it
+    magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
+    in_group, in_all = (
+        _bits(Fraction(n))
+        for n in (declaration.caps.rows_per_group, _most_rows(declaration.caps, groups))
+    )
+    room = min(_WORD_BITS - in_group, _PRODUCT_BITS - in_group - in_all)
+    if room < _LEAST_GRID_BITS:
+        raise QueryRefused(
+            "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
+        )
+    exponent = (
+        0
+        if fact.type is ColumnType.INTEGER and magnitude <= room
+        else min(_GRID_BITS, room) - magnitude
+    )
+    if abs(exponent) > _FURTHEST:
+        raise QueryRefused(
+            f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
+        )
+    scale = Fraction(2) ** exponent
+    lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
+    lower, upper = min(int(lower), int(upper)), max(int(lower), int(upper))
+    center = (lower + upper) // 2 if is_centred else 0
+    return Grid(exponent, center, lower - center, upper - center)
+
+
+def _bits(number: Fraction) -> int:
+    """The least n with number <= 2^n."""
+    n = number.numerator.bit_length() - number.denominator.bit_length()
+    return n if number <= Fraction(2) ** n else n + 1
+
+
+def _most_rows(caps: Caps, groups: int) -> int:
+    in_groups = min(caps.groups, groups) * caps.rows_per_group
+    return in_groups if caps.rows is None else min(caps.rows, in_groups)
+
+
+def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) -> Sensitivity:
+    """How far the vector of all groups' sums can be from its neighbour, for rows in these ends.
+
+    With b the most a unit's total in one group can be from 0, G the groups it keeps and R its
+    rows in all: adding or removing it moves the vector by at most min(G b, R max|end|) in L1; no
+    coordinate moves by more than b, so the squares add up to at most b times that. Replacing it
+    moves a coordinate by at most w, the width of a total's range with 0 in it, and the vector by
+    twice as much in L1; squares by DESIGN's G max(2 b^2, w^2), or w times the L1 distance.
+    """
+    lower, upper = ends
+    caps = declaration.caps
+    kept = min(caps.groups, groups)
+    rows = _most_rows(caps, groups)
+    in_group = min(caps.rows_per_group, rows)
+    most = in_group * max(abs(lower), abs(upper))
+    l1 = min(kept * most, rows * max(abs(lower), abs(upper)))
+    if declaration.unit.change is Change.ADD_REMOVE:
+        return Sensitivity(l1=l1, l2_squared=most * l1, linf=most)
+    width = in_group * (max(0, upper) - min(0, lower))
+    l1 = min(2 * l1, groups * width)
+    return Sensitivity(
+        l1=l1, l2_squared=min(kept * max(2 * most**2, width**2), width * l1), linf=width
+    )

@@ -1,0 +1,178 @@
+"""How a query's price is shared among its sums, and with which noise each is drawn."""
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+from discreet import _checks
+from discreet._exact import Number, decimal_up, root_down, shown
+from discreet._frozen import FrozenMapping
+from discreet.accounting import PrivacyLoss
+from discreet.accounting._analytic import gaussian_multiplier
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
+from discreet.query._plan import Plan
+
+_WIDEST = 1e200
+_SPARE = 1 + Fraction(1, 10**12)
+
+
+class Noise(Enum):
+    """A release's noise: discrete Laplace (pure epsilon) or rounded Gaussian (needs a delta)."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Price:
+    """What the caller is ready to pay for one query, and how it is to be shared.
+
+    ``weights`` gives aggregates, by name, larger or smaller shares than 1; ``noise`` is chosen by
+    the smaller forecast error unless it is named. Gaussian noise needs a ``delta`` above 0.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    noise: Noise | None
+    weights: Mapping[str, Fraction] = field(hash=False)
+
+    def __init__(
+        self,
+        epsilon: Number,
+        delta: Number = 0,
+        *,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> None:
+        """Keep the numbers at their exact values."""
+        if not (noise is None or isinstance(noise, Noise)):
+            raise InvalidArgument(
+                f"noise = {noise!r}: give Noise.LAPLACE, Noise.GAUSSIAN or nothing"
+            )
+        exact_delta = _checks.delta(delta=delta)
+        if noise is Noise.GAUSSIAN and exact_delta == 0:
+            raise InvalidArgument(
+                "Gaussian noise needs a delta above 0: name one, such as delta=1e-6"
+            )
+        exact = {name: _checks.positive(weight=weight) for name, weight in (weights or {}).items()}
+        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
+        object.__setattr__(self, "delta", exact_delta)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "weights", FrozenMapping(exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A plan with the mechanism of each of its sums: all that a release or a forecast needs."""
+
+    plan: Plan
+    mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = field(hash=False)
+    shares: Mapping[str, Fraction] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        """Keep copies, which nobody can alter between the price and the draw."""
+        for name in ("mechanisms", "shares"):
+            object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
+
+    @property
+    def together(self) -> Together:
+        """The mechanisms as one."""
+        return Together(self.mechanisms)
+
+    @property
+    def noise(self) -> Noise:
+        """The kind of noise, the same for all sums."""
+        is_laplace = all(isinstance(m, DiscreteLaplace) for m in self.mechanisms.values())
+        return Noise.LAPLACE if is_laplace else Noise.GAUSSIAN
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """What the release will cost its unit."""
+        return self.together.privacy_loss(self.plan.bounded())
+
+
+def offer(plan: Plan, price: Price, confidence: Number) -> Offer:
+    """The mechanisms that this price buys; of both kinds of noise, where a delta allows both, the
+    one whose half-widths at this confidence have the smaller product."""
+    shares = _shares(plan, price)
+    offers = []
+    if price.noise is not Noise.GAUSSIAN:
+        offers.append(Offer(plan, _laplace(plan, price, shares), shares))
+    if price.noise is not Noise.LAPLACE and price.delta > 0:
+        with suppress(ArithmeticError):  # of a price that is too large for any such noise
+            offers.append(Offer(plan, _gaussian(plan, price, shares), shares))
+    if not offers:
+        raise InvalidArgument(
+            f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
+            "is that small; name less, or Noise.LAPLACE"
+        )
+    for one in offers:
+        check_scale(one.mechanisms.values())
+    return min(offers, key=lambda one: _size(one, confidence))
+
+
+def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
+    """Refuse noise that could leave the range of floats, in which intervals are computed. Below
+    the limit no draw reaches 1e308: it lies more than 1e100 standard deviations away."""
+    try:
+        widest = max(mechanism.stddev_of_noise() for mechanism in mechanisms)
+    except ArithmeticError:
+        widest = math.inf
+    if not widest < _WIDEST:
+        raise InvalidArgument(
+            "the noise of this price would have a standard deviation beyond 1e200; name a larger "
+            "epsilon or delta"
+        )
+
+
+def _shares(plan: Plan, price: Price) -> dict[str, Fraction]:
+    """Each aggregate has its weight's share; one made from two sums gives each of them half, or
+    all to one where the other is asked for, and so paid, by itself."""
+    names = [aggregate.name for aggregate in plan.query.aggregates]
+    unknown = set(price.weights) - set(names)
+    if unknown:
+        raise InvalidArgument(
+            f"weights: {min(unknown)!r} is no aggregate here; there are {', '.join(names)}"
+        )
+    weights = [price.weights.get(name, Fraction(1)) for name in names]
+    shares = dict.fromkeys((one.name for one in plan.sums), Fraction(0))
+    paid_alone = {sources[0] for sources in plan.sources if len(sources) == 1}
+    for weight, sources in zip(weights, plan.sources, strict=True):
+        to_pay = [source for source in sources if source not in paid_alone] or sources
+        for source in to_pay:
+            shares[source] += weight / sum(weights) / len(to_pay)
+    return shares
+
+
+def _laplace(
+    plan: Plan, price: Price, shares: Mapping[str, Fraction]
+) -> dict[str, DiscreteLaplace | Gaussian]:
+    bounded = plan.bounded()
+    return {
+        name: DiscreteLaplace.for_epsilon(share * price.epsilon, bounded.only(name))
+        for name, share in shares.items()
+    }
+
+
+def _gaussian(
+    plan: Plan, price: Price, shares: Mapping[str, Fraction]
+) -> dict[str, DiscreteLaplace | Gaussian]:
+    """One Gaussian mechanism on the vector of all sums, stretched: its mu squared is shared out."""
+    bounded = plan.bounded()
+    whole = gaussian_multiplier(price.epsilon, price.delta)
+    multipliers = {
+        name: decimal_up(root_down(whole**2 / share) * _SPARE, digits=12)
+        for name, share in shares.items()
+    }
+    return {
+        name: Gaussian.for_multiplier(multiplier, bounded.only(name))
+        for name, multiplier in multipliers.items()
+    }
+
+
+def _size(one: Offer, confidence: Number) -> float:
+    return math.fsum(math.log(max(m.error(confidence), 0.5)) for m in one.mechanisms.values())

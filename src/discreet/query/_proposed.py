@@ -1,0 +1,98 @@
+"""Proposes a declared type for each column of a source, from what its first rows look like.
+
+An owner sees the proposal and decides. No question ever uses it: that takes a declaration.
+"""
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.query._columns import ColumnType
+from discreet.query._csv_reader import records
+from discreet.query._source import CsvFile, ParquetFile, kinds
+
+_SAMPLE = 1000
+_TRUTHS = [{"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"1.0", "0.0"}]
+_WHOLE = r"[+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|0|[1-9]\d*)"  # 007 is a name
+_NUMBER = rf"(?:{_WHOLE}(?:\.\d*)?|[+-]?\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan"
+_ISO = r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d[\d:.]*Z?)?"
+_ORDERS = ("{d}{s}{m}{s}{y}", "{m}{s}{d}{s}{y}")
+FORMATS = (
+    *(
+        order.format(d="%d", m="%m", y=year, s=separator)
+        for year in ("%Y", "%y")
+        for separator in "/.-"
+        for order in _ORDERS
+    ),
+    *("%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%b %d, %Y"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A proposed type, ``None`` where there is no rule for the source's. ``formats`` are all that
+    the dates of a text column may be written in, if not as 2013-01-02; where there are several,
+    only the owner knows which it is."""
+
+    type: ColumnType | None
+    formats: tuple[str, ...] = ()
+
+
+def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, Proposed]:
+    """The proposals by column: from the schema and, for texts, from the first rows."""
+    there = kinds(source)
+    texts = [name for name, kind in there.items() if kind is ColumnType.TEXT]
+    sample = _sample(source, texts)
+    return {
+        name: _of_texts(sample[name]) if name in sample else Proposed(kind)
+        for name, kind in there.items()
+    }
+
+
+def _sample(
+    source: ParquetFile | CsvFile, names: Sequence[str]
+) -> Mapping[str, Sequence[str | None]]:
+    """The first values of these columns; none where they can't be read."""
+    if isinstance(source, CsvFile):
+        rows = list(islice(records(source.path, source.delimiter), _SAMPLE))
+        return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
+    try:
+        batches = pq.ParquetFile(source.path).iter_batches(_SAMPLE, columns=list(names))
+        first = next(batches, None) if names else None
+        return {} if first is None else first.to_pydict()
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        return {}
+
+
+def _of_texts(values: Iterable[str | None]) -> Proposed:
+    texts = {value.strip() for value in values if value is not None and value.strip()}
+    if not texts:
+        return Proposed(ColumnType.TEXT)
+    if any({text.lower() for text in texts} <= pair for pair in _TRUTHS):
+        return Proposed(ColumnType.BOOLEAN)
+    if _all(texts, _WHOLE):
+        return Proposed(ColumnType.INTEGER)
+    if _all(texts, _NUMBER):
+        return Proposed(ColumnType.NUMBER)
+    if _all(texts, _ISO) and all(_is_day(text[:10].rstrip("T "), "%Y-%m-%d") for text in texts):
+        return Proposed(ColumnType.DATE)
+    formats = tuple(form for form in FORMATS if all(_is_day(text, form) for text in texts))
+    return Proposed(ColumnType.DATE, formats) if formats else Proposed(ColumnType.TEXT)
+
+
+def _all(texts: Iterable[str], pattern: str) -> bool:
+    match: Callable[[str], object] = re.compile(pattern, re.ASCII | re.IGNORECASE).fullmatch
+    return all(match(text) for text in texts)
+
+
+def _is_day(text: str, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(text, form)  # noqa: DTZ007  # a day has no zone
+    except ValueError:
+        return False
+    return True

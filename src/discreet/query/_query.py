@@ -1,0 +1,260 @@
+"""A question as a closed value: what SQL and dataframe calls both become.
+
+Only what is listed here exists. Whatever a user writes is turned into these values and then
+compiled anew; no text of his ever reaches an engine.
+"""
+
+import datetime
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from discreet.query._sql_words import RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A declared column, as declared: clamped to its bounds, NULL replaced."""
+
+    name: str
+
+
+Constant = bool | Fraction | str | datetime.date
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant that the user wrote: a truth value, exact number, text or day."""
+
+    value: Constant
+
+
+class Operator(Enum):
+    """Arithmetic on numbers; the divisor is always a literal other than 0."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """One operation on two numbers; NULL if either is."""
+
+    operator: Operator
+    left: "Scalar"
+    right: "Scalar"
+
+
+Scalar = ColumnRef | Literal | Arithmetic
+
+
+class Relation(Enum):
+    """How two values compare."""
+
+    EQUAL = "="
+    UNEQUAL = "<>"
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two values of one type compared; unknown if either is NULL."""
+
+    relation: Relation
+    left: Scalar
+    right: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Whether a value is one of some literals; unknown if it is NULL."""
+
+    value: Scalar
+    options: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a value is NULL; never unknown."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A boolean column taken as a condition; unknown if it is NULL."""
+
+    column: ColumnRef
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Logical and, with SQL's three values."""
+
+    left: "Condition"
+    right: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Logical or, with SQL's three values."""
+
+    left: "Condition"
+    right: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Logical not, with SQL's three values."""
+
+    condition: "Condition"
+
+
+Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
+
+
+class Function(Enum):
+    """The aggregates there are."""
+
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate under its name in the answer. COUNT without an argument counts rows, with one
+    the rows where it is not NULL; SUM and AVG skip NULL."""
+
+    function: Function
+    argument: Scalar | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Aggregates of the rows that meet a condition, for each combination of the keys' values.
+
+    ``str`` gives it as SQL over ``name``; two texts that mean the same query are equal here.
+    """
+
+    table: str
+    aggregates: tuple[Aggregate, ...]
+    keys: tuple[str, ...] = ()
+    where: Condition | None = None
+
+    def __str__(self) -> str:
+        """The query in SQL, always the same for the same query."""
+        shown_keys = [quoted(key) for key in self.keys]
+        columns = [*shown_keys, *(_aggregate(aggregate) for aggregate in self.aggregates)]
+        where = "" if self.where is None else f" WHERE {condition_text(self.where)}"
+        grouping = f" GROUP BY {', '.join(shown_keys)}" if shown_keys else ""
+        selected = f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"  # noqa: S608  # to be read
+        return f"{selected}{where}{grouping}"
+
+
+def column_names(aggregate: str) -> tuple[str, str, str, str]:
+    """The answer's columns for an aggregate: its value, its interval's ends, and its error."""
+    return aggregate, f"{aggregate}_low", f"{aggregate}_high", f"{aggregate}_error"
+
+
+def columns_used(query: Query) -> tuple[str, ...]:
+    """The names of the columns that stand anywhere in the query, each once, in order."""
+    arguments = (a.argument for a in query.aggregates if a.argument is not None)
+    inside = [name for argument in arguments for name in _columns(argument)]
+    filtered = [] if query.where is None else _columns(query.where)
+    return tuple(dict.fromkeys([*query.keys, *inside, *filtered]))
+
+
+def _columns(node: Scalar | Condition) -> list[str]:
+    match node:
+        case ColumnRef(name):
+            return [name]
+        case Literal():
+            return []
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            return _columns(left) + _columns(right)
+        case Both(left, right) | Either(left, right):
+            return _columns(left) + _columns(right)
+        case Membership(value) | IsNull(value) | Holds(value) | Negation(value):
+            return _columns(value)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it: bare where that is safe."""
+    is_plain = name.isascii() and name.isidentifier() and name == name.lower()
+    is_bare = is_plain and name.upper() not in RESERVED
+    return name if is_bare else '"' + name.replace('"', '""') + '"'
+
+
+def scalar_text(scalar: Scalar) -> str:
+    """A value in SQL."""
+    if isinstance(scalar, ColumnRef):
+        return quoted(scalar.name)
+    if isinstance(scalar, Literal):
+        return _literal(scalar.value)
+    return f"({scalar_text(scalar.left)} {scalar.operator.value} {scalar_text(scalar.right)})"
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition in SQL, with every grouping shown."""
+    match condition:
+        case Comparison(relation, left, right):
+            return f"{scalar_text(left)} {relation.value} {scalar_text(right)}"
+        case Membership(value, options):
+            return (
+                f"{scalar_text(value)} IN ({', '.join(scalar_text(option) for option in options)})"
+            )
+        case IsNull(value):
+            return f"{scalar_text(value)} IS NULL"
+        case Holds(column):
+            return scalar_text(column)
+        case Both():
+            return f"({' AND '.join(_chain(condition))})"
+        case Either():
+            return f"({' OR '.join(_chain(condition))})"
+        case Negation(inner):
+            return f"NOT ({condition_text(inner)})"
+
+
+def _chain(condition: Both | Either) -> list[str]:
+    """The parts of a AND b AND c, which SQL reads from the left without parentheses."""
+    parts: list[str] = []
+    rest: Condition = condition
+    while isinstance(rest, Both | Either) and type(rest) is type(condition):
+        parts.append(condition_text(rest.right))
+        rest = rest.left
+    return [condition_text(rest), *reversed(parts)]
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    argument = "*" if aggregate.argument is None else scalar_text(aggregate.argument)
+    return f"{aggregate.function.value}({argument}) AS {quoted(aggregate.name)}"
+
+
+def _literal(value: Constant) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case Fraction():
+            return _number(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime.date():
+            return f"DATE '{value.isoformat()}'"
+
+
+def _number(value: Fraction) -> str:
+    """A decimal in full, however many digits it has; any other fraction as a division."""
+    places = next((n for n in range(31) if 10**n % value.denominator == 0), None)
+    if places is None:
+        return f"({value.numerator} / {value.denominator})"
+    if not places:
+        return str(value.numerator)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
+    return f"{'-' * (value < 0)}{digits[:-places]}.{digits[-places:]}"

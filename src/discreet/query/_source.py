@@ -1,0 +1,211 @@
+"""Where a table's rows come from: a source gives Arrow data of the columns that are named.
+
+Types never depend on rows: a Parquet file's and a database table's schema counts as public, a
+CSV file and Python objects are read as texts. Columns that nobody declared are never read.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from discreet.errors import DeclarationError, InvalidArgument
+from discreet.query import _frames
+from discreet.query._columns import ColumnType
+from discreet.query._conversion import CONVERTIBLE, declarable, read_as
+from discreet.query._csv_reader import header, read_lines
+from discreet.query._database import DuckdbTable, plain_table
+
+Rows = Any  # an Arrow table, dataset or reader; Arrow ships no types
+
+
+class Source(Protocol):
+    """Rows, and their schema without them."""
+
+    @property
+    def label(self) -> str:
+        """A public name that tells it from others; wherever its folder is, a file has the same."""
+        ...
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """Each column with the type that it is read as; ``None`` for one that can't be read."""
+        ...
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The rows of these columns alone, of exactly the types stated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """A Parquet file."""
+
+    path: Path
+
+    @property
+    def label(self) -> str:
+        """Its name, without the folder."""
+        return self.path.name
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The file's own schema; its statistics are data, and aren't looked at."""
+        try:
+            found = pq.read_schema(_existing(self.path))
+        except (OSError, pa.ArrowException, NotImplementedError) as cause:
+            raise DeclarationError(
+                f"{self.path}: its Parquet schema can't be read ({cause})"
+            ) from cause
+        return [(field.name, read_as(_frames.plain_type(field.type))) for field in found]
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
+        types = dict(self.types())
+        wanted = pa.schema([(name, types[name]) for name in names])
+        return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file with a header line; its columns are texts until a declaration converts them."""
+
+    path: Path
+    delimiter: str = ","
+
+    @property
+    def label(self) -> str:
+        """Its name, without the folder, and the delimiter."""
+        return f"{self.path.name} {self.delimiter}"
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The header's names, all as text."""
+        names = header(_existing(self.path), self.delimiter)
+        return [(name, pa.large_string()) for name in names]
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns of the file's lines, each line read by itself."""
+        return nullcontext(read_lines(_existing(self.path), self.delimiter).select(list(names)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArrowSource:
+    """A table in memory; ``others`` are the names of columns that nobody declared."""
+
+    table: pa.Table
+    others: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Tables in memory have no names."""
+        return ""
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The table's own schema."""
+        own = [(field.name, read_as(field.type)) for field in self.table.schema]
+        return own + [(name, None) for name in self.others]
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+        """The columns, cast unchecked to the types that they are read as."""
+        types = dict(self.types())
+        columns = {name: self.table[name].cast(types[name], safe=False) for name in names}
+        return nullcontext(pa.table(columns))
+
+    def __repr__(self) -> str:
+        """Never a row."""
+        return "ArrowSource(...)"
+
+
+def source_of(given: Any, names: Sequence[str]) -> Source:  # Any: frames are known by their methods
+    """The source of a path, a frame, a table, or a source; of a frame, the columns of these
+    names are taken now, and no others."""
+    if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable):
+        return given
+    if isinstance(given, str | Path):
+        return file_source(Path(given))
+    if isinstance(given, ir.Table):
+        return plain_table(given)
+    if isinstance(given, pa.Table):
+        return _in_memory(_frames.arrow_table(given, names), given.column_names)
+    module = type(given).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(given, "columns"):
+        return _in_memory(_frames.pandas_table(given, names), given.columns)
+    if module == "polars" and hasattr(given, "to_arrow") and hasattr(given, "columns"):
+        return _in_memory(_frames.polars_table(given, names), given.columns)
+    raise InvalidArgument(
+        f"source: a {type(given).__name__} can't be read; give a path, or a pandas, Polars, "
+        "Arrow or Ibis table"
+    )
+
+
+def _in_memory(table: pa.Table, names: Sequence[object]) -> ArrowSource:
+    return ArrowSource(table, tuple(str(n) for n in names if str(n) not in table.column_names))
+
+
+def file_source(path: Path, delimiter: str = ",") -> Source:
+    """The source of a file, by the ending of its name."""
+    match path.suffix.lower():
+        case ".parquet" | ".pq":
+            return ParquetFile(path)
+        case ".csv" | ".tsv" | ".txt":
+            return CsvFile(path, "\t" if path.suffix.lower() == ".tsv" else delimiter)
+    raise DeclarationError(
+        f"{path}: only .parquet, .csv and .tsv files can be read; convert it, or pass a frame "
+        "in Python"
+    )
+
+
+def kinds(source: Source) -> Mapping[str, ColumnType | None]:
+    """The closest declarable type of each column; ``None`` where there is no rule for its own."""
+    return {name: _declarable(kind) for name, kind in source.types()}
+
+
+def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
+    """Refuse a source that lacks a declared column or the unit's, or has one of another kind. The
+    other columns are never looked at."""
+    there = source.types()
+    names = [*columns, *([] if unit is None or unit in columns else [unit])]
+    for name in names:
+        found = [other for other, _ in there if other == name]
+        if not found:
+            listed = ", ".join(other for other, _ in there)
+            raise DeclarationError(f"the source has no column {name!r}; it has {listed}")
+        if len(found) > 1:
+            raise DeclarationError(f"the source has {len(found)} columns {name!r}; rename them")
+        if twins := [other for other in names if other != name and other.lower() == name.lower()]:
+            raise DeclarationError(
+                f"the columns {name!r} and {twins[0]!r} differ in case only, and engines would "
+                "take one for the other; rename one"
+            )
+    known = {name: _declarable(kind) for name, kind in there if name in names}
+    for name, kind in columns.items():
+        if (found_kind := known[name]) not in CONVERTIBLE[kind]:
+            shown = "a type without a rule" if found_kind is None else found_kind.value
+            raise DeclarationError(
+                f"column {name!r} is declared as {kind.value}, the source has {shown}"
+            )
+    if unit is not None and known[unit] is None:
+        raise DeclarationError(
+            f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
+            "or texts"
+        )
+
+
+def arrow_schema(source: Source, names: Sequence[str]) -> pa.Schema:
+    """The Arrow types of these columns, which must be there."""
+    types = dict(source.types())
+    return pa.schema([(name, types[name]) for name in names])
+
+
+def _declarable(kind: pa.DataType | None) -> ColumnType | None:
+    return None if kind is None else declarable(kind)
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise DeclarationError(f"{path}: there is no such file")
+    return path

@@ -1,0 +1,61 @@
+"""How texts spell numbers, truth values and days, as expressions of the engine.
+
+Each is total: a text that spells none is NULL, also where its bytes are no UTF-8. So texts are
+first written out in plain ASCII, every other byte as \\xFF.
+"""
+
+import datetime
+from typing import Any
+
+import ibis
+
+from discreet.query._date_format import shape
+from discreet.query._numbering import as_bytes
+
+_BLANK = r"(?: |\\x0[9a-d])"  # as `plain_text` writes tabs and line breaks
+_AROUND = rf"^{_BLANK}+|{_BLANK}+$"
+_DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
+_NUMBER = rf"^{_BLANK}*([+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|inf|infinity)){_BLANK}*$"
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
+_ISO = "^[0-9]{4}[-/ ]"
+
+
+@ibis.udf.scalar.builtin(name="try_strptime")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def _moment(text: str, form: str) -> datetime.datetime:  # type: ignore[empty-body]  # the engine's own
+    """The moment that the text names in this format, or NULL."""
+
+
+def plain_text(raw: Any) -> Any:  # Any: Ibis expressions
+    """The text in plain ASCII: any other byte, backslash and quote as \\xFF. No two texts become
+    one."""
+    return as_bytes(raw).cast("string")
+
+
+def trimmed(raw: Any) -> Any:  # Any: Ibis expressions
+    """The text in plain ASCII and lower case, without blanks around it."""
+    return plain_text(raw).lower().re_replace(_AROUND, "")
+
+
+def number_text(raw: Any) -> Any:  # Any: Ibis expressions
+    """The digits of a number without blanks around them, and without commas where they group
+    thousands; an empty text where it spells no number."""
+    return plain_text(raw).lower().re_extract(_NUMBER, 1).replace(",", "")
+
+
+def truth_of_text(raw: Any) -> Any:  # Any: Ibis expressions
+    """The truth value that a text spells."""
+    text = trimmed(raw)
+    return ibis.cases(
+        (text.isin(_TRUE), ibis.literal(value=True)),
+        (text.isin(_FALSE), ibis.literal(value=False)),
+        else_=ibis.null("boolean"),
+    )
+
+
+def date_of_text(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
+    """The day that a text spells: in this format, or as in 2013-01-02, with or without a time."""
+    text = trimmed(raw)
+    if form is None:
+        return ibis.ifelse(text.re_search(_ISO), text, ibis.null("string")).try_cast("date")
+    spelled = ibis.ifelse(text.re_search(f"^{shape(form)}$"), text, ibis.null("string"))
+    return _moment(spelled, form).try_cast("date")

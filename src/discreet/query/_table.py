@@ -1,0 +1,324 @@
+"""A sensitive table that answers questions: what an owner declares and an analyst asks."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet import _checks
+from discreet._budget import Payer
+from discreet._exact import Number
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, QueryRefused
+from discreet.mechanisms import Door, Value, rehearse, release_through
+from discreet.query import _bounding, _engine, _forecast, _plan, _price
+from discreet.query._answer import Answer, assemble, columns
+from discreet.query._columns import Caps, Column
+from discreet.query._declaration import Declaration
+from discreet.query._forecast import Explanation, Forecast
+from discreet.query._frame import Asked, Expression, Filter, all_of, condition_of
+from discreet.query._null_share import NullCheck, NullShare, release_share
+from discreet.query._price import Noise, Price
+from discreet.query._query import Query
+from discreet.query._source import Source, check_schema, source_of
+from discreet.query._sql import parse
+
+LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Table:
+    """A sensitive table with its public facts and its ledger.
+
+    Guarantee: whatever is asked of it, by SQL or by Python, everything that comes out is
+    differentially private for the declared unit, at the privacy losses that its ledger recorded
+    beforehand, provided that the declaration was not derived from the rows. Clamping, caps and
+    missing values are as declared; nothing about a row shows in an error, a plan or a forecast.
+
+    >>> import discreet as dp
+    >>> import pandas as pd
+    >>> visits = pd.DataFrame({"patient": [1, 1, 2], "ward": ["a", "b", "a"], "days": [3, 4, 1]})
+    >>> unit = dp.Unit("patient")
+    >>> table = Table(
+    ...     visits,
+    ...     name="visits",
+    ...     unit=unit,
+    ...     columns={"ward": dp.Column.text(keys=["a", "b"]), "days": dp.Column.integer(0, 30)},
+    ...     max_groups=2,
+    ...     ledger=dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1)),
+    ... )
+    >>> question = table.group_by("ward").agg(days=dp.mean("days"))
+    >>> question == table.question("SELECT ward, AVG(days) AS days FROM visits GROUP BY ward")
+    True
+    >>> question.release(epsilon=1).columns
+    ('ward', 'days', 'days_low', 'days_high', 'days_error')
+    """
+
+    source: Source
+    declaration: Declaration
+    _ledger: LedgerOf
+
+    def __init__(
+        self,
+        source: Any,  # Any: a path, or a pandas, Polars, Arrow or Ibis table
+        *,
+        unit: Unit,
+        columns: Mapping[str, Column],
+        name: str = "table",
+        max_groups: int = 1,
+        max_rows_per_group: int = 1,
+        max_rows: int | None = None,
+        ledger: LedgerOf = None,
+    ) -> None:
+        """Declare a table. Nothing is read but its schema, when a question is first released."""
+        caps = Caps(max_groups, max_rows_per_group, max_rows)
+        _fill(self, source, Declaration(name, unit, caps, columns), ledger)
+
+    @staticmethod
+    def declared(
+        source: Any, declaration: Declaration, ledger: LedgerOf = None
+    ) -> "Table":  # Any: as above
+        """The table of a declaration that is at hand as a value."""
+        made: Table = object.__new__(Table)
+        _fill(made, source, declaration, ledger)
+        return made
+
+    @property
+    def ledger(self) -> Payer[PrivacyLoss]:
+        """Who pays; opened now, if it is given as a function."""
+        found = self._ledger() if callable(self._ledger) else self._ledger
+        if found is None:
+            raise InvalidArgument(
+                f"the table {self.declaration.name!r} has no ledger to pay from: give it one, as "
+                "ledger=Ledger.in_memory(unit=..., limit=...)"
+            )
+        return found
+
+    def question(self, text: str) -> "Question":
+        """The question that an SQL text asks; refused by name if any part of it has no rule."""
+        return Question(self, parse(text, self.declaration))
+
+    def sql(self, text: str, *, epsilon: Number, delta: Number = 0) -> Answer:
+        """The private answer to an SQL text, paid with at most this epsilon and delta."""
+        return self.question(text).release(epsilon=epsilon, delta=delta)
+
+    def where(self, *conditions: Filter | Expression) -> "Selection":
+        """The rows for which all conditions are known to hold."""
+        return Selection(self).where(*conditions)
+
+    def group_by(self, *keys: str) -> "Selection":
+        """The rows by the declared keys of these columns."""
+        return Selection(self).group_by(*keys)
+
+    def agg(self, **aggregates: Asked) -> "Question":
+        """The question for these aggregates of all rows."""
+        return Selection(self).agg(**aggregates)
+
+    def share_of_null(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> NullShare:
+        """The share of the source's values of this column that the declared type can't hold, and
+        that so became NULL; charged as one count."""
+        door = Door.secure(self.ledger)
+        asked = NullCheck(self.source, self.declaration, column)
+        return release_share(
+            door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
+        )
+
+    def __repr__(self) -> str:
+        """The public facts."""
+        facts = self.declaration
+        columns = ", ".join(
+            f"{name} ({column.type.value})" for name, column in facts.columns.items()
+        )
+        return f"Table {facts.name!r} for {facts.unit}: {columns}"
+
+
+def _fill(
+    table: Table, source: Any, declaration: Declaration, ledger: LedgerOf
+) -> None:  # Any: as above
+    unit = declaration.unit.column
+    names = [*declaration.columns, *([] if unit is None else [unit])]
+    object.__setattr__(table, "source", source_of(source, names))
+    object.__setattr__(table, "declaration", declaration)
+    object.__setattr__(table, "_ledger", ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of a table, filtered and grouped; `agg` turns them into a question."""
+
+    table: Table
+    filters: tuple[Filter | Expression, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    def where(self, *conditions: Filter | Expression) -> "Selection":
+        """Those rows for which all of these conditions are known to hold too."""
+        for condition in conditions:
+            condition_of(condition)  # refuse now what is none
+        return Selection(self.table, self.filters + conditions, self.keys)
+
+    def group_by(self, *keys: str) -> "Selection":
+        """The rows by the declared keys of these columns too."""
+        if not all(isinstance(key, str) for key in keys):
+            raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
+        return Selection(self.table, self.filters, self.keys + keys)
+
+    def agg(self, **aggregates: Asked) -> "Question":
+        """The question for these aggregates, each under the name it is given."""
+        wrong = [name for name, asked in aggregates.items() if not isinstance(asked, Asked)]
+        if wrong:
+            raise InvalidArgument(
+                f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
+                "dp.sum(...) or dp.mean(...)"
+            )
+        named = tuple(asked.named(name) for name, asked in aggregates.items())
+        return Question(
+            self.table, Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A checked query of a table: see what it would cost and how wrong it may be, then release it.
+
+    Every method takes the price that the caller names, shared over the aggregates (equally, or by
+    ``weights``): pure ``epsilon`` by discrete Laplace noise or, where a ``delta`` is named, by
+    rounded Gaussian noise if that forecasts the smaller error (or ``noise`` says so).
+    """
+
+    table: Table
+    query: Query
+
+    def __post_init__(self) -> None:
+        """Refuse a query that has no rule, now and not when it is paid."""
+        try:
+            _plan.plan(self.query, self.table.declaration)
+        except RecursionError:
+            raise QueryRefused(
+                "the question is nested too deeply, or asked from too deep in a program; make it "
+                "simpler"
+            ) from None
+
+    def forecast(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        group_size: int | None = None,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> Forecast:
+        """The cost and expected errors of a release; spends nothing and reads no data."""
+        offered = self.offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
+        return _forecast.forecast(offered, confidence, group_size)
+
+    def explain(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> Explanation:
+        """What a release would assume, cost and be wrong by, in words; reads no data."""
+        named = Price(epsilon, delta, noise=noise, weights=weights)
+        offered = self.offer(named, confidence)
+        return _forecast.explain(
+            offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Answer:
+        """The private answer, paid for before a row is read; a repeated ``request`` id gives the
+        same answer again and costs nothing."""
+        named = Price(epsilon, delta, noise=noise, weights=weights)
+        with _ready(self, named, confidence) as ready:
+            door = Door.secure(self.table.ledger)
+            return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+    def offer(self, named: Price, confidence: Number) -> _price.Offer:
+        """The mechanisms that this price buys for the question; reads no data."""
+        level = _checks.probability(confidence=confidence)
+        return _price.offer(_plan.plan(self.query, self.table.declaration), named, level)
+
+    def __repr__(self) -> str:
+        """The query in SQL."""
+        return f"Question: {self.query}"
+
+
+def release_question(
+    door: Door,
+    question: Question,
+    named: Price,
+    *,
+    confidence: Number = 0.95,
+    by: str = "owner",
+    request: str | None = None,
+) -> Answer:
+    """`Question.release`, through a door that is given."""
+    with _ready(question, named, confidence) as ready:
+        return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A question that nothing public can refuse any more: priced, compiled, tried without rows."""
+
+    offer: _price.Offer
+    prepared: _bounding.Prepared
+
+
+@contextmanager
+def _ready(question: Question, named: Price, confidence: Number) -> Iterator[_Ready]:
+    """Let everything that can be refused be refused, before the charge."""
+    offered = question.offer(named, confidence)
+    facts, source = question.table.declaration, question.table.source
+    types = {name: column.type for name, column in facts.columns.items()}
+    check_schema(source, types, facts.unit.column)
+    _rehearse(offered, confidence)
+    with _engine.opened() as opened:
+        yield _Ready(offered, _bounding.prepare(offered.plan, source, opened))
+
+
+def _rehearse(offered: _price.Offer, confidence: Number) -> None:
+    """Draw and assemble an answer of a made-up group, so that what no sampler and no number can
+    hold is refused now."""
+    few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
+    nothing: Mapping[str, Value] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
+    try:
+        columns(few, rehearse(few.together, nothing), _checks.probability(confidence=confidence))
+    except (ArithmeticError, ValueError, MemoryError, RecursionError) as cause:
+        raise QueryRefused(
+            f"no noise can be drawn for this price ({type(cause).__name__}): its scale leaves the "
+            "range of numbers; name a larger epsilon or delta"
+        ) from cause
+
+
+def _deliver(
+    door: Door, ready: _Ready, *, confidence: Number, by: str, request: str | None
+) -> Answer:
+    prepared = ready.prepared
+    bounded = ready.offer.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
+    released = release_through(door, bounded, ready.offer.together, by=by, request=request)
+    return assemble(ready.offer, released, _checks.probability(confidence=confidence))

@@ -1,0 +1,40 @@
+"""A count of steps for payers that keep none: until the process ends, and never resumed."""
+
+from typing import ClassVar
+
+from discreet._budget import Receipt
+from discreet._ownership import Owned
+from discreet.accounting import PrivacyLoss
+from discreet.errors import SessionEnded
+
+
+class Uncounted(Owned):
+    """Steps of one run in memory. A ledger counts them durably."""
+
+    __slots__ = ("_taken",)
+
+    described: ClassVar[str] = "a run's count of steps"
+
+    def __init__(self) -> None:
+        """None taken."""
+        self._taken = 0
+
+    def reserve(
+        self,
+        receipt: Receipt,
+        loss: PrivacyLoss,  # noqa: ARG002  # a ledger compares it
+        *,
+        count: int,
+        of: int,
+        plan: str,  # noqa: ARG002  # the same
+    ) -> range:
+        """The next steps of all."""
+        self.check_owner()
+        if self._taken >= of:
+            raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
+        first, self._taken = self._taken, min(self._taken + count, of)
+        return range(first, self._taken)
+
+    def reserved(self, receipt: Receipt) -> int:  # noqa: ARG002  # one run, one receipt
+        """How many were taken."""
+        return self._taken

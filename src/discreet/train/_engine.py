@@ -1,0 +1,342 @@
+"""The sum of clipped gradients of single examples, from one forward and one backward pass.
+
+Book-keeping (Bu et al. 2023): `Capture` notes the uses of weights in the forward pass, the
+backward pass gives the gradients of their results only, and both together make pieces, from which
+first the norms come and then, by the factors that the norms allow, the sums. Everything is in
+float32 or better, whatever the model computes in.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, _engine_run_backward
+
+from discreet._checks import count
+from discreet.errors import InvalidArgument, Refused
+from discreet.train._capture import Capture, Piece, ancestors
+from discreet.train._clipping import ROUND_OFF, Clipping
+from discreet.train._eager import eager
+from discreet.train._graph import by_custom_functions, refuse_reentrant
+from discreet.train._owners import Owners, owned
+from discreet.train._precision import unmixed, whole
+from discreet.train._rules import RULES
+from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._gradients import (
+    AT_ONCE,
+    joined_in_time,
+    squared,
+    unit_round_off,
+    weighted,
+    wide,
+    wide_type,
+)
+from discreet.train._rules._packed import packing
+
+_SLACK = 8  # units of round-off of every piece, which may be made in another order for the sum
+_LOST = 2.0**40  # squares of which each may have lost what is below the least number
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one physical part adds to a step; private until noise is added.
+
+    Attributes:
+        sums: for each trainable parameter, in the order of ``model.named_parameters()`` (tied ones
+            once), the sum of clipped gradients of single examples, in float32 or better.
+        squared_norms: for each group of parameters and example, (group, example), the square of
+            the norm that decided, before clipping; with `L1` that of the L1 norm. Where it is not
+            finite, the example counts as zero. With `Owners`, of units in place of examples.
+    """
+
+    sums: tuple[Tensor, ...]
+    squared_norms: Tensor
+
+
+def clipped_sum(
+    model: nn.Module,
+    losses: Callable[[], Tensor],
+    examples: int,
+    clipping: Clipping,
+    *,
+    owners: Owners | None = None,
+    hides_shapes: bool = False,
+) -> Contribution:
+    """The sum over examples of each one's gradient, clipped.
+
+    `losses` runs the forward pass and returns one loss for each example, (examples,). No example
+    moves the sums by more than ``clipping.sensitivity``, provided that its loss depends on no
+    other example; `discreet.train.check` looks whether that is so. The model is left as it was:
+    no hook, no ``.grad``, whatever `losses` raises.
+
+    With `owners` the same holds for units of several examples: what is clipped is the sum of the
+    gradients of a unit's examples. With `hides_shapes` no error says how many examples there are.
+    """
+    examples = count(examples=examples)
+    units = examples if owners is None else owners.units(examples)
+    named = dict(model.named_parameters())
+    trainable = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+    names, parameters = [*trainable], [*trainable.values()]
+    groups = clipping.groups(names)
+    number = max(groups, default=0) + 1
+    if not examples or not parameters:
+        sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
+        return Contribution(sums, torch.zeros(number, units))
+    capture = Capture(model, named, examples, RULES, hides_shapes=hides_shapes)
+    with eager(), packing(capture, model), torch.enable_grad():
+        with capture:
+            made = losses()
+        given = checked_losses(made, examples, hides_shapes=hides_shapes)
+        if capture.pauses:
+            refuse_reentrant(given)
+        if capture.is_weight(given):  # it depends on no data at all
+            given = own_copy(capture, given, 1)
+        rows, device = _gradients(capture, given, trainable), given.device
+    with whole(device), torch.no_grad():
+        pieces = _pieces(capture, rows, parameters, owners)
+        found = [_Gradient(of, p, units) for of, p in zip(pieces, parameters, strict=True)]
+        capture.uses.clear()  # what they refer to refers to them
+        del made, given, rows, pieces  # so that pieces can let go what they no longer need
+        squares = _measured(found, groups, clipping)
+        least = torch.float32 if torch.float32 in map(wide_type, parameters) else torch.float64
+        factors, kept = _factors(squares, clipping, least)
+        if kept is not None:
+            found = [gradient.only(kept) for gradient in found]
+        rounded = factors.to(least).unbind()
+        totals = zip(groups, found, strict=True)
+        return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
+
+
+def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
+    """The losses, if there is one for each example."""
+    if not isinstance(losses, Tensor) or not losses.is_floating_point():
+        kind = losses.dtype if isinstance(losses, Tensor) else type(losses).__name__
+        raise InvalidArgument(
+            f"losses returned {kind}: return a tensor of losses, which are floats"
+        )
+    if losses.shape == (examples,):
+        return losses
+    if hides_shapes:
+        raise InvalidArgument(
+            "losses returned another number than that of examples: return one loss for each "
+            "example, in one dimension; use reduction='none', or take each example's own mean"
+        )
+    shape = tuple(losses.shape)
+    mend = "use reduction='none'" if not shape else "take each example's own mean or sum"
+    raise InvalidArgument(
+        f"losses returned shape {shape} for {examples} examples: return one loss for each, "
+        f"({examples},); {mend}"
+    )
+
+
+def _gradients(
+    capture: Capture, losses: Tensor, trainable: dict[str, nn.Parameter]
+) -> tuple[Tensor | None, ...]:
+    """For each use of a weight, the gradient of what it was used for."""
+    capture.replaying = True
+    targets = [*(use.target for use in capture.uses), *trainable.values()]
+    if not losses.requires_grad:
+        return (None,) * len(capture.uses)
+    ones = torch.ones_like(losses)
+    before = {name: _gradient_now(parameter) for name, parameter in trainable.items()}
+    with capture, unmixed(losses.device):
+        gradients = backward(losses, ones, targets)
+    for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
+        if unseen is not None or _gradient_now(trainable[name]) != before[name]:
+            raise Refused(
+                f"{name} is used{by_custom_functions(losses)} in a way that gives no gradients of "
+                "single examples; use it in the model's forward by PyTorch's own functions"
+            )
+    return gradients[: len(capture.uses)]
+
+
+def _pieces(
+    capture: Capture,
+    gradients: tuple[Tensor | None, ...],
+    parameters: list[nn.Parameter],
+    owners: Owners | None,
+) -> list[list[Piece]]:
+    """For each parameter, the pieces of its gradients: of itself and of what derives from it."""
+    found: dict[int, list[Piece]] = {}
+    for use, gradient in zip(capture.uses, gradients, strict=True):
+        if gradient is not None:
+            rows = gradient.reshape(use.shape)
+            for weight, makes in use.makes:
+                piece = makes(rows)
+                piece = piece if owners is None else owned(piece, owners, weight)
+                found.setdefault(id(weight), []).append(piece)
+    found = {key: joined_in_time(pieces) for key, pieces in found.items()}
+    of: dict[int, list[Piece]] = {id(p): found.pop(id(p), []) for p in parameters}
+    weights = (weight for use in capture.uses for weight, _ in use.makes)
+    derived = {id(weight): weight for weight in weights if id(weight) in found}
+    units = capture.examples if owners is None else owners.units(capture.examples)
+    for key, weight in derived.items():
+        gradient_of_it = _Gradient(found[key], weight, units)
+        for parameter in ancestors(weight):
+            of[id(parameter)].append(_Mapped(parameter, gradient_of_it))
+    return [of[id(p)] for p in parameters]
+
+
+def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: Clipping) -> Tensor:
+    """For each group and example, the squared norm: (group, example). In place of each gradient
+    comes the one to go on with."""
+    norms: list[list[Tensor]] = [[] for _ in range(max(groups) + 1)]
+    for number, group in enumerate(groups):
+        found, gradients[number] = gradients[number].measured(clipping.order)
+        norms[group].append(found)
+    sums = [torch.stack(each).sum(0, dtype=torch.float64) for each in norms]
+    found = torch.stack(sums)
+    return found if clipping.order == 2 else found.square()
+
+
+def _gradient_now(parameter: nn.Parameter) -> tuple[int, int]:
+    """What shows that a backward pass wrote a gradient of its own."""
+    gradient = parameter.grad
+    return (0, 0) if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
+
+
+def backward(
+    losses: Tensor, ones: Tensor, targets: Sequence[Tensor | GradientEdge]
+) -> tuple[Tensor | None, ...]:
+    """What `torch.autograd.grad` returns of their sum; that one would leave the mode, and
+    checkpointed parts of the model, computed again while it runs, would use the parameters
+    themselves."""
+    found: tuple[Tensor | None, ...] = _engine_run_backward(
+        (losses,),
+        (ones,),
+        False,
+        False,
+        tuple(targets),
+        True,
+        accumulate_grad=False,
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Gradient:
+    """One weight's gradients of single examples: the sum of its pieces."""
+
+    pieces: list[Piece]
+    weight: Tensor
+    examples: int
+
+    def measured(self, order: int) -> "tuple[Tensor, _Gradient]":
+        """Squared L2 norms, or L1 norms: (example,); and the gradient to go on with."""
+        if not self.pieces:
+            return torch.zeros(self.examples, device=self.weight.device), self
+        if order == 2 and len(self.pieces) == 1:
+            norms, piece = self.pieces[0].measured()
+            return norms, _Gradient([piece], self.weight, self.examples)
+        return self.written_norms(order), self
+
+    def written_norms(self, order: int) -> Tensor:
+        """The same from gradients that are written out, some examples at a time. Where pieces
+        cancel, the round-off of their sums does not: it is added."""
+        step = max(1, AT_ONCE // max(1, self.weight.numel()))
+        found = []
+        for start in range(0, self.examples, step):
+            parts = self._parts(start, min(start + step, self.examples))
+            slack = _SLACK * unit_round_off(parts[0])
+            lengths = [_lengths(part, order) for part in parts]
+            found.append(_lengths(_sum(parts), order) + slack * _sum(lengths))
+        return torch.cat(found).square() if order == 2 else torch.cat(found)
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Written out for some examples: (example, *weight)."""
+        return _sum(self._parts(start, stop))
+
+    def _parts(self, start: int, stop: int) -> list[Tensor]:
+        return [piece.part(start, stop) for piece in self.pieces]
+
+    def total(self, factors: Tensor) -> Tensor:
+        """The sum over examples of gradients times factors."""
+        if not self.pieces:
+            return torch.zeros_like(self.weight, dtype=wide_type(self.weight), requires_grad=False)
+        return _sum([piece.total(factors) for piece in self.pieces])
+
+    def only(self, kept: Tensor) -> "_Gradient":
+        """The same with zeros for examples that are not kept."""
+        return replace(self, pieces=[piece.only(kept) for piece in self.pieces])
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapped:
+    """The gradient of a parameter by way of a weight that derives from it, such as a slice."""
+
+    parameter: Tensor
+    derived: _Gradient
+
+    def measured(self) -> "tuple[Tensor, _Mapped]":
+        """Those of the derived weight if it is only a view, else of what is written out."""
+        if _is_part_of(self.derived.weight, self.parameter):
+            norms, derived = self.derived.measured(2)
+            return norms, replace(self, derived=derived)
+        whole = _Gradient([self], self.parameter, self.derived.examples)
+        return whole.written_norms(2), self
+
+    def part(self, start: int, stop: int) -> Tensor:
+        """Some of the derived weight's, mapped together."""
+        return self._mapped(self.derived.part(start, stop), of_many=True)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """The derived weight's, mapped once if that adds no round-off; else the sum of what was
+        measured, since what is mapped may cancel."""
+        if _is_part_of(self.derived.weight, self.parameter):
+            return self._mapped(self.derived.total(factors), of_many=False)
+        step = max(1, AT_ONCE // max(1, self.parameter.numel()))
+        starts = range(0, self.derived.examples, step)
+        ends = [min(start + step, self.derived.examples) for start in starts]
+        parts = zip(starts, ends, strict=True)
+        return _sum([weighted(self.part(*each), factors[slice(*each)]) for each in parts])
+
+    def only(self, kept: Tensor) -> "_Mapped":
+        """The same with zeros for examples that are not kept."""
+        return replace(self, derived=self.derived.only(kept))
+
+    def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:
+        weight = self.derived.weight
+        (found,) = torch.autograd.grad(
+            weight,
+            self.parameter,
+            rows.to(weight.dtype),
+            retain_graph=True,
+            is_grads_batched=of_many,
+        )
+        return wide(found)
+
+
+def _sum(some: list[Tensor]) -> Tensor:
+    return some[0] if len(some) == 1 else torch.stack(some).sum(0)
+
+
+def _lengths(rows: Tensor, order: int) -> Tensor:
+    """L2 or L1 norms: (example,)."""
+    return squared(rows).sqrt() if order == 2 else rows.reshape(len(rows), -1).abs().sum(1)
+
+
+def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
+    """Whether the weight is a view of the parameter that has none of its numbers twice."""
+    if weight._base is not parameter:  # noqa: SLF001  PyTorch has no public name for it
+        return False
+    return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
+
+
+def _factors(
+    squares: Tensor, clipping: Clipping, least: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """For each group and example the factor; and which examples are kept, if not all are."""
+    if math.isfinite(squares.sum()):  # and then each of them is
+        return clipping.factors(_whole_norms(squares, least)), None
+    kept = squares.isfinite().all(0)
+    norms = _whole_norms(squares.masked_fill(~kept, 0), least)
+    return clipping.factors(norms).masked_fill(~kept, 0), kept
+
+
+def _whole_norms(squares: Tensor, least: torch.dtype) -> Tensor:
+    """Norms with the round-off that a factor spares, and with all that squares of numbers too
+    small for any lose, which counts beside a tiny clip norm only."""
+    about = torch.finfo(least)
+    return (squares + _LOST * about.tiny).sqrt_().mul_(1 + ROUND_OFF * about.eps)

@@ -1,0 +1,85 @@
+"""Functions that no rule knows: each example is computed with a copy of the weights of its own.
+
+PyTorch's `vmap` runs the function once for all examples, and its backward pass then gives each
+example's gradient. Only this call is treated so, not the layer or model around it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train._capture import Args, Capture, Keywords, changes_its_first
+from discreet.train._rules._elementwise import own_copy, weights_among
+
+CHUNK = 64  # examples at once
+
+
+def by_example(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Any:  # Any: what the function returns
+    """The function of one example's data and the weights, for all examples."""
+    found = [*_tensors((args, keywords))]
+    weights = weights_among(capture, found)
+    name = getattr(function, "__name__", "a function")
+    if changes_its_first(function):
+        raise capture.refused_change(function, *weights)
+    own: dict[int, Tensor] = {}
+    for each in found:
+        if capture.is_weight(each):
+            own[id(each)] = own_copy(capture, each, each.dim() + 1)
+        elif not capture.is_shared(each):
+            capture.by_example(each, *weights)
+            own[id(each)] = each
+
+    def alone(*values: Tensor) -> Any:  # Any: as the function
+        swap = {
+            key: value if key in of_weights else value.unsqueeze(0)
+            for key, value in zip(own, values, strict=True)
+        }
+        return _each(function(*_swapped(args, swap), **_swapped(keywords, swap)), _without_first)
+
+    of_weights = {id(each) for each in weights}
+    try:
+        chunk = CHUNK if capture.examples > CHUNK else None
+        return torch.func.vmap(alone, randomness="different", chunk_size=chunk)(*own.values())
+    except (RuntimeError, ValueError, NotImplementedError, _NotByExample) as error:
+        raise capture.refused(
+            *weights,
+            why=f"is used by {name}, which can't be computed example by example",
+            mend="keep examples in the first dimension, or write it with functions that are known",
+        ) from (None if capture.hides_shapes else error)  # its text has shapes
+
+
+class _NotByExample(Refused):
+    pass
+
+
+def _without_first(result: Tensor) -> Tensor:
+    if result.dim() == 0 or result.shape[0] != 1:
+        raise _NotByExample("its result has no first dimension of one example")
+    return result.squeeze(0)
+
+
+def _swapped(values: Any, swap: dict[int, Tensor]) -> Any:  # Any: nested arguments
+    return _each(values, lambda each: swap.get(id(each), each))
+
+
+def _each(values: Any, change: Callable[[Tensor], Tensor]) -> Any:  # Any: nested values
+    if isinstance(values, Tensor):
+        return change(values)
+    if isinstance(values, dict):
+        return {key: _each(value, change) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return type(values)([_each(value, change) for value in values])
+    return values
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:  # Any: nested arguments
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, (list, tuple, dict)):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from _tensors(value)

@@ -1,0 +1,202 @@
+"""A whole run in one call: paid, made step by step, shown, kept in a file, reported."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from discreet._budget import Payer
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms._door import Door
+from discreet.train._hooks import around_steps
+from discreet.train._plan import TrainingPlan
+from discreet.train._progress import progress
+from discreet.train._report import Report
+from discreet.train._run import Checkpoint, TrainingRun, check_kept, run_through
+from discreet.train._units import Data, Part, Persons
+
+KEPT_EVERY = 60.0  # seconds
+
+
+def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would do
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    *,
+    losses: Callable[[nn.Module, Part], Tensor],
+    payer: Payer[PrivacyLoss],
+    like: "Data | Persons | None" = None,
+    schedulers: Sequence[LRScheduler] = (),
+    keep: Path | str | None = None,
+    at_once: int | None = None,
+    resume: Checkpoint | None = None,
+    name: str = "training",
+    by: str = "owner",
+) -> Report:
+    """Train by the whole plan, and return what may be said of it.
+
+    Guarantee: that of `run`. Of tensors and arrays, shapes and types are seen before it is paid:
+    the model and the loss are tried on made-up examples like them. ``losses`` gives one loss for
+    each example of a part, such as ``lambda model, part: cross_entropy(model(part.x), part.y,
+    reduction="none")``. ``like`` has public examples, two or more, in the form of the data: the
+    look takes these instead of made-up ones. After each step each of ``schedulers`` makes one too.
+    The file ``keep`` is written right after the charge, every minute and however the run ends;
+    ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are computed
+    together, by default as many as memory has room for; it changes results by rounding alone. On
+    Ctrl-C the model is as after the last whole step, and what was charged stays charged. On a
+    terminal a bar shows step, loss (not private), epsilon so far and time left, if it takes over
+    two seconds.
+    """
+    _check(losses)
+    _check_schedulers(schedulers, resume)
+    if keep is not None:
+        _check_keeping(model, optimizer, schedulers, Path(keep))
+    opened = run_through(
+        Door.secure(payer),
+        model,
+        optimizer,
+        train_set,
+        plan,
+        name=name,
+        by=by,
+        resume=resume,
+        losses=partial(losses, model),
+        like=like,
+        at_once=at_once,
+    )
+    with ExitStack() as stack:
+        training = stack.enter_context(opened)
+        stack.enter_context(_stepping(optimizer, schedulers, resume))
+        show = stack.enter_context(progress(training))
+        save = stack.enter_context(_keeping(training, schedulers, keep))
+        for batch in training.batches():
+            training.step(batch, partial(losses, model))
+            show()
+            save()
+        return training.report()
+
+
+def _check(losses: object) -> None:
+    """Refuse what would fail in the midst of the run."""
+    if not callable(losses):
+        raise InvalidArgument(
+            f"losses = {losses!r}: give a function of the model and a part of the data"
+        )
+
+
+def _check_keeping(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    schedulers: Sequence[LRScheduler],
+    keep: Path,
+) -> None:
+    """Refuse a file that can't be written, or a state that can't, before anything is charged."""
+    if not keep.parent.is_dir():
+        raise InvalidArgument(f"keep = {str(keep)!r}: there is no such folder; make it first")
+    if keep.is_dir():
+        raise InvalidArgument(f"keep = {str(keep)!r}: it is a folder; name a file")
+    parts: dict[str, Callable[[], object]] = {
+        "model": model.state_dict,
+        "optimizer": optimizer.state_dict,
+    }
+    parts |= {f"scheduler {n}": one.state_dict for n, one in enumerate(schedulers)}
+    trial = _beside(keep)
+    try:
+        trial.touch()
+        for name, state in parts.items():
+            try:
+                torch.save(state(), trial)
+            except Exception as error:
+                raise InvalidArgument(
+                    f"{name}: its state can't be written to a file ({error}); leave keep out, or "
+                    "keep only what can be pickled in it"
+                ) from error
+    except OSError as error:
+        raise InvalidArgument(
+            f"keep = {str(keep)!r}: it can't be written ({error.strerror}); name another"
+        ) from error
+    finally:
+        with suppress(OSError):
+            trial.unlink()
+
+
+def _check_schedulers(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
+    check_kept(resume)
+    for scheduler in schedulers:
+        if not hasattr(scheduler, "step"):
+            raise InvalidArgument(f"schedulers: {scheduler!r} has no step(); give PyTorch's own")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise InvalidArgument(
+                "schedulers: ReduceLROnPlateau looks at a loss, which is not private; take one "
+                "that goes by steps"
+            )
+    kept = len(resume.get("schedulers", ())) if resume is not None else len(schedulers)
+    if kept != len(schedulers):
+        raise InvalidArgument(
+            f"schedulers: {len(schedulers)} of them, and the checkpoint has {kept}: give those it "
+            "was made with"
+        )
+
+
+def _stepping(
+    optimizer: torch.optim.Optimizer,
+    schedulers: Sequence[LRScheduler],
+    resume: Checkpoint | None,
+) -> AbstractContextManager[None]:
+    """The schedulers, as they were kept, step whenever the optimizer has: both or neither."""
+    for scheduler, state in zip(schedulers, (resume or {}).get("schedulers", ()), strict=False):
+        scheduler.load_state_dict(state)
+
+    def step() -> None:
+        for scheduler in schedulers:
+            scheduler.step()
+
+    return around_steps(optimizer, after=step)
+
+
+@contextmanager
+def _keeping(
+    training: TrainingRun, schedulers: Sequence[LRScheduler], keep: Path | str | None
+) -> Iterator[Callable[[], None]]:
+    """Gives what is to be called after each step: it writes the file if that is due."""
+    if keep is None:
+        yield lambda: None
+        return
+
+    def write() -> None:
+        states = [scheduler.state_dict() for scheduler in schedulers]
+        _write({**training.checkpoint(), "schedulers": states}, Path(keep))
+
+    write()  # who is killed now has paid, and goes on from there
+    last = time.monotonic()
+
+    def write_if_due() -> None:
+        nonlocal last
+        if time.monotonic() - last >= KEPT_EVERY:
+            write()
+            last = time.monotonic()
+
+    try:
+        yield write_if_due
+    finally:
+        if not training.is_spoiled:
+            write()
+
+
+def _write(checkpoint: Checkpoint, path: Path) -> None:
+    """The whole file, or the one before."""
+    new = _beside(path)
+    torch.save(checkpoint, new)
+    os.replace(new, path)  # noqa: PTH105
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")

@@ -1,0 +1,153 @@
+"""A paid run within another library's loop, which asks for its steps turn by turn.
+
+Hugging Face's Trainer and Lightning's ask at different times, and for the same: pay once model and
+optimizer are ready, give a turn for each step, say what a checkpoint keeps, end with the loop.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from discreet._budget import Payer
+from discreet._ownership import Owned
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms._door import Door
+from discreet.train._hooks import around_steps
+from discreet.train._looks import Losses
+from discreet.train._plan import TrainingPlan
+from discreet.train._report import NotPrivate, Report
+from discreet.train._run import Batch, TrainingRun, run_through
+from discreet.train._units import Collated, Data, Persons
+
+Call = Callable[[], None]
+Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
+
+
+class Hosted(Owned):
+    """The run, from before it is paid until the loop around it has ended. It belongs to the process
+    that made it."""
+
+    described: ClassVar[str] = "the run of a Trainer"
+    advice: ClassVar[str] = (
+        "make the Trainer in the process that trains; to go on elsewhere, resume from a checkpoint"
+    )
+
+    def __init__(
+        self, plan: TrainingPlan, payer: Payer[PrivacyLoss], *, name: str, by: str
+    ) -> None:
+        self.plan = plan
+        self.run: TrainingRun | None = None
+        self._payer, self._told = payer, {"name": name, "by": by}
+        self._turns: Iterator[Batch] = iter(())
+        self._opened = ExitStack()
+
+    def open(  # noqa: PLR0913  # called in two places
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        source: Collated | Persons,
+        *,
+        losses: Losses | None,
+        like: Data | None,
+        at_once: int,
+        kept: Kept | None,
+        before: Call,
+        after: Call = lambda: None,
+    ) -> None:
+        """Pay, or go on with what was ``kept``: model and optimizer are then loaded already.
+
+        Before, look at model and losses, if there are examples ``like`` the data, or tensors.
+        Both calls are made around each of the optimizer's steps.
+        """
+        self.check_owner()
+        resume = None
+        if kept is not None:
+            states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            resume = {**kept, **states}
+        opened = run_through(
+            Door.secure(self._payer),
+            model,
+            optimizer,
+            source,
+            self.plan,
+            resume=resume,
+            losses=losses,
+            like=like,
+            at_once=at_once,
+            **self._told,
+        )
+        self.run = self._opened.enter_context(opened)
+        self._turns = self.run.batches()
+        self._opened.enter_context(around_steps(optimizer, before=before, after=after))
+
+    def turn(self) -> Batch | None:
+        """The next step's, if one is left."""
+        self.check_owner()
+        return next(self._turns, None)
+
+    def close(self) -> None:
+        """End the run, if it is open."""
+        self._opened.close()
+
+    @property
+    def not_private(self) -> NotPrivate | None:
+        """What the last step saw of the data. NOT PRIVATE."""
+        return None if self.run is None else self.run.not_private
+
+    def report(self) -> Report:
+        """What may be said of the last run."""
+        if self.run is None:
+            raise Refused("nothing was trained yet: let the Trainer train first")
+        return self.run.report()
+
+    def check_steps(self, max_steps: int, *, also: str = "") -> None:
+        """Refuse a loop of another length than the plan's."""
+        if max_steps != self.plan.steps:
+            raise InvalidArgument(
+                f"max_steps = {max_steps}: the plan has {self.plan.steps}; give "
+                f"max_steps=plan.steps{also}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """A setting of a Trainer's: the values that can be obeyed, and a mend for all others."""
+
+    name: str
+    allowed: tuple[Any, ...]  # Any: the Trainer's own
+    mend: str
+
+
+def check_obeyed(settings: object, only: Sequence[Only]) -> None:
+    """Refuse by its name what can't be obeyed."""
+    for each in only:
+        found = getattr(settings, each.name)
+        if found not in each.allowed:
+            raise InvalidArgument(f"{each.name} = {found}: {each.mend}")
+
+
+def check_public(name: str, *, is_public: bool) -> None:
+    """Refuse to look at data that nobody said are public."""
+    if not is_public:
+        raise InvalidArgument(
+            f"{name}: what is found on private data is not private; give public data and say so by "
+            "eval_is_public=True, or release the figure with a charge of its own"
+        )
+
+
+def collated(
+    data: Any,  # Any: a data set
+    collate: Callable[[list[Any]], Any],
+    pads: Mapping[str, float],
+) -> Collated | Persons:
+    """The training data, each item made a part by itself; persons' tensors need no collation."""
+    if not isinstance(data, Persons):
+        return Collated(data, collate, pads)
+    if isinstance(data.data, Mapping | tuple):
+        return data
+    return replace(data, data=Collated(data.data, collate, pads))

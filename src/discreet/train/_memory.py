@@ -1,0 +1,75 @@
+"""How many examples a processor's memory has room for, from what a few of them keep.
+
+On CUDA too large a part fails and is halved. A processor's system ends the whole program instead,
+so that the first part must fit.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from discreet.noise import SecureBits
+from discreet.train._capture import Capture
+from discreet.train._eager import eager
+from discreet.train._rules import RULES
+from discreet.train._rules._packed import packing
+from discreet.train._secret_draws import secret_draws
+
+_SHARE = 16  # a part's activations take at most that part of what is free; gradients come on top
+_UNKNOWN = 1 << 30  # bytes, where no system says what is free
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def room(model: nn.Module, losses: Callable[[], Tensor], examples: int) -> int | None:
+    """For how many examples there is room, at least one; nothing where it need not be known.
+
+    The losses are of so many examples, made-up ones.
+    """
+    if any(parameter.device.type != "cpu" for parameter in model.parameters()):
+        return None
+    each = -(-_kept_bytes(model, losses, examples) // examples)
+    return max(1, free() // (_SHARE * max(1, each)))
+
+
+def _kept_bytes(model: nn.Module, losses: Callable[[], Tensor], examples: int) -> int:
+    """What a forward pass keeps for the backward pass, and the gradients of what it computed."""
+    own = {one.untyped_storage().data_ptr() for one in (*model.parameters(), *model.buffers())}
+    found: dict[int, int] = {}
+
+    def note(saved: Tensor) -> Tensor:
+        if saved.layout == torch.strided and not saved.is_nested:
+            storage = saved.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        return saved
+
+    capture = Capture(model, dict(model.named_parameters()), examples, RULES)
+    hooks = torch.autograd.graph.saved_tensors_hooks(note, lambda saved: saved)
+    with secret_draws(SecureBits()), eager(), packing(capture, model), torch.enable_grad(), hooks:
+        with capture:
+            made = losses()
+        gradients = sum(4 * use.shape.numel() for use in capture.uses)
+        del made
+    return gradients + sum(size for place, size in found.items() if place not in own)
+
+
+def free() -> int:
+    """Bytes that this program may still take, as far as the system says."""
+    found = [_of_machine()]
+    with suppress(OSError, ValueError):  # "max" is no number, and then there is no limit
+        limit = int((_GROUP / "memory.max").read_text())
+        found.append(limit - int((_GROUP / "memory.current").read_text()))
+    return max(0, min(found))
+
+
+def _of_machine() -> int:
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    with suppress(OSError, ValueError):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return _UNKNOWN

@@ -1,0 +1,94 @@
+"""What can't be run is refused before anything is charged or read."""
+
+import torch
+from torch import nn
+
+from discreet.errors import InvalidArgument
+from discreet.train import _processes, _units
+from discreet.train._adaptive import Adaptive
+from discreet.train._plan import TrainingPlan
+from discreet.train._sampling import Declared
+from discreet.train._step_inputs import Examples, clipping_of, trainable
+from discreet.train._units import Data, Persons
+
+
+def check_run(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+) -> None:
+    """All but the number of units."""
+    if not isinstance(plan, TrainingPlan):
+        raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
+    _units.check(train_set)
+    column = train_set.column if isinstance(train_set, Persons) else None
+    if column != plan.unit.column:
+        raise InvalidArgument(
+            f"the plan protects {plan.unit}: give the rows as they are for Unit.ROW, and as "
+            "Persons(..., column=) with the unit's column for any other unit"
+        )
+    _check_model(model)
+    for phase in plan.phases:
+        if not isinstance(phase.clip, Adaptive):
+            clipping_of(phase, plan.noise.order)
+    _processes.check(model, optimizer)
+    check_optimizer(optimizer, model)
+
+
+def check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
+    """Refuse data of another size than is declared, where units are replaced: all neighbours have
+    the same number of units, which is public. Otherwise the data are not looked at."""
+    if plan.sampling.declared is not Declared.EXACT:
+        return
+    found = Examples.of(train_set).count
+    if found != plan.records:
+        raise InvalidArgument(
+            f"records = {plan.records}, but the data have {found}: {plan.sampling!r} needs the "
+            "exact number, which is public where units are replaced"
+        )
+
+
+def _check_model(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
+    if not trainable(model):
+        raise InvalidArgument("model: none of its parameters requires a gradient")
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.UninitializedParameter):
+            raise InvalidArgument(
+                f"model: {name!r} has no shape yet; call the model once, on made-up data"
+            )
+        if parameter.requires_grad and parameter.is_complex():
+            raise InvalidArgument(
+                f"model: {name!r} is complex, and half of its gradient would be lost; keep real "
+                "and imaginary parts as two real parameters"
+            )
+    devices = sorted({str(parameter.device) for parameter in trainable(model)})
+    if len(devices) > 1:
+        raise InvalidArgument(
+            f"model: what is trained is on {' and '.join(devices)}, and has one norm together; "
+            "move the model to one device"
+        )
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    """Refuse one that steps other parameters than those that are trained."""
+    if not hasattr(optimizer, "param_groups"):
+        raise InvalidArgument(
+            f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
+    stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    if not stepped <= {id(parameter) for parameter in model.parameters()}:
+        raise InvalidArgument(
+            "optimizer: it has parameters that the model hasn't; their gradients would be without "
+            "noise"
+        )
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and id(parameter) not in stepped:
+            raise InvalidArgument(
+                f"optimizer: it hasn't {name!r}, which requires a gradient, and would never learn; "
+                "make the optimizer once the model is whole, or freeze what is not to be trained"
+            )

@@ -1,0 +1,56 @@
+"""PyTorch's own recurrent cells, one step at a time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.train._capture import Args, Capture, Keywords
+from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._linear import linear
+
+
+def lstm_cell(
+    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
+) -> tuple[Tensor, Tensor]:
+    """The next state and cell."""
+    data, (state, cell), *weights = args
+    given, (before, _) = _gates(capture, data, state, weights)
+    i, f, g, o = (given + before).chunk(4, 1)
+    if capture.is_weight(cell):
+        cell = own_copy(capture, cell, 2)
+    cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell
+
+
+def gru_cell(
+    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
+) -> Tensor:
+    """The next state."""
+    data, state, *weights = args
+    given, (before, state) = _gates(capture, data, state, weights)
+    (r, z, n), (r_state, z_state, n_state) = given.chunk(3, 1), before.chunk(3, 1)
+    new = torch.tanh(n + torch.sigmoid(r + r_state) * n_state)
+    return new + torch.sigmoid(z + z_state) * (state - new)
+
+
+def rnn_cell(
+    capture: Capture, function: Callable[..., Any], args: Args, _keywords: Keywords
+) -> Tensor:
+    """The next state."""
+    data, state, *weights = args
+    given, (before, _) = _gates(capture, data, state, weights)
+    return (torch.relu if function is torch.rnn_relu_cell else torch.tanh)(given + before)
+
+
+def _gates(
+    capture: Capture, data: Tensor, state: Tensor, weights: list[Any]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """What the data gives to the gates, what the state gives, and the state as data."""
+    of_data, of_state, *biases = (*weights, None, None)
+    if capture.is_weight(state):
+        state = own_copy(capture, state, 2)
+    given = linear(capture, F.linear, (data, of_data, biases[0]), {})
+    return given, (linear(capture, F.linear, (state, of_state, biases[1]), {}), state)

@@ -1,0 +1,96 @@
+"""Linear maps: of the last dimension, with any number of dimensions in between."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from torch import Tensor
+
+from discreet.train._capture import Args, Capture, Keywords, Piece
+from discreet.train._rules._arguments import named
+from discreet.train._rules._gradients import Outer, Single, Squares, Written, wide
+
+
+def linear(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Tensor:
+    """`torch.nn.functional.linear`: inputs (example, ..., in), weight (out, in)."""
+    given = named("input weight bias", args, keywords)
+    inputs, weight, bias = given["input"], given["weight"], given.get("bias")
+    if capture.is_weight(inputs):
+        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
+    capture.by_example(inputs, weight, bias, least=2)
+    result = capture.call(function, inputs, weight, bias)
+    saved, shape = capture.saved(inputs), tuple(weight.shape)
+    if inputs.dim() > 2:
+        own = (weight, lambda rows: outer(saved(), rows, shape))
+        capture.note(result, own, (bias, summed_in_between))
+        return result
+    squares = cache(lambda rows: Squares(wide(rows)))
+    capture.note(
+        result,
+        (weight, lambda rows: Single(wide(saved()), wide(rows), squares(rows), shape)),
+        (bias, lambda rows: Written(wide(rows), squares(rows))),
+    )
+    return result
+
+
+def matmul(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> Tensor:
+    """Data (example, ..., in) times a weight (in, out) or (in,)."""
+    given = named("input other", args, keywords)
+    inputs, weight = given["input"], given["other"]
+    if capture.is_weight(inputs) or weight.dim() > 2 or inputs.dim() < 2:
+        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
+    capture.by_example(inputs, weight, least=2)
+    result = capture.call(function, inputs, weight)
+    saved = capture.saved(inputs)
+
+    def piece(rows: Tensor) -> Piece:
+        outputs = rows if weight.dim() == 2 else rows.unsqueeze(-1)
+        return outer(saved(), outputs, tuple(weight.shape), transposed=True)
+
+    capture.note(result, (weight, piece))
+    return result
+
+
+def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords) -> Tensor:
+    """A bias (out,), and data times a weight (in, out): data (example, in), or (example, ..., in)
+    of which all but the last dimension became one, as in Hugging Face's `Conv1D`."""
+    given = named("input mat1 mat2", args, keywords)
+    bias, data, weight = given.pop("input"), given.pop("mat1"), given.pop("mat2")
+    if given or bias.dim() != 1 or capture.is_weight(data):
+        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
+    if not capture.has_rows_in_order(data):
+        capture.by_example(data, weight, bias)
+    result = capture.call(function, bias, data, weight)
+    saved = capture.saved(data)
+
+    def apart(rows: Tensor) -> Tensor:
+        return rows.reshape(capture.examples, -1, rows.shape[-1])
+
+    def piece(rows: Tensor) -> Piece:
+        return outer(apart(saved()), apart(rows), tuple(weight.shape), transposed=True)
+
+    capture.note(result, (weight, piece), (bias, lambda rows: summed_in_between(apart(rows))))
+    return result
+
+
+def outer(
+    inputs: Tensor, outputs: Tensor, shape: tuple[int, ...], *, transposed: bool = False
+) -> Outer:
+    """From inputs (example, ..., in) and gradients of outputs (example, ..., out)."""
+    return Outer(middle(inputs), middle(outputs), shape, transposed)
+
+
+def middle(rows: Tensor) -> Tensor:
+    """In at least float32, as (example, time, feature)."""
+    rows = wide(rows.detach())
+    return rows.unsqueeze(1) if rows.dim() == 2 else rows.flatten(1, -2)
+
+
+def summed_in_between(outputs: Tensor) -> Written:
+    """A bias's gradient: from (example, ..., out)."""
+    outputs = wide(outputs)
+    return Written(outputs if outputs.dim() == 2 else outputs.flatten(1, -2).sum(1))

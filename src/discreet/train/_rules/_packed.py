@@ -1,0 +1,125 @@
+"""Recurrent layers step by step: packed sequences, each of its own length, and projected states.
+
+One cell after the other is slower than the layers of `recurrent`; a sequence that has ended keeps
+its state. Packing sorts examples by length, and each one's gradients must be its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from discreet.train._capture import Args, Capture, Keywords
+from discreet.train._rules._linear import linear
+
+State = tuple[Tensor, ...]  # each (example, hidden)
+Cell = Callable[[Capture, Tensor, State, list[Tensor]], State]  # data (example, in), and weights
+
+
+@contextmanager
+def packing(capture: Capture, model: nn.Module) -> Iterator[None]:
+    """Within, it is noted of each packed sequence which example is where."""
+
+    def note(_: nn.Module, args: Args, keywords: Keywords) -> None:
+        for each in (*args, *keywords.values()):
+            if isinstance(each, PackedSequence):
+                capture.packed[id(each.data)] = each
+
+    layers = (each for each in model.modules() if isinstance(each, nn.RNNBase))
+    hooks = [each.register_forward_pre_hook(note, with_kwargs=True) for each in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, State]:
+    """All layers: packed rows, and last states (layer, example, hidden) in the order of packing."""
+    rows, sizes, given, flat, has_biases, layers, dropout, training, both_ways = args
+    directions = 2 if both_ways else 1
+    several = weights_of(flat, layers * directions, has_biases=has_biases)
+    order = _order(capture, rows, flat)
+    back = order.argsort()
+    data, lengths = torch._pad_packed_sequence(rows, sizes, True, 0.0, len(sizes))  # noqa: SLF001
+    data, lengths = data[back], lengths[back.to(lengths.device)]
+    capture.by_example(data, *flat)
+    goes_on = torch.arange(len(sizes), device=data.device) < lengths.to(data.device)[:, None]
+    starts = [
+        each[:, back].to(flat[0].dtype)
+        for each in (given if isinstance(given, (list, tuple)) else (given,))
+    ]
+    lasts: list[State] = []
+    for number in range(layers):
+        results = []
+        for way in range(directions):
+            place = number * directions + way
+            state = tuple(start[place] for start in starts)
+            found, last = by_steps(
+                capture, cell, several[place], data, state, goes_on=goes_on, backwards=bool(way)
+            )
+            results.append(found)
+            lasts.append(last)
+        data = torch.cat(results, 2) if both_ways else results[0]
+        if dropout and training and number < layers - 1:
+            data = F.dropout(data, dropout)
+    sorted_lengths = lengths[order.to(lengths.device)]
+    rows = torch._pack_padded_sequence(data[order], sorted_lengths, True)[0]  # noqa: SLF001
+    return rows, tuple(torch.stack(each)[:, order] for each in zip(*lasts, strict=True))
+
+
+def by_steps(  # noqa: PLR0917  # what a layer in one direction is made of
+    capture: Capture,
+    cell: Cell,
+    weights: list[Tensor],
+    data: Tensor,
+    state: State,
+    *,
+    goes_on: Tensor | None = None,
+    backwards: bool = False,
+) -> tuple[Tensor, State]:
+    """States after each step (example, time, hidden), and the last state; an example keeps its
+    own where it does not go on (example, time)."""
+    found: dict[int, Tensor] = {}
+    steps = range(data.shape[1])
+    for step in reversed(steps) if backwards else steps:
+        after = cell(capture, data[:, step], state, weights)
+        if goes_on is not None:
+            mask = goes_on[:, step, None]
+            pairs = zip(after, state, strict=True)
+            after = tuple(torch.where(mask, new, old) for new, old in pairs)
+        state = after
+        found[step] = state[0]
+    return torch.stack([found[step] for step in steps], 1), state
+
+
+def projected(capture: Capture, state: Tensor, weights: list[Tensor], plain: int) -> Tensor:
+    """The state, or what the weight behind the plain ones makes of it."""
+    if len(weights) == plain:
+        return state
+    return linear(capture, F.linear, (state, weights[plain]), {})
+
+
+def weights_of(flat: list[Tensor], number: int, *, has_biases: bool) -> list[list[Tensor]]:
+    """Each layer's in each direction: of inputs, of states, both biases if there are any, and of a
+    projection if there is one."""
+    each = len(flat) // number
+    assert each - (4 if has_biases else 2) in (0, 1)
+    return [list(flat[n : n + each]) for n in range(0, len(flat), each)]
+
+
+def _order(capture: Capture, rows: Tensor, flat: list[Tensor]) -> Tensor:
+    """Which example is where, by length."""
+    if (found := capture.packed.get(id(rows))) is None:
+        raise capture.refused(
+            *flat,
+            why="gets rows whose examples are not known",
+            mend="call the layer itself, with a PackedSequence",
+        )
+    if found.sorted_indices is None:
+        return torch.arange(int(found.batch_sizes[0]), device=rows.device)
+    order: Tensor = found.sorted_indices
+    return order

@@ -1,0 +1,91 @@
+"""A training run as a mechanism, so that a choice among runs can be paid for: private tuning."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from discreet._budget import Receipt, Request
+from discreet._ownership import Owned
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded
+from discreet.noise import Bits
+from discreet.train._plan import TrainingPlan
+from discreet.train._run import run
+from discreet.train._units import Data, Part, Persons
+
+V = TypeVar("V")
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Trained(Generic[V]):
+    """Trains a new model by a plan on the computation's value, and gives its state dictionary.
+
+    ``start`` makes a model and its optimizer, from public things alone; ``data`` makes examples of
+    the value, one for each unit, each of its own rows alone; ``losses`` gives one loss for each
+    example of a part. A candidate for `discreet.mechanisms.tuning`, scored by `Scored`.
+
+    Guarantee: a draw costs the unit the plan's privacy loss, given the plan's assumptions, and that
+    ``data`` keeps units apart: that is asserted by the caller. It draws bits of its own, secure
+    ones, whatever bits it is given: a run is never replayed.
+    """
+
+    plan: TrainingPlan
+    start: Callable[[], tuple[nn.Module, torch.optim.Optimizer]]
+    data: Callable[[V], "Data | Persons"]
+    losses: Callable[[nn.Module, Part], Tensor]
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """The plan's, for the unit that it protects."""
+        if bounded.unit != self.plan.unit:
+            raise InvalidArgument(
+                f"the plan protects {self.plan.unit}, and {bounded.name!r} is of {bounded.unit}: "
+                "give both the same unit"
+            )
+        return self.plan.privacy_loss
+
+    def sample(self, value: V, bits: Bits) -> State:  # noqa: ARG002  # a run takes secure ones
+        """The trained model's state."""
+        payer = _Paid()  # first: the user's functions may fork
+        model, optimizer = self.start()
+        with run(model, optimizer, self.data(value), self.plan, payer=payer) as training:
+            for batch in training.batches():
+                training.step(batch, lambda part: self.losses(model, part))
+        return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
+
+    def __repr__(self) -> str:
+        """What is public about it; the functions aren't shown."""
+        return f"Trained({self.plan.steps} steps, epsilon={self.plan.epsilon:.6g})"
+
+
+class _Paid(Owned):
+    """Whoever draws from the mechanism has paid already: nothing is charged a second time."""
+
+    __slots__ = ()
+
+    described: ClassVar[str] = "a run that a release has paid for"
+
+    def charge(
+        self,
+        loss: PrivacyLoss,  # noqa: ARG002  # a part of what was paid
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,  # noqa: ARG002  # a payer's
+        is_insecure: bool = False,
+    ) -> Receipt:
+        """A receipt that nobody sees."""
+        self.check_owner()
+        return Receipt(0, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        """Nothing has a request."""
+
+    def lock(self, receipt: Receipt) -> None:
+        """What fails, fails the release, which locks."""
