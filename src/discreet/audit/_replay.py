@@ -111,7 +111,7 @@ def _public(run: Run) -> list[tuple[str, object]]:
 
 def _shape(value: object) -> object:
     if isinstance(value, Mapping):
-        return {name: _shape(item) for name, item in value.items()}
+        return [(name, _shape(item)) for name, item in value.items()]  # in order
     return (value.shape, value.dtype.name) if isinstance(value, np.ndarray) else type(value)
 
 
