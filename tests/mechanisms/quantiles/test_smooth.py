@@ -121,6 +121,29 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit, noise: f
     assert beyond(noise) > delta
 
 
+@pytest.mark.parametrize("delta", [0.9, 0.5, 0.1, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 2, 5])
+def test_the_patience_suffices_and_half_of_it_does_not(epsilon: float, delta: float) -> None:
+    """The worst case of `test_the_bound_is_smooth_and_a_bound`: scales differ by a factor 1 + 1/m,
+    and medians as far apart as the smaller of the two allows. By the exact law of the noise. Where
+    delta is larger or epsilon smaller, the slack of the proof hides a factor of 2."""
+    patience = SmoothMedian(epsilon=epsilon, delta=delta, grid=GRID)._patience
+    apart = 200
+
+    def beyond(patience: int) -> float:
+        scales = 2 * apart / epsilon, 2 * apart / epsilon * (1 + 1 / patience)
+        reach = np.arange(-int(40 * scales[1]), int(40 * scales[1]))
+        near, far = (
+            math.tanh(1 / (2 * scale)) * np.exp(-np.abs(reach - middle) / scale)
+            for scale, middle in zip(scales, (0, apart), strict=True)
+        )
+        return max(lost(near, far, epsilon), lost(far, near, epsilon))
+
+    assert beyond(patience) <= delta
+    if delta <= 1e-6 and epsilon >= 0.5:
+        assert beyond(patience // 2) > 2 * delta
+
+
 @pytest.mark.parametrize(
     ("apart", "rows", "moved"), [(1, 401, 1), (7, 100, 2), (0, 60, 1), (40, 11, 1)]
 )

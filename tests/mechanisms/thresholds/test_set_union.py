@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
@@ -108,6 +109,35 @@ def test_a_units_own_keys_are_hardly_ever_shown(per_unit: int, epsilon: float) -
     assert smaller.privacy_loss(bounded).delta(epsilon) > 1e-4 or per_unit > 17
     less = SetUnion(stddev=mechanism.stddev / 2, threshold=mechanism.threshold, per_unit=per_unit)
     assert less.privacy_loss(bounded).delta(epsilon) > 1e-4
+
+
+# One below, at and above the sizes at which blocks of sizes begin, and those at which a weight
+# loses a step: there the sizes of a block leak most unlike.
+SIZES = [1, 2, 30, 31, 32, 33, 34, 63, 64, 65, 66, 100, 1000, 1024, 4096]
+DROPS = [WHOLE**2 // weight**2 + 1 for weight in (300, 400, 640, 1000, 5000)]
+
+
+@pytest.mark.parametrize("per_unit", SIZES + DROPS)
+@pytest.mark.parametrize(("stddev", "threshold"), [(0.5, 3), (1, 8), (3, 20)])
+def test_the_stated_leak_covers_each_number_of_keys(
+    per_unit: int, stddev: float, threshold: int
+) -> None:
+    """For each number of keys up to 4 200, and near the largest one, by balls around the normal
+    law; and it is hardly more than the worst of them."""
+    [(term, _)] = (
+        SetUnion(stddev=stddev, threshold=threshold, per_unit=per_unit)
+        .privacy_loss(union({}, per_unit))
+        .terms
+    )
+    assert isinstance(term, Threshold)
+    stated, worst = arb(fmpq(*term.leak_probability.as_integer_ratio())), arb(0)
+    for keys in {*range(1, min(per_unit, 4200) + 1), *range(max(1, per_unit - 40), per_unit + 1)}:
+        missing = threshold * WHOLE - math.isqrt(WHOLE**2 // keys)
+        each = ((arb(missing) - 0.5) / (arb(stddev) * WHOLE) / arb(2).sqrt()).erfc() / 2
+        leaked = -(keys * (-each).log1p()).expm1()
+        assert not leaked > stated, keys
+        worst = max(worst, leaked)
+    assert stated < worst * 1.04
 
 
 @pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
