@@ -1,5 +1,7 @@
 """A person is sampled, clipped and counted as one, however many rows that person has."""
 
+import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +27,8 @@ from discreet.train._step_inputs import (
     float_sums,
 )
 from discreet.train._units import Data, Persons, Reduce, taken
+from tests.mechanisms.hostile import Hostile
+from tests.missing_ids import COLUMNS, IDS, MARKS
 from tests.train.steps import (
     Wrong,
     by_hand,
@@ -85,6 +89,39 @@ def test_rows_without_an_id_belong_to_nobody() -> None:
     assert [people.rows_of(person, 9, SecureBits()).tolist() for person in (0, 1)] == [[0, 3], [2]]
     nobody = Persons(data(2), np.array([None, None]), "person", 9)
     assert Examples.of(nobody).count == 0
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_missing_ids_name_nobody_in_any_column(column: str) -> None:
+    given = Persons(data(len(IDS)), COLUMNS[column](), "person", 9)
+    people = Examples.of(given).people
+    assert people is not None
+    found = [people.rows_of(n, 9, SecureBits()).tolist() for n in range(len(people.ends))]
+    assert found == [[0, 3], [1], [5]]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("kind", [list, lambda ids: np.array(ids, object)], ids=["list", "array"])
+def test_missing_ids_name_nobody_beside_any_other(mark: str, kind: Wrong) -> None:
+    """The same mark twice, too, which is equal to itself where it is one object."""
+    ids = [7, MARKS[mark], "7", MARKS[mark], 7, math.nan]
+    people = Examples.of(Persons(data(6), kind(ids), "person", 9)).people
+    assert people is not None
+    found = [people.rows_of(n, 9, SecureBits()).tolist() for n in range(len(people.ends))]
+    assert found == [[0, 4], [2]]
+
+
+BAD = {"list": [1], "mapping": {}, "signal": Decimal("sNaN"), "hostile": Hostile()}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_an_id_that_fails_when_it_is_looked_at_fails_no_run(bad: str) -> None:
+    ids = np.array([1, None, 2], object)
+    ids[1] = BAD[bad]
+    people = Examples.of(Persons(data(3), ids, "person", 9)).people
+    assert people is not None
+    assert people.rows.tolist() == ([0, 1, 2] if bad == "hostile" else [0, 2])
+    assert people.ends.size == people.rows.size
 
 
 def test_ids_may_be_of_any_kinds_side_by_side() -> None:

@@ -7,12 +7,24 @@ numbers above 2^53 apart by steps of 2, 4, ... only, so that they are told apart
 
 from contextlib import suppress
 
+from discreet.mechanisms._attempts import attempt
+
 _MISSING = frozenset({"None", "nan", "NaN", "NaT", "<NA>"})
 
 
 def plain(own: object) -> int | str:
-    """The id as a whole number if it is one or reads as one, as a text otherwise; all ids that are
-    missing are one. Ids that differ may become the same, but no id depends on another."""
+    """The id as a whole number if it is one or reads as one, as a text otherwise. All ids that are
+    missing are the empty text, and so is whatever fails when it is looked at. Ids that differ may
+    become the same, but no id depends on another."""
+    return attempt(_plain, own, "")
+
+
+def is_missing(own: object) -> bool:
+    """Whether this is no id: None, NaN, NaT, NA, or an empty text."""
+    return plain(own) == ""
+
+
+def _plain(own: object) -> int | str:
     if isinstance(own, int):
         return _as_float64(int(own))
     text = own.decode("utf-8", "surrogateescape") if isinstance(own, bytes) else str(own)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
+from discreet.mechanisms._attempts import attempt
 from discreet.noise import Bits, sample_without_replacement
 from discreet.train._sampling import Places
 
@@ -105,7 +106,7 @@ class People:
     @staticmethod
     def of(ids: npt.ArrayLike) -> "People":
         """The people that these ids name, of any kinds, in the order in which they come up; what is
-        missing is no id, be it ``None``, NaN or pandas' NA."""
+        missing is no id, be it ``None``, NaN or pandas' NA, nor is what has no hash."""
         listed = ids if isinstance(ids, list) else np.asarray(ids).tolist()
         named = np.flatnonzero([_is_id(one) for one in listed])
         people: dict[object, int] = {}
@@ -130,10 +131,13 @@ class People:
 
 
 def _is_id(one: object) -> bool:
-    try:
-        return one is not None and bool(one == one)  # noqa: PLR0124  # NaN isn't what it is
-    except TypeError:  # nobody knows whether NA is
-        return False
+    """False of None, of NaN, and of what can't be looked at, such as NA."""
+    return one is not None and attempt(_is_itself, one, otherwise=False)
+
+
+def _is_itself(one: object) -> bool:
+    hash(one)
+    return bool(one == one)  # noqa: PLR0124  # NaN isn't what it is
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,7 +17,7 @@ from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._attempts import attempt
 from discreet.mechanisms._bounded import ASSERTED, Bounded, change_of, stated
 from discreet.mechanisms._gaussian import gaussian_term, stddev_for
-from discreet.mechanisms._ids import plain
+from discreet.mechanisms._ids import is_missing, plain
 from discreet.mechanisms._parts import Key, KeysPart, Part, key_of
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.selection._gaps import smallest_gap
@@ -62,7 +62,8 @@ def sets_of_keys(
 
     Of more than ``per_unit`` different ones those count whose hash, with the unit's id, is the
     smallest; each of n keys that count gets the weight 1 / sqrt(n), rounded down to a whole number
-    of steps of 2^-20, so that the squares of a unit's weights add up to 1 at most.
+    of steps of 2^-20, so that the squares of a unit's weights add up to 1 at most. Sets whose id is
+    missing (None, NaN, an empty text) are left out.
 
     >>> words = sets_of_keys(
     ...     lambda: {1: ["ache", "rash"], 2: ["ache"]}, per_unit=20, unit=Unit("patient_id"),
@@ -204,7 +205,7 @@ def _weights(sets: Mapping[Key, Iterable[Key]], per_unit: int) -> dict[Key, int]
     """The sums of all units' weights."""
     sums: dict[Key, int] = {}
     for unit, given in sets.items():
-        keys: list[Key] = attempt(_keys, given, [])
+        keys: list[Key] = [] if is_missing(unit) else attempt(_keys, given, [])
         if len(keys) > per_unit:
             keys = sorted(keys, key=lambda key: _hash(unit, key))[:per_unit]
         for key in keys:
