@@ -42,6 +42,7 @@ from discreet.mechanisms.selection import (
     NoisyMax,
     PermuteAndFlip,
     TopK,
+    TopKNoise,
 )
 from discreet.mechanisms.thresholds import (
     GaussianThreshold,
@@ -132,7 +133,7 @@ MADE: dict[str, Call] = {
     "Staircase": (Staircase, {"epsilon": 1, "width": 3, "top": 2}),
     "StreamCounter": (StreamCounter, {**STEPS, "noise": Gaussian(3)}),
     "Together": (Together, {"mechanisms": {"number": Gaussian(3)}}),
-    "TopK": (TopK, {**CHOICE, "k": 2, "rate": 1}),
+    "TopK": (TopK, {**CHOICE, "k": 2, "rate": 1, "noise": TopKNoise.LAPLACE}),
     "TreeCounts": (TreeCounts, {"noise": Gaussian(3), "branching": 2, "total": 1}),
     "Tuning": (Tuning, {"candidates": {"one": RUN}, "runs": RUNS}),
 }
@@ -224,7 +225,10 @@ BY_EPSILON: dict[str, Call] = {
     "SparseVector": (SparseVector.for_epsilon, {**EPSILON, **FINDING}),
     "Staircase": (Staircase.for_epsilon, {**EPSILON, "bounded": number(PERSON)}),
     "StreamCounter": (StreamCounter.for_epsilon, {**EPSILON, "unit": PERSON, **STEPS}),
-    "TopK": (TopK.for_epsilon, {**EPSILON, "bounded": scores(PERSON), **CHOICE, "k": 2}),
+    "TopK": (
+        TopK.for_epsilon,
+        {**EPSILON, "bounded": scores(PERSON), **CHOICE, "k": 2, "noise": TopKNoise.LAPLACE},
+    ),
     "TreeCounts": (
         TreeCounts.for_epsilon,
         {**EPSILON, "bounded": scores(PERSON), "branching": 2},
@@ -284,7 +288,7 @@ BY_ERROR: dict[str, Call] = {
     "SparseVector": (SparseVector.for_error, {**ERROR, **FINDING, "questions": 1}),
     "Staircase": (Staircase.for_error, {**ERROR, "bounded": number(PERSON)}),
     "StreamCounter": (StreamCounter.for_error, {**ERROR, **STEPS}),
-    "TopK": (TopK.for_error, {**ERROR, **CHOICE, "k": 2}),
+    "TopK": (TopK.for_error, {**ERROR, **CHOICE, "k": 2, "noise": TopKNoise.LAPLACE}),
     "TreeCounts": (TreeCounts.for_error, {**ERROR, "branching": 2}),
     "Tuning": (
         Tuning.for_error,

@@ -37,6 +37,7 @@ FINE_FOR: dict[str, dict[str, list[str]]] = {
     "ProposeTestRelease": {"threshold": []},
     "SetUnion": {"threshold": []},
     "MaxNorm": {"length": []},
+    "TopK.for_epsilon": {"noise": ["None"]},  # the one with the smaller error
 }
 
 

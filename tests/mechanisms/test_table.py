@@ -52,6 +52,7 @@ from discreet.mechanisms.selection import (
     NoisyMax,
     PermuteAndFlip,
     TopK,
+    TopKNoise,
 )
 from discreet.mechanisms.thresholds import (
     GaussianThreshold,
@@ -201,6 +202,9 @@ VARIANTS: dict[str, Callable[[Unit], PrivacyLoss]] = {
         Gaussian(20), steps=100, per_unit=3, most=2
     ).privacy_loss(u),
     "Staircase, uneven moves": lambda u: Staircase(epsilon=0.2, width=1).privacy_loss(uneven(u)),
+    "TopK, Laplace noise": lambda u: TopK(NAMES, 2, 1, noise=TopKNoise.LAPLACE).privacy_loss(
+        scores(u)
+    ),
     "Tuning, Poisson": lambda u: Tuning({"one": SCORED}, PoissonRuns(5)).privacy_loss(number(u)),
     "Tuning, with a ceiling": lambda u: Tuning(
         {"one": SCORED}, NegativeBinomialRuns(eta=0, gamma=0.1, most=30)

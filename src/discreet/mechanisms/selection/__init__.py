@@ -8,7 +8,7 @@ from discreet.mechanisms.selection._noisy_max import NoisyMax
 from discreet.mechanisms.selection._permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.mechanisms.selection._scores import Moves
-from discreet.mechanisms.selection._top_k import TopK
+from discreet.mechanisms.selection._top_k import TopK, TopKNoise
 
 __all__ = [
     "BestOfEachGroup",
@@ -18,6 +18,7 @@ __all__ = [
     "NoisyMax",
     "PermuteAndFlip",
     "TopK",
+    "TopKNoise",
     "choose_piece",
     "flip_piece",
 ]

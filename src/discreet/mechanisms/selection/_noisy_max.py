@@ -22,11 +22,10 @@ from discreet.mechanisms.selection._scores import (
     noisy_max,
     public,
     spread,
+    with_laplace,
     written,
 )
-from discreet.noise import Bits, DiscreteLaplaceLaw
-
-_HALF_INT64 = 1 << 62
+from discreet.noise import Bits
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -100,10 +99,8 @@ class NoisyMax:
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:
         """The chosen candidate; of 100 000, in a few milliseconds."""
-        noise = DiscreteLaplaceLaw(self.scale).draws(bits, value.shape)
-        if not (_is_small(value) and _is_small(noise)):
-            value, noise = value.astype(object), noise.astype(object)
-        return self.candidates[int(np.argmax(value + noise))]
+        noisy = with_laplace(value, self.scale, bits)
+        return self.candidates[int(np.argmax(noisy))]
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with the chosen candidate's score at most q below the largest one
@@ -117,10 +114,3 @@ class NoisyMax:
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
         return written("NoisyMax", self.candidates, {"scale": self.scale}, self.moves)
-
-
-def _is_small(numbers: IntegerArray) -> bool:
-    """Whether two such numbers add up within int64."""
-    if numbers.dtype == object:
-        return False
-    return bool(numbers.min() >= -_HALF_INT64 and numbers.max() < _HALF_INT64)

@@ -26,11 +26,12 @@ def race_chance(
     *,
     under: int,
     over: int = 0,
+    lowest_of: int = 1,
 ) -> Callable[[int], float]:
     """For each whole gap at least the probability that one of several independent draws of
     discrete Laplace noise of this ``scale`` goes too far: one of so many that are ``under`` a line
     by the gap reaches it, or one of those ``over`` it by the gap comes down to it. The line itself
-    has noise of its ``own_scale``.
+    has noise of its ``own_scale``: one draw, or the lowest of several.
 
     Its noise is taken in blocks of a 256th of its scale, each at its worse end; what lies farther
     out than the confidence can tell counts as gone too far.
@@ -39,13 +40,15 @@ def race_chance(
         raise InvalidArgument("scale: no error is forecast for more than 10^250")
     own, each = (max(float(one), _SMALLEST) for one in (own_scale, scale))
     width = float(max(1, math.floor(own_scale / _FINENESS)))
-    reach = _SPARE_REACH - math.log(left_over(confidence))
+    reach = _SPARE_REACH - math.log(left_over(confidence)) + math.log(lowest_of)
     starts = np.arange(1.0, reach * own + width + 1, width)  # (block,)
     mass = np.exp(-starts / own) * -math.expm1(-width / own) / (1 + math.exp(-1 / own))
     low = np.concatenate([[0.0], starts, -(starts + width - 1)])
     high = np.concatenate([[0.0], starts + width - 1, -starts])
     chances = np.concatenate([[math.tanh(0.5 / own)], mass, mass])
-    beyond = 2 * math.exp(-float(starts[-1] + width) / own)
+    if lowest_of > 1:
+        chances = _of_the_lowest(chances, _tail(low, own), lowest_of)
+    beyond = 2 * lowest_of * math.exp(-float(starts[-1] + width) / own)
 
     def chance(gap: int) -> float:
         kept = under * np.log1p(-_tail(low + gap, each))
@@ -54,6 +57,13 @@ def race_chance(
         return min(1.0, _MARGIN * (float(np.dot(chances, -np.expm1(kept))) + beyond))
 
     return chance
+
+
+def _of_the_lowest(chances: FloatArray, reached: FloatArray, draws: int) -> FloatArray:
+    """The chance of each block for the lowest of several draws, from that for a single draw and
+    from P(Z >= the block's low end): S^draws - (S - p)^draws, without cancellation."""
+    share = np.minimum(chances / np.maximum(reached, _SMALLEST), _BELOW_ONE)
+    return np.asarray(reached**draws * -np.expm1(draws * np.log1p(-share)))
 
 
 def _tail(least: FloatArray, scale: float) -> FloatArray:

@@ -7,17 +7,22 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
+import numpy as np
+
 from discreet._exact import Number, fraction, shown
 from discreet._unit import Change, Unit
 from discreet.accounting import ReportNoisyMax
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key, Part
 from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.noise import Bits, DiscreteLaplaceLaw
 
 Candidates = tuple[Key, ...] | range
 
 _MOST_SHOWN = 50
+_HALF_INT64 = 1 << 62
 
 
 class Moves(Enum):
@@ -53,19 +58,24 @@ def checked(moves: Moves) -> Moves:
     return moves
 
 
-def spread(bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves) -> int:  # Any: to be seen
-    """How much further a unit can move one score than another, at most; 1 if it moves none.
-
-    Raises unless the computation gives integers of this shape, and if the scores are said to move
-    together and the unit is one that is replaced.
-    """
+def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: to be seen
+    """The computation's only part; raises unless it gives integers of this shape."""
     part = stated(bounded).part
     if not isinstance(part, Part) or part.shape != shape:
         has = f"shape {part.shape}" if isinstance(part, Part) else part.gives
         raise InvalidArgument(
             f"{bounded.name!r} gives {has}: give an integer score for each candidate, shape {shape}"
         )
-    return moved_apart(part.sensitivity, bounded.unit, moves)
+    return part
+
+
+def spread(bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves) -> int:  # Any: to be seen
+    """How much further a unit can move one score than another, at most; 1 if it moves none.
+
+    Raises unless the computation gives integers of this shape, and if the scores are said to move
+    together and the unit is one that is replaced.
+    """
+    return moved_apart(scores_part(bounded, shape).sensitivity, bounded.unit, moves)
 
 
 def moved_apart(sensitivity: Sensitivity, unit: Unit, moves: Moves) -> int:
@@ -90,8 +100,22 @@ def noisy_max(scale: Fraction, apart: int, moves: Moves) -> ReportNoisyMax:
     return ReportNoisyMax(scale, Fraction(apart, 2))
 
 
+def with_laplace(value: IntegerArray, scale: Fraction, bits: Bits) -> IntegerArray:
+    """The scores with discrete Laplace noise, as int64 where all sums fit, else as Python's
+    integers."""
+    noise = DiscreteLaplaceLaw(scale).draws(bits, value.shape)
+    if not (_is_small(value) and _is_small(noise)):
+        value, noise = value.astype(object), noise.astype(object)
+    return np.asarray(value + noise)
+
+
 def written(
-    kind: str, candidates: Candidates, numbers: dict[str, Number], moves: Moves = Moves.ANYHOW
+    kind: str,
+    candidates: Candidates,
+    numbers: dict[str, Number],
+    moves: Moves = Moves.ANYHOW,
+    *,
+    noise: Enum | None = None,
 ) -> str:
     """A mechanism as it is written in code; more candidates than anyone reads, by their hash."""
     text = repr(candidates)
@@ -99,11 +123,19 @@ def written(
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         text = f"<{len(candidates)} candidates, SHA-256 {digest}...>"
     parts = [text, *(f"{name}={shown(fraction(value))}" for name, value in numbers.items())]
-    told = [] if moves is Moves.ANYHOW else [f"moves={moves}"]
-    return f"{kind}({', '.join(parts + told)})"
+    choices = [] if moves is Moves.ANYHOW else [f"moves={moves}"]
+    choices += [] if noise is None else [f"noise={noise}"]
+    return f"{kind}({', '.join(parts + choices)})"
 
 
 def _is_name(candidate: object) -> bool:
     if type(candidate) is tuple:
         return all(type(piece) in (str, int) for piece in candidate)
     return type(candidate) in (str, int)
+
+
+def _is_small(numbers: IntegerArray) -> bool:
+    """Whether two such numbers add up within int64."""
+    if numbers.dtype == object:
+        return False
+    return bool(numbers.min() >= -_HALF_INT64 and numbers.max() < _HALF_INT64)

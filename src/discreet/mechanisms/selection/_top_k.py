@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
-from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.accounting import BoundedRange, DiscreteLaplace, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._bounded import Bounded
@@ -16,29 +17,47 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap, top_chance
 from discreet.mechanisms.selection._pieces import pieces_of
+from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
     Candidates,
     Moves,
     checked,
     public,
+    scores_part,
     spread,
+    with_laplace,
     written,
 )
 from discreet.noise import Bits
 
+_CONFIDENCE = Fraction(95, 100)
+_LEAST_RATE = Fraction(1, 10**200)
+
+
+class TopKNoise(Enum):
+    """The law of the noise on the scores, which decides the price of the k best."""
+
+    GUMBEL = "gumbel"  # priced for each choice: k times how far apart a unit moves two scores
+    LAPLACE = "laplace"  # priced for all scores at once: the L1 sensitivity, whatever k is
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TopK:
-    """Chooses ``k`` candidates, the best first: those with the largest scores after Gumbel noise
-    of scale 1 / rate on each, in that order.
+    """Chooses ``k`` candidates, the best first: those with the largest scores after noise of
+    scale 1 / rate on each score, in that order.
 
-    That is one draw of noise with the law of k exponential mechanisms, each among the candidates
-    that are left (Durfee and Rogers 2019), and it is priced and drawn so. The
-    computation gives one integer for each candidate, in their order; the candidates are public.
+    The computation gives one integer for each candidate, in their order; the candidates are
+    public. Only the names come out, without their noisy scores.
 
-    Guarantee: that of k choices of `ExponentialMechanism` with the same rate: pure epsilon adds
-    up to k * rate * D, and with a delta several choices cost far less than that. The running time
-    is not covered.
+    Guarantee with `TopKNoise.GUMBEL`: that of k choices of `ExponentialMechanism` with the same
+    rate, each among the candidates that are left, which has the same law (Durfee and Rogers 2019).
+    Pure epsilon is k * rate * D, D being how much further a unit can move one score than another;
+    with a delta, several choices cost far less than k times one.
+
+    Guarantee with `TopKNoise.LAPLACE`: that of `DiscreteLaplace` on all scores, since the choice is
+    post-processing of the noisy scores: pure epsilon is rate * (L1 sensitivity), whatever k is. It
+    costs less where a unit moves few scores, as in a histogram in which it counts once.
+    The running time is not covered. `docs/proofs/mechanisms.md` has the proof.
 
     >>> from discreet import Unit
     >>> votes = Bounded(
@@ -46,8 +65,10 @@ class TopK:
     ... )
     >>> mechanism = TopK.for_epsilon(1, votes, range(50), k=5)
     >>> mechanism, mechanism.error(0.95)
-    (TopK(range(0, 50), k=5, rate=0.2), 37)
+    (TopK(range(0, 50), k=5, rate=1, noise=TopKNoise.LAPLACE), 8)
     >>> mechanism.privacy_loss(votes)
+    accounting.DiscreteLaplace(scale=1, sensitivity=1)
+    >>> TopK(range(50), k=5, rate=0.2).privacy_loss(votes)
     5 * accounting.BoundedRange(eta=0.2)
     """
 
@@ -55,6 +76,7 @@ class TopK:
     k: int
     rate: Fraction
     moves: Moves
+    noise: TopKNoise
 
     def __init__(
         self,
@@ -63,6 +85,7 @@ class TopK:
         rate: Number,
         *,
         moves: Moves = Moves.ANYHOW,
+        noise: TopKNoise = TopKNoise.GUMBEL,
     ) -> None:
         """Keep the rate at its exact value; k is less than there are candidates, since the order
         of all but one tells the last."""
@@ -75,6 +98,7 @@ class TopK:
         object.__setattr__(self, "k", many)
         object.__setattr__(self, "rate", _checks.positive(rate=rate))
         object.__setattr__(self, "moves", checked(moves))
+        object.__setattr__(self, "noise", _checked_noise(noise))
 
     @staticmethod
     def for_epsilon(
@@ -84,12 +108,18 @@ class TopK:
         *,
         k: int,
         moves: Moves = Moves.ANYHOW,
+        noise: TopKNoise | None = None,
     ) -> "TopK":
         """The mechanism whose k choices from this computation's scores cost exactly epsilon, in
-        pure differential privacy."""
-        names = public(candidates)
+        pure differential privacy; unless ``noise`` is given, with the noise whose error at a
+        confidence of 95 % is smaller, Gumbel's if both are equal."""
+        names, each = public(candidates), _checks.positive(epsilon=epsilon)
         apart = spread(bounded, (len(names),), checked(moves)) * _checks.positive_count(k=k)
-        return TopK(names, k, _checks.positive(epsilon=epsilon) / apart, moves=moves)
+        gumbel = TopK(names, k, each / apart, moves=moves)
+        laplace = TopK(names, k, each / _l1(bounded, names), moves=moves, noise=TopKNoise.LAPLACE)
+        if noise is None:
+            return laplace if _is_closer(laplace, gumbel) else gumbel
+        return gumbel if _checked_noise(noise) is TopKNoise.GUMBEL else laplace
 
     @staticmethod
     def for_error(
@@ -99,22 +129,33 @@ class TopK:
         *,
         k: int,
         moves: Moves = Moves.ANYHOW,
+        noise: TopKNoise = TopKNoise.GUMBEL,
     ) -> "TopK":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise of this law whose error at this confidence is at most
+        this."""
         names = public(candidates)
         scale = most_noise(
-            lambda scale: TopK(names, k, 1 / scale).error(confidence), error, confidence
+            lambda scale: TopK(names, k, 1 / scale, noise=noise).error(confidence),
+            error,
+            confidence,
         )
-        return TopK(names, k, 1 / scale, moves=moves)
+        return TopK(names, k, 1 / scale, moves=moves, noise=noise)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """k times one `accounting.BoundedRange`; raises unless there is a score for each
-        candidate."""
+        """With Gumbel noise k times one `accounting.BoundedRange`, with Laplace noise one
+        `accounting.DiscreteLaplace`; raises unless there is a score for each candidate."""
         apart = spread(bounded, (len(self.candidates),), self.moves)
-        return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit) * self.k
+        if self.noise is TopKNoise.GUMBEL:
+            return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit) * self.k
+        term = DiscreteLaplace(1 / self.rate, _l1(bounded, self.candidates))
+        return PrivacyLoss.of(term, unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> tuple[Key, ...]:
-        """The chosen candidates, the first choice first."""
+        """The chosen candidates, the first choice first; of equal noisy scores the first."""
+        if self.noise is TopKNoise.LAPLACE:
+            noisy = with_laplace(value, 1 / self.rate, bits)
+            best = np.argsort(-noisy, kind="stable")[: self.k]
+            return tuple(self.candidates[int(place)] for place in best)
         left = pieces_of(np.ones(len(self.candidates), np.int64), value, self.rate)
         names, chosen = np.arange(len(self.candidates)), list[Key]()
         for _ in range(self.k):
@@ -125,12 +166,35 @@ class TopK:
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with the scores of all the chosen at most q below the k-th largest
-        at this confidence, whatever the scores: if the k best are equal, and all others are and
-        fall behind by q + 1, no smaller one will do."""
+        at this confidence, whatever the scores (with Laplace noise, to some thousandths): if the k
+        best are equal, and all others are and fall behind by q + 1, no smaller one will do."""
         others = len(self.candidates) - self.k
-        return smallest_gap(top_chance(self.rate, self.k, others), confidence)
+        if self.noise is TopKNoise.GUMBEL:
+            return smallest_gap(top_chance(self.rate, self.k, others), confidence)
+        scale = 1 / self.rate
+        overtaken = race_chance(scale, scale, confidence, under=others, lowest_of=self.k)
+        return smallest_gap(overtaken, confidence)
 
     def __repr__(self) -> str:
         """The mechanism as it is written in code."""
         numbers: dict[str, Number] = {"k": self.k, "rate": self.rate}
-        return written("TopK", self.candidates, numbers, self.moves)
+        noise = None if self.noise is TopKNoise.GUMBEL else self.noise
+        return written("TopK", self.candidates, numbers, self.moves, noise=noise)
+
+
+def _l1(bounded: Bounded[IntegerArray], candidates: Candidates) -> int:
+    return max(scores_part(bounded, (len(candidates),)).sensitivity.l1, 1)
+
+
+def _is_closer(laplace: TopK, gumbel: TopK) -> bool:
+    """Whether the error with Laplace noise is the smaller one. It isn't unless its scale is; and
+    at scales for which no error is forecast, the scale decides."""
+    if laplace.rate <= gumbel.rate or gumbel.rate < _LEAST_RATE:
+        return laplace.rate > gumbel.rate
+    return laplace.error(_CONFIDENCE) < gumbel.error(_CONFIDENCE)
+
+
+def _checked_noise(noise: TopKNoise) -> TopKNoise:
+    if not isinstance(noise, TopKNoise):
+        raise InvalidArgument(f"noise = {noise!r}: give TopKNoise.GUMBEL or TopKNoise.LAPLACE")
+    return noise
