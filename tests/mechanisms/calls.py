@@ -32,6 +32,7 @@ from discreet.mechanisms.quantiles import (
     PermuteAndFlipQuantile,
     Quantile,
     Quantiles,
+    Score,
     SmoothMedian,
 )
 from discreet.mechanisms.selection import (
@@ -77,6 +78,7 @@ ERROR = {"error": 5, "confidence": 0.9}
 CHOICE = {"candidates": NAMES, "moves": Moves.ANYHOW}
 GROUPED = {"groups": ["x", "y"], **CHOICE}
 FINDING = {"threshold": 5, "hits": 1, "sensitivity": 1, "moves": Moves.ANYHOW}
+LEVEL = {"level": 0.5, "score": Score.MID_RANK}
 STEPS = {"steps": 20, "per_unit": 1, "most": 1}
 RUN: Scored[int, int] = Scored(
     DiscreteLaplace(20), lambda n, noisy: -abs(n - noisy), DiscreteLaplace(20), 1
@@ -110,12 +112,12 @@ MADE: dict[str, Call] = {
     ),
     "PartitionSelection": (PartitionSelection, BOTH),
     "PermuteAndFlip": (PermuteAndFlip, {**CHOICE, "rate": 1}),
-    "PermuteAndFlipQuantile": (PermuteAndFlipQuantile, {"level": 0.5, "scale": 2, "grid": GRID}),
+    "PermuteAndFlipQuantile": (PermuteAndFlipQuantile, {"scale": 2, "grid": GRID, **LEVEL}),
     "ProposeTestRelease": (
         ProposeTestRelease,
         {"distance_scale": 2, "value_scale": 2, "threshold": 20},
     ),
-    "Quantile": (Quantile, {"level": 0.5, "scale": 2, "grid": GRID}),
+    "Quantile": (Quantile, {"scale": 2, "grid": GRID, **LEVEL}),
     "Quantiles": (Quantiles, {"levels": [0.25, 0.75], "scale": 2, "grid": GRID}),
     "RealGaussian": (RealGaussian, {"stddev": 3, "step": 0.5}),
     "Scored": (
@@ -208,13 +210,13 @@ BY_EPSILON: dict[str, Call] = {
     ),
     "PermuteAndFlipQuantile": (
         PermuteAndFlipQuantile.for_epsilon,
-        {**EPSILON, "bounded": rows(PERSON), "level": 0.5},
+        {**EPSILON, "bounded": rows(PERSON), **LEVEL},
     ),
     "ProposeTestRelease": (
         ProposeTestRelease.for_epsilon,
         {**BOTH, "bounded": private_test(PERSON)},
     ),
-    "Quantile": (Quantile.for_epsilon, {**EPSILON, "bounded": rows(PERSON), "level": 0.5}),
+    "Quantile": (Quantile.for_epsilon, {**EPSILON, "bounded": rows(PERSON), **LEVEL}),
     "Quantiles": (
         Quantiles.for_epsilon,
         {**EPSILON, "bounded": rows(PERSON), "levels": [0.25, 0.75]},
@@ -271,13 +273,13 @@ BY_ERROR: dict[str, Call] = {
     "PermuteAndFlip": (PermuteAndFlip.for_error, {**ERROR, **CHOICE}),
     "PermuteAndFlipQuantile": (
         PermuteAndFlipQuantile.for_error,
-        {**ERROR, "grid": GRID, "level": 0.5},
+        {**ERROR, "grid": GRID, **LEVEL},
     ),
     "ProposeTestRelease": (
         ProposeTestRelease.for_error,
         {"error": 50, "confidence": 0.9, "distance_scale": 2, "delta": 1e-6},
     ),
-    "Quantile": (Quantile.for_error, {**ERROR, "grid": GRID, "level": 0.5}),
+    "Quantile": (Quantile.for_error, {**ERROR, "grid": GRID, **LEVEL}),
     "Quantiles": (Quantiles.for_error, {**ERROR, "grid": GRID, "levels": [0.25, 0.75]}),
     "RealGaussian": (RealGaussian.for_error, {**ERROR, "bounded": real(PERSON)}),
     "SetUnion": (SetUnion.for_error, {**ERROR, "delta": 1e-6, "per_unit": 2}),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, Grid, Rows
+from discreet.mechanisms.quantiles import Score
 from tests.mechanisms.kit import PERSON, lost
 
 Table = tuple[int, ...]
@@ -63,13 +64,17 @@ def neighbours(places: int, most: int, unit: Unit, per_unit: int = 1) -> list[tu
     return pairs
 
 
-def misses(table: Table, places: int, level: Fraction) -> list[Fraction]:
+def misses(
+    table: Table, places: int, level: Fraction, score: Score = Score.INTERVAL
+) -> list[Fraction]:
     """How far each place is from being a quantile, in rows, by its definition."""
     target, found = level * len(table), []
     for place in range(places):
         below = sum(row < place for row in table)
         up_to = sum(row <= place for row in table)
-        found.append(max(below - target, target - up_to, Fraction(0)))
+        by_interval = max(below - target, target - up_to, Fraction(0))
+        by_middle = abs(Fraction(below + up_to, 2) - target)
+        found.append(by_interval if score is Score.INTERVAL else by_middle)
     return found
 
 
@@ -79,17 +84,20 @@ def softmax(heights: list[float]) -> Chances:
     return np.asarray(weights / weights.sum())
 
 
-def exponential_law(level: Fraction, scale: Fraction, places: int) -> Law:
+def exponential_law(
+    level: Fraction, scale: Fraction, places: int, score: Score = Score.INTERVAL
+) -> Law:
     """That of `Quantile`, by its definition."""
-    return lambda table: softmax([-float(m / scale) for m in misses(table, places, level)])
+    return lambda table: softmax([-float(m / scale) for m in misses(table, places, level, score)])
 
 
-def flip_law(level: Fraction, scale: Fraction, places: int) -> Law:
+def flip_law(level: Fraction, scale: Fraction, places: int, score: Score = Score.INTERVAL) -> Law:
     """That of `PermuteAndFlipQuantile`, all places being visited at times of their own, uniform:
     p_i times the integral over t in [0, 1] of all other 1 - t p_j."""
 
     def law(table: Table) -> Chances:
-        powers = np.exp([-float(m / scale) for m in misses(table, places, level)])
+        missed = misses(table, places, level, score)
+        powers = np.exp([-float((m - min(missed)) / scale) for m in missed])
         found = []
         for i, power in enumerate(powers):
             none = np.polynomial.Polynomial([1.0])

@@ -11,7 +11,7 @@ from discreet._exact import precision
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Grid
-from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile
+from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile, Score
 from tests.mechanisms.quantiles.kit import (
     LEVELS,
     Table,
@@ -34,16 +34,17 @@ GRID = Grid(0, PLACES - 1)
 
 @pytest.mark.parametrize("level", LEVELS[:2], ids=str)
 @pytest.mark.parametrize("table", [(2,), (0, 1, 1, 3, 3)], ids=str)
+@pytest.mark.parametrize("score", Score, ids=str)
 def test_the_tree_of_draws_has_the_law_of_permute_and_flip(
-    level: Fraction, table: Table, record_property: Callable[[str, object], None]
+    level: Fraction, table: Table, score: Score, record_property: Callable[[str, object], None]
 ) -> None:
-    mechanism = PermuteAndFlipQuantile(level, scale=Fraction(3, 2), grid=GRID)
-    value, missed = rows(table, GRID), misses(table, PLACES, level)
+    mechanism = PermuteAndFlipQuantile(level, scale=Fraction(3, 2), grid=GRID, score=score)
+    value, missed = rows(table, GRID), misses(table, PLACES, level, score)
     each = permute_and_flip_law([-m for m in missed], 1 / mechanism.scale)
     with precision(BITS):
         chances = [each(place) for place in range(PLACES)]
     assert [float(chance) for chance in chances] == pytest.approx(
-        flip_law(level, mechanism.scale, PLACES)(table)
+        flip_law(level, mechanism.scale, PLACES, score)(table)
     )
     tree = walk(lambda bits: int(mechanism.sample(value, bits)), 4, 3)
     assert_exact(tree, chances.__getitem__, 0.4, record_property)

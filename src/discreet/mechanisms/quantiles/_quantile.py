@@ -13,7 +13,7 @@ from discreet.mechanisms._columns import part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import a_grid, a_level, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
-from discreet.mechanisms.quantiles._ranks import choose, most_missed
+from discreet.mechanisms.quantiles._ranks import Score, a_score, choose, most_missed
 from discreet.noise import Bits
 
 _DIGITS = 9
@@ -25,7 +25,9 @@ class Quantile(OneQuantile):
     exp(-rows by which it misses the level / scale).
 
     A value that is not below a share ``level`` of the rows, nor above the rest, misses nothing:
-    any such value is a quantile, be it among the rows or between two of them.
+    any such value is a quantile, be it among the rows or between two of them. With
+    ``score=Score.MID_RANK``, a value misses by the distance of the level to the middle of its
+    ranks: better where values lie dense and each is shared by several rows.
 
     Guarantee: its privacy losses lie in an interval of the length 2 max(level, 1 - level) / scale
     for each row of a unit that comes or goes, 2 / scale for each that is replaced: a
@@ -50,17 +52,22 @@ class Quantile(OneQuantile):
 
     @staticmethod
     def for_error(
-        error: Number, confidence: Number, *, grid: Grid, level: Number = MEDIAN
+        error: Number,
+        confidence: Number,
+        *,
+        grid: Grid,
+        level: Number = MEDIAN,
+        score: Score = Score.INTERVAL,
     ) -> "Quantile":
         """The mechanism that costs least of those whose error at this confidence is at most this
         many rows."""
-        finest = Fraction(1, a_level(level).denominator)
+        finest = Fraction(1, a_score(score).parts(a_level(level)))
         rows = math.floor(_checks.not_negative(error=error)) + finest
         failure = 1 - _checks.probability(confidence=confidence)
         each = most_missed(Fraction(1), a_grid(grid).size, failure)
         if not each:
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
-        return Quantile(level, scale=decimal_down(rows / each, _DIGITS), grid=grid)
+        return Quantile(level, scale=decimal_down(rows / each, _DIGITS), grid=grid, score=score)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange` term, by the rows of a unit and how units change."""
@@ -73,8 +80,13 @@ class Quantile(OneQuantile):
         return self.grid.value(choose(self._stretches(value), self._rate, bits))
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which the value misses the level at this confidence: the least
-        whole number that holds for all tables."""
+        """So many rows at most by which the value misses the level at this confidence, beyond what
+        the best value of the grid misses: the least whole number that holds for all tables; with
+        `Score.MID_RANK` and another level than 1/2, perhaps more than the least.
+
+        With the interval score the best value misses nothing. With mid-ranks it misses at most half
+        of the rows that are equal to the quantile. No value misses more by intervals.
+        """
         failure = 1 - _checks.probability(confidence=confidence)
         least = most_missed(self.scale, self.grid.size, failure)
-        return max(0, math.ceil(least - Fraction(1, self.level.denominator)))
+        return max(0, math.ceil(least - Fraction(1, self._parts)))

@@ -1,32 +1,32 @@
 """How far each place misses a quantile, in rows, and choosing a place by that.
 
-Of n rows, L lie below a place and E at it. The place is a quantile of level q = a/b if the rank
-q n lies in [L, L + E]; it misses it by the distance to that interval, and b times that is the
-whole number
+Of n rows, L lie below a place and E at it. There are two ways to score a place for the level
+q = a/b, of whose n rows q n are to lie below (`Score`):
 
-    miss = max(0, b L - a n, a n - b (L + E)).
+- by the interval [L, L + E] of its ranks: the miss is the distance of q n to it, and b times that
+  is the whole number max(0, b L - a n, a n - b (L + E)). Some place misses nothing, whatever the
+  rows: the one of the row of rank q n, rounded up, or any if there is no row;
+- by its mid-rank L + E/2, which counts equal rows by halves: the miss is the distance of q n to it,
+  and 2 b times that is the whole number |2 b L + b E - 2 a n|, which is even if b is.
 
-Some place misses nothing, whatever the rows: the one of the row of rank q n, rounded up, or any if
-there is no row. So the law does not depend on how many rows there are but through the misses.
-
-How far one row moves misses. A row that comes in at z adds 1 to n, to L above z, to E at z: the
-two terms change by b - a and -(b - a), or by -a and a, or at z by -a and -(b - a). So each miss
-changes by at most max(a, b - a), and all changes lie in an interval of twice that length; that is
-reached. A row that is replaced moves L, or L + E, by at most 1 and leaves n: each miss changes by
-at most b, all in an interval of length 2 b, which is reached too. What several rows change adds up.
-The exponential mechanism that weighs each place by exp(-rate * miss) has therefore privacy losses
-in an interval of the length rate * 2 max(a, b - a) for each row of a unit that comes or goes, and
-rate * 2 b for each that is replaced: their ends differ by what the weights' sums differ by alone
-(Dong, Durfee and Rogers 2020).
+The law does not depend on how many rows there are but through the misses. One row moves them alike
+for both scores (`docs/proofs/mechanisms.md`): a row that comes or goes moves each miss by at most
+max(q, 1 - q), one that is replaced by at most 1, so that all changes lie in an interval of twice
+that length. What several rows change adds up. The exponential mechanism that weighs each place by
+exp(-miss / scale) has therefore privacy losses in an interval of the length 2 max(q, 1 - q) / scale
+for each row of a unit that comes or goes, and 2 / scale for each that is replaced: their ends
+differ by what the weights' sums differ by alone (Dong, Durfee and Rogers 2020).
 """
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 import numpy as np
 
 from discreet._exact import ball, precision, upper_fraction
+from discreet.errors import InvalidArgument
 from discreet.mechanisms._rows import Places
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.noise import Bits, UniformLaw
@@ -34,17 +34,43 @@ from discreet.noise import Bits, UniformLaw
 _BITS = 128
 
 
+class Score(Enum):
+    """How a value's distance from a quantile is counted, in rows.
+
+    Both cost the same. With `INTERVAL`, a value that many rows share misses nothing as long as the
+    quantile is one of these rows: best where there are gaps between the values; the error is
+    known beforehand for all data. With `MID_RANK`, half of the rows that share a value set it apart
+    from its neighbours: best where values lie dense and each is shared by several rows.
+    """
+
+    INTERVAL = "interval"
+    MID_RANK = "mid-rank"
+
+    def parts(self, level: Fraction) -> int:
+        """In which part of a row misses of this level are whole numbers."""
+        return math.lcm(level.denominator, 2 if self is Score.MID_RANK else 1)
+
+
+def a_score(score: Score) -> Score:
+    """The score, if it is one."""
+    if not isinstance(score, Score):
+        raise InvalidArgument(f"score = {score!r}: give Score.INTERVAL or Score.MID_RANK")
+    return score
+
+
 @dataclass(frozen=True, slots=True)
 class Stretches:
     """The places from ``lower`` to ``upper`` in stretches of the same miss, each as its first
-    place, how many there are, and b times the miss."""
+    place, how many there are, and the miss in parts of a row (`Score.parts`)."""
 
     starts: Places
     lengths: Places
     misses: Places
 
 
-def stretches(rows: Places, *, lower: int, upper: int, level: Fraction) -> Stretches:
+def stretches(
+    rows: Places, *, lower: int, upper: int, level: Fraction, score: Score = Score.INTERVAL
+) -> Stretches:
     """Those of sorted rows, all of which lie between these places."""
     is_first = np.ones(rows.size, dtype=bool)
     np.not_equal(rows[1:], rows[:-1], out=is_first[1:])
@@ -56,8 +82,13 @@ def stretches(rows: Places, *, lower: int, upper: int, level: Fraction) -> Stret
     ends = np.append(first, rows.size)  # how many rows lie below each gap
     beyond = level.denominator * ends - level.numerator * rows.size
     misses = np.empty_like(starts)
-    np.abs(beyond, out=misses[0::2])
-    np.maximum(np.maximum(beyond[:-1], -beyond[1:]), 0, out=misses[1::2])
+    if score is Score.MID_RANK:  # a gap has no rows, so that its mid-rank is its only rank
+        parts = score.parts(level) // level.denominator
+        np.abs(parts * beyond, out=misses[0::2])
+        np.abs(parts * (beyond[:-1] + beyond[1:]) // 2, out=misses[1::2])
+    else:
+        np.abs(beyond, out=misses[0::2])
+        np.maximum(np.maximum(beyond[:-1], -beyond[1:]), 0, out=misses[1::2])
     kept = np.flatnonzero(lengths)
     return Stretches(starts[kept], lengths[kept], misses[kept])
 
@@ -70,11 +101,12 @@ def choose(found: Stretches, rate: Fraction, bits: Bits) -> int:
 
 def most_missed(scale: Fraction, places: int, failure: Fraction) -> Fraction:
     """So many rows that a place drawn with probability proportional to exp(-rows missed / scale)
-    misses by as much with at most this probability, whatever the rows.
+    misses by as much more than the best place with at most this probability, whatever the rows.
 
-    One place at least misses nothing. If all the others miss by x, the probability is
-    w / (1 + w) with w = (places - 1) exp(-x / scale); if some of them miss by less, or by more,
-    it is smaller. Rows at the two ends alone reach that.
+    If all places but the best miss by x more, the probability is w / (1 + w) with
+    w = (places - 1) exp(-x / scale); if some of them miss by less, or by more, it is smaller. With
+    the interval score the best place misses nothing, and rows at the two ends alone reach that;
+    with mid-ranks, rows at a single place reach it for the median.
     """
     with precision(_BITS):
         log = (ball(places - 1) * ball((1 - failure) / failure)).log()
