@@ -87,7 +87,7 @@ peers: $(PEERS)  ## one environment for each library that we compare with
 	@touch $@
 
 docs: $(READY)  ## build the site, strictly
-	@"$(BIN)/python" -m mkdocs build --strict --quiet --site-dir site
+	@"$(BIN)/python" -m zensical build --clean --strict
 
 constraints:  ## resolve anew, and write what was found to constraints.txt
 	@"$(PYTHON)" -m venv --clear .constraints
@@ -98,5 +98,5 @@ constraints:  ## resolve anew, and write what was found to constraints.txt
 	@mv .constraints/new.txt constraints.txt && rm -rf .constraints
 
 clean:  ## remove everything that was made here
-	@rm -rf .venv .constraints .peers build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .constraints .peers build dist site .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,11 +1,11 @@
-"""What the pages show is so: examples run, commands answer, links lead somewhere.
+"""The pages are correct: examples run, commands end as shown, links lead somewhere.
 
-The ``python`` and ``console`` blocks of a page run in order, in one empty folder; its ``python``
-blocks share their names, and a number that begins a comment behind an expression is its value. In
-a ``console`` block each line after ``$ `` runs (lines after ``> `` continue it) and must end well,
-or as ``console exit=4`` says; the output shown is compared where the block says ``console exact``.
-Of a ``make`` command only the target is looked up. Other blocks (``sh``, ``text``, ``toml``) are
-for reading.
+The ``python`` and ``console`` blocks of a page run in order, in one empty folder. Its ``python``
+blocks share their names. A number that begins a comment behind an expression is the expression's
+value. In a ``console`` block each line after ``$ `` runs; lines after ``> `` continue it. The exit
+code must be 0, or the one in the block's title: ``console title="exit code 4"``. The output is
+compared where the title is ``exact output``. Of a ``make`` command only the target is looked up.
+Other blocks (``sh``, ``text``, ``toml``) are not run.
 """
 
 import ast
@@ -37,10 +37,10 @@ TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), r
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its language, what else its fence says, its text and first line."""
+    """A fenced block: its language, its title if it has one, its text and first line."""
 
     language: str
-    options: tuple[str, ...]
+    title: str
     text: str
     line: int
 
@@ -99,8 +99,8 @@ def test_every_command_and_option_has_its_place() -> None:
     [
         "```python\nx = 1\n```\n\n```python\nassert x == 1\n```",
         "```python\nopen('a.txt', 'w').close()\n```\n\n```console\n$ ls a.txt\nanything\n```",
-        "```console exit=3\n$ exit 3\n```",
-        "```console exact\n$ echo one && \\\n> echo two\none\ntwo\n$ echo three\nthree\n```",
+        '```console title="exit code 3"\n$ exit 3\n```',
+        '```console title="exact output"\n$ echo a && \\\n> echo b\na\nb\n$ echo c\nc\n```',
         "```console\n$ make test\n```",
         "1. first\n\n   ```python\n   x = 1\n   ```\n",
         "```python\n2 / 3  # 0.67: two thirds\n2 / 3  # 0.66…, cut off\n5  # 5\n5  # 6 or so\n```",
@@ -122,10 +122,11 @@ def test_a_good_page_passes(text: str, tmp_path: Path, monkeypatch: pytest.Monke
         "```python\nx = 5\nx + 0.1  # 5\n```",
         "```python\n(5,)  # 5: of another kind\n```",
         "```console\n$ exit 3\n```",
-        "```console exit=3\n$ exit 4\n```",
-        "```console exact\n$ echo one\ntwo\n```",
+        '```console title="exit code 3"\n$ exit 4\n```',
+        '```console title="exact output"\n$ echo one\ntwo\n```',
         "```console\n$ make gold\n```",
         "```console\nan output, and no command\n```",
+        "```console exit=3\n$ exit 3\n```",
     ],
 )
 def test_a_bad_page_fails(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +177,8 @@ def is_shown_as(value: object, shown: re.Match[str]) -> bool:
 
 
 def run_console(block: Block) -> None:
-    expected = next((int(o.removeprefix("exit=")) for o in block.options if o[:5] == "exit="), 0)
+    code = re.fullmatch(r"exit code (\d+)", block.title)
+    expected = int(code[1]) if code else 0
     found = list(commands(block.text))
     assert found, f"line {block.line}: a console block without a command"
     for command in found:
@@ -194,7 +196,7 @@ def run_console(block: Block) -> None:
             check=False,
         )
         assert ran.returncode == expected, f"$ {command.line}\n{ran.stdout}"
-        if "exact" in block.options:
+        if block.title == "exact output":
             assert ran.stdout.rstrip() == command.output.rstrip()
 
 
@@ -206,9 +208,11 @@ def environment() -> dict[str, str]:
 
 def blocks(text: str) -> Iterator[Block]:
     for found in FENCE.finditer(text):
-        _, language, options, body = found.groups()
+        _, language, option, body = found.groups()
         line = text.count("\n", 0, found.start(4))
-        yield Block(language, tuple(options.split()), dedent(body), line)
+        title = re.fullmatch(r' title="([^"]+)"|', option)
+        assert title, f"line {line}: the site would not show a fence with {option.strip()!r}"
+        yield Block(language, title[1] or "", dedent(body), line)
 
 
 def commands(text: str) -> Iterator[Command]:

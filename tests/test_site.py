@@ -1,0 +1,94 @@
+"""The site builds strictly, its navigation has all pages, and no page loads from other hosts."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+LOADS = {"img": "src", "link": "href", "script": "src", "iframe": "src", "source": "src"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    for name in ("docs", "tools", "src"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "zensical.toml", folder)
+    built = build(folder)
+    assert built.returncode == 0, built.stdout
+    return folder / "site"
+
+
+def test_a_dead_anchor_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "zensical.toml").write_text('[project]\nsite_name = "one page"\n')
+    page = tmp_path / "docs" / "index.md"
+    page.write_text("# One page\n\n[here](#one-page)\n")
+    assert build(tmp_path).returncode == 0
+    page.write_text("# One page\n\n[here](#another)\n")
+    assert "anchor does not exist" in build(tmp_path).stdout
+    assert build(tmp_path).returncode != 0
+
+
+def test_each_page_has_one_place_in_the_navigation() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(leaves(nav)) == sorted(pages)
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert pages
+    assert [load for page in pages for load in foreign_loads(page.read_text("utf-8"))] == []
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text("utf-8")
+        assert not re.search(r"@import|url\(['\"]?(https?:)?//", text), sheet
+
+
+def test_a_foreign_load_is_found() -> None:
+    page = '<a href="https://a.org"><img src="https://b.org/x"><script src="//c.org/y"></script>'
+    assert foreign_loads(page) == ["https://b.org/x", "//c.org/y"]
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def leaves(nav: object) -> Iterator[str]:
+    """The pages of a part of the navigation."""
+    if isinstance(nav, str):
+        yield nav
+        return
+    assert isinstance(nav, list | dict)
+    for part in nav.values() if isinstance(nav, dict) else nav:
+        yield from leaves(part)
+
+
+def foreign_loads(page: str) -> list[str]:
+    """What a browser would fetch from another host to show the page."""
+    found: list[str] = []
+
+    class Loads(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            address = dict(attrs).get(LOADS.get(tag, "")) or ""
+            if re.match(r"(https?:)?//", address):
+                found.append(address)
+
+    Loads().feed(page)
+    return found
