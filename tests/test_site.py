@@ -1,5 +1,10 @@
-"""The site builds strictly, its navigation has all pages, and no page loads from other hosts."""
+"""The site is whole: it builds strictly, from its own files, and the reference has all names.
 
+Zensical resolves every link and anchor of the pages and fails for a dead one. It doesn't check that
+each page has a place in the navigation, nor which names the reference shows. These tests do.
+"""
+
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -7,12 +12,17 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
 
+import discreet
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+HEADING = re.compile(r'<h\d id="([\w.]+)" class="doc doc-heading"')
 LOADS = {"img": "src", "link": "href", "script": "src", "iframe": "src", "source": "src"}
 
 
@@ -59,6 +69,24 @@ def test_a_foreign_load_is_found() -> None:
     assert foreign_loads(page) == ["https://b.org/x", "//c.org/y"]
 
 
+def test_the_reference_has_exactly_the_public_names(site: Path) -> None:
+    shown = documented(site)
+    places = {
+        id(getattr(import_module(module), name)) for module in shown for name in shown[module]
+    }
+    missing, private = [], []
+    for module in sorted({*shown, *packages()}):
+        public = public_names(module)
+        private += [f"{module}.{name}" for name in shown.get(module, set()) - public]
+        missing += [
+            f"{module}.{name}"
+            for name in public
+            if id(getattr(import_module(module), name)) not in places
+        ]
+    assert not private, "the reference shows names that aren't public"
+    assert not missing, "give each a docstring, and its module a page in docs/reference/"
+
+
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
@@ -92,3 +120,38 @@ def foreign_loads(page: str) -> list[str]:
 
     Loads().feed(page)
     return found
+
+
+def documented(site: Path) -> dict[str, set[str]]:
+    """The names that the reference shows, by the module whose page has them."""
+    modules = {
+        name
+        for page in (DOCS / "reference").glob("*.md")
+        for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    shown: dict[str, set[str]] = {module: set() for module in modules}
+    for page in (site / "reference").rglob("*.html"):
+        for path in HEADING.findall(page.read_text(encoding="utf-8")):
+            module, _, name = path.rpartition(".")
+            if module in modules:
+                shown[module].add(name)
+    return shown
+
+
+def packages() -> list[str]:
+    """The packages that say what they export, by `__all__`."""
+    below = pkgutil.walk_packages(discreet.__path__, "discreet.")
+    names = [found.name for found in below if found.ispkg and "._" not in found.name]
+    return [name for name in names if hasattr(import_module(name), "__all__")]
+
+
+def public_names(module: str) -> set[str]:
+    """The names in `__all__`, or the functions and classes that a module without it defines."""
+    found = import_module(module)
+    defined = [
+        name
+        for name, value in vars(found).items()
+        if callable(value) and getattr(value, "__module__", "") == module
+    ]
+    names = getattr(found, "__all__", defined)
+    return {name for name in names if name[0] != "_" and not ismodule(getattr(found, name))}

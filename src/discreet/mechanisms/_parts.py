@@ -25,7 +25,10 @@ from discreet.mechanisms._sensitivity import Sensitivity
 _INT64 = np.iinfo(np.int64)
 
 Value = int | IntegerArray
+"""An integer, or an array of integers: the input and output of additive mechanisms."""
+
 Key = str | int | tuple[str | int, ...]
+"""A private key: a text, an integer, or a tuple of these."""
 
 
 class AnyPart(Protocol):

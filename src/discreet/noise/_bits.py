@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from discreet._ownership import Owned, process
 
 Words = npt.NDArray[np.uint64]
+"""An array of random 64-bit words."""
 
 _BLOCK = 1 << 10  # words that are made at once for single draws
 _ZEROS = memoryview(bytes(1 << 20))

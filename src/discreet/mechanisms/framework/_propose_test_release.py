@@ -18,6 +18,7 @@ from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 Proposed = Mapping[str, tuple[int, int]]
+"""The distance and the integer of a computation, by the name of its part."""
 
 _BITS = 256
 _DIGITS = 12

@@ -17,6 +17,7 @@ from discreet.mechanisms.statistics._reach import split
 from discreet.mechanisms.statistics._summary import Moments
 
 INTERCEPT = "intercept"
+"""The name of the constant term among the coefficients of a `Regression`."""
 
 _SAFE = 1 + 1e-9
 _ROUNDING = 1e-13

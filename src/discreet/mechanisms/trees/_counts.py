@@ -21,6 +21,7 @@ from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price
 from discreet.noise import Bits
 
 Levels = tuple[IntegerArray, ...]
+"""The noisy sums of a tree: one array for each level, the total first."""
 
 _INT64 = np.iinfo(np.int64)
 

@@ -25,6 +25,7 @@ from discreet.noise import (
 )
 
 Noise = DiscreteLaplace | Gaussian | DiscreteGaussian
+"""A mechanism that can make the sums of a tree private."""
 
 _FINENESS = 128  # cells to a standard deviation
 _FAR = 2.0**-48
