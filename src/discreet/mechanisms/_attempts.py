@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Else = TypeVar("Else")
 
 
 def attempt(
     function: Callable[[Any], T],  # Any: what it can't take raises
     value: object,
-    otherwise: T,
-) -> T:
+    otherwise: Else,
+) -> T | Else:
     """What the function makes of a value, and ``otherwise`` where it raises: an object's own code
     may raise anything, exits among it. An interrupt (Ctrl-C) passes through."""
     try:
