@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, _looks, check
+from discreet.train import Collated, _looks
+from discreet.train._checking import compare
 from discreet.train._units import taken
 from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
 
@@ -121,9 +122,9 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
 
     def noted(model: nn.Module, losses: Losses, like: Wrong, *rest: Wrong, **more: Wrong) -> None:
         looked.append(like["x"].shape[1])
-        check(model, losses, like, *rest, **more)
+        compare(model, losses, like, *rest, **more)
 
-    monkeypatch.setattr(_looks, "check", noted)
+    monkeypatch.setattr(_looks, "compare", noted)
     trained_by(sums, of_lengths(3, 3, 3, 20, 21, 22))
     assert len(looked) == 2
     assert looked[0] == 3

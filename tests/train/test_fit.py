@@ -20,8 +20,9 @@ from torch.utils.data import Dataset, TensorDataset
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.mechanisms import Door
-from discreet.train import Report, check, fit, run
+from discreet.train import Report, fit, run
 from discreet.train import _progress as shown
+from discreet.train._checking import compare
 from discreet.train._interrupts import uninterrupted
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
@@ -183,11 +184,15 @@ def test_what_mixes_is_told_before_it_is_paid_and_nothing_is_written() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_items_are_not_looked_at_before_they_are_paid() -> None:
+def test_items_are_not_read_before_they_are_paid() -> None:
+    """Nor is anything paid before the loss is checked on examples like them."""
     payer, model = FakePayer(), linear()
+    facts: dict[str, Wrong] = {"losses": lambda _, __: torch.ones(()), "payer": payer}
+    with pytest.raises(InvalidArgument, match="give like="):
+        fit(model, sgd(model), Bare(), short(), **facts)
     with pytest.raises(InvalidArgument, match="reduction='none'"):
-        fit(model, sgd(model), Bare(), short(), losses=lambda _, __: torch.ones(()), payer=payer)
-    assert payer.events == ["charge"]
+        fit(model, sgd(model), Bare(), short(), like=Bare(), **facts)
+    assert not payer.events
 
 
 def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,9 +201,9 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counted(model: nn.Module, *rest: Wrong, **more: Wrong) -> None:
         tried.append(model)
-        check(model, *rest, **more)
+        compare(model, *rest, **more)
 
-    monkeypatch.setattr("discreet.train._looks.check", counted)
+    monkeypatch.setattr("discreet.train._looks.compare", counted)
     fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert tried == [model]
 

@@ -292,3 +292,22 @@ def test_a_failure_in_mid_run_says_no_value() -> None:
     assert "37" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def test_a_failure_of_shortened_examples_says_no_length() -> None:
+    """Where padding is checked, examples end halfway."""
+    items = [torch.ones(37, 3) for _ in range(60)]
+    given = Collated(items, lambda some: {"x": torch.stack([*some])}, {"x": 0})
+    model = nn.Linear(3, 1)
+
+    def losses(part: Wrong) -> Tensor:
+        if part["x"].shape[1] != 37:
+            raise ValueError(f"{part['x'].shape[1]} rows")
+        return model(part["x"]).sum((1, 2))  # type: ignore[no-any-return]
+
+    with (
+        pytest.raises(Refused, match="made-up examples: ValueError;") as caught,
+        run(model, sgd(model), given, short(), payer=FakePayer()) as training,
+    ):
+        training.step(next(training.batches()), losses)
+    assert "19" not in str(caught.value)

@@ -240,7 +240,7 @@ def test_a_run_by_persons_is_checked_by_persons(
     by_person: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(_looks, "check", lambda *_, by_person, **__: asked.append(by_person))
+    monkeypatch.setattr(_looks, "compare", lambda *_, by_person, **__: asked.append(by_person))
     model, source = steps.linear(), steps.of_persons() if by_person else steps.data()
     by_people = {"unit": Unit("person"), "records": 12, "batch": 4}
     made = steps.short(**by_people if by_person else {})

@@ -68,6 +68,8 @@ def bert(kind: Any, **changes: Any) -> nn.Module:  # Any: classes of Transformer
 class Texts:
     """Numbers of words, from 4 to 11 in each text, as tokenizers give them."""
 
+    column_names = ["input_ids", "attention_mask", "labels"]  # noqa: RUF012  # as of a data set
+
     def __init__(self, number: int = 40, *, labelled: bool = False) -> None:
         generator = torch.Generator().manual_seed(1)
         lengths = torch.randint(4, 12, (number,), generator=generator).tolist()

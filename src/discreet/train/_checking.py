@@ -8,6 +8,7 @@ depends on private data would tell something about it.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,10 +21,11 @@ from discreet.train._attributes import Attributes
 from discreet.train._clipping import Automatic, Clipping, Flat
 from discreet.train._deterministic import Unrandom
 from discreet.train._eager import eager
-from discreet.train._engine import Contribution, backward, clipped_sum
-from discreet.train._graph import by_custom_functions
+from discreet.train._engine import Contribution, backward, checked_losses, clipped_sum
+from discreet.train._graph import by_custom_functions, refuse_reentrant
 from discreet.train._made_up import (
     Batch,
+    Values,
     each,
     examples_in,
     is_same,
@@ -66,18 +68,35 @@ def check(
     at where some of the examples are one person's, and clipped as one. With `hides_shapes` no
     error says what shapes ``like`` has.
     """
+    values = Values.GIVEN if uses_values else Values.MADE_UP
+    compare(
+        model, losses, like, clipping, by_person=by_person, hides_shapes=hides_shapes, values=values
+    )
+
+
+def compare(
+    model: nn.Module,
+    losses: Callable[[Batch], Tensor],
+    like: Batch,
+    clipping: Clipping | None,
+    *,
+    by_person: bool,
+    hides_shapes: bool,
+    values: Values,
+) -> None:
+    """`check`, with values from somewhere."""
     examples = examples_in(like)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    batch = like if uses_values else made_up(like)
-    told = {"hides_shapes": hides_shapes, "has_values": uses_values}
+    batch = made_up(like) if values is Values.MADE_UP else like
+    looks = partial(_Looking, model, losses, examples, hides_shapes=hides_shapes, values=values)
     with _undisturbed(model) as chance, eager():
-        looking = _Looking(model, losses, examples, range(start, start + number), **told)
+        looking = looks(range(start, start + number))
         limit = looking.compare(batch, clipping, chance)
         if by_person:
             looking.compare_as_one(batch, limit)
         if examples > number + 2:
-            _Looking(model, losses, examples, _spread(examples), **told).compare_once(batch, limit)
+            looks(_spread(examples)).compare_once(batch, limit)
 
 
 def check_among_many(
@@ -87,17 +106,17 @@ def check_among_many(
     clipping: Clipping,
     *,
     hides_shapes: bool = False,
-    uses_values: bool = False,
+    values: Values = Values.MADE_UP,
 ) -> None:
     """Refuse mixing that needs many examples, such as a limit of how many an expert takes.
 
     The first, a middle and the last example are compared, once, as `check` does it.
     """
     examples = examples_in(like)
-    told = {"hides_shapes": hides_shapes, "has_values": uses_values}
+    looks = partial(_Looking, model, losses, examples, hides_shapes=hides_shapes, values=values)
     with _undisturbed(model), eager():
-        looking = _Looking(model, losses, examples, _spread(examples), **told)
-        batch = like if uses_values else made_up(like)
+        looking = looks(_spread(examples))
+        batch = made_up(like) if values is Values.MADE_UP else like
         looking.refuse_written(batch)
         looking.compare_once(batch, clipping)
 
@@ -108,7 +127,8 @@ def check_padding(
     like: Batch,
     filled_up: Callable[[Batch], tuple[Batch, Batch]],
     *,
-    uses_values: bool = False,
+    hides_shapes: bool = False,
+    values: Values = Values.MADE_UP,
 ) -> None:
     """Refuse a model or loss for which an example's gradient depends on how far it is filled up:
     that is as long as the longest beside it, so that one example would change all others'.
@@ -116,8 +136,9 @@ def check_padding(
     ``filled_up`` gives of a batch two of which all gradients are to be the same.
     """
     examples = examples_in(like)
-    looking = _Looking(model, losses, examples, range(examples), has_values=uses_values)
-    both = filled_up(like if uses_values else made_up(like))
+    looks = partial(_Looking, model, losses, examples, hides_shapes=hides_shapes, values=values)
+    looking = looks(range(examples))
+    both = filled_up(made_up(like) if values is Values.MADE_UP else like)
     with _undisturbed(model), eager():
         padded, plain = (looking.alone(batch) for batch in both)
         if (name := looking.differs(padded, plain)) is not None:
@@ -126,6 +147,29 @@ def check_padding(
                 "longest example beside it; mask what is filled up, in the model and in the loss, "
                 "or give all examples one length"
             )
+
+
+def check_alone(
+    model: nn.Module,
+    losses: Callable[[Batch], Tensor],
+    like: Batch,
+    *,
+    values: Values = Values.MADE_UP,
+) -> None:
+    """Refuse a model or loss that fails for one unit's examples, or that writes into the model.
+
+    It is for exact noise, where each unit is computed alone: nothing is compared.
+    """
+    examples = examples_in(like)
+    batch = made_up(like) if values is Values.MADE_UP else like
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    looking = _Looking(model, losses, examples, range(examples), values=values)
+    with _undisturbed(model), eager(), torch.enable_grad():
+        kept = Attributes(model)
+        given = checked_losses(looking.losses(batch), examples)
+        refuse_reentrant(given)
+        _alone(given.sum(), parameters)
+        looking.refuse_changed(kept, batch)
 
 
 class _Looking:
@@ -139,9 +183,10 @@ class _Looking:
         compared: Sequence[int],
         *,
         hides_shapes: bool = False,
-        has_values: bool = False,
+        values: Values = Values.MADE_UP,
     ) -> None:
-        self.hides_shapes, self.has_values = hides_shapes, has_values
+        self.hides_shapes, self.values = hides_shapes, values
+        self.has_values = values is not Values.MADE_UP
         self.model, self.losses = model, self._tried(refuse_known_draws(losses))
         self.examples, self.compared = examples, compared
 
@@ -259,23 +304,11 @@ class _Looking:
                     raise
                 said = type(error).__name__ if self.hides_shapes else repr(error)
                 raise LossFailed(
-                    f"the loss can't be computed on {self._examples}: {said}; {self._advice}"
+                    f"the loss can't be computed on {self.values.value}: {said}; "
+                    f"{self.values.advice}"
                 ) from (None if self.hides_shapes else error)
 
         return tried
-
-    @property
-    def _examples(self) -> str:
-        return "the examples in like" if self.has_values else "made-up examples"
-
-    @property
-    def _advice(self) -> str:
-        if self.has_values:
-            return "give like= other public examples, which the model and the loss are made for"
-        return (
-            "if their values are the cause, give like=: public examples with values that the model "
-            "and the loss are made for"
-        )
 
     def _norms(self, found: Contribution) -> Tensor:
         """Norms of the examples compared, before they were clipped: (group, example)."""
@@ -296,8 +329,8 @@ class _Looking:
         squares = wanted.squared_norms.sum(0)
         if not bool((squares.isfinite() & (squares > 0)).any()):
             raise Refused(
-                f"on {self._examples} all gradients are 0 or not finite, so that nothing can be "
-                f"compared; {self._advice}"
+                f"on {self.values.value} all gradients are 0 or not finite, so that nothing can be "
+                f"compared; {self.values.advice}"
             )
 
     def _middle_norm(self, batch: Batch) -> float:
@@ -319,6 +352,10 @@ class _Looking:
         """If passes write into the model, so that it is another one after other examples."""
         neighbour, kept = self._neighbours(batch)[0], Attributes(self.model)
         self._together(neighbour, Flat(1.0))
+        self.refuse_changed(kept, batch)
+
+    def refuse_changed(self, kept: Attributes, batch: Batch) -> None:
+        """If something else stands there than was kept; it is put back."""
         changed = kept.changed()
         kept.put_back()
         if changed:

@@ -18,9 +18,11 @@ from discreet.mechanisms._door import Door
 from discreet.train._hooks import around_steps
 from discreet.train._plan import TrainingPlan
 from discreet.train._progress import progress
+from discreet.train._refusals import check_losses
 from discreet.train._report import Report
 from discreet.train._run import Checkpoint, TrainingRun, check_kept, run_through
 from discreet.train._units import Data, Part, Persons
+from discreet.train.trials import try_schedulers
 
 KEPT_EVERY = 60.0  # seconds
 
@@ -55,8 +57,8 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     terminal a bar shows step, loss (not private), epsilon so far and time left, if it takes over
     two seconds.
     """
-    _check(losses)
-    _check_schedulers(schedulers, resume)
+    check_losses(losses)
+    _check_schedulers(schedulers, optimizer, plan, resume)
     if keep is not None:
         _check_keeping(model, optimizer, schedulers, Path(keep))
     opened = run_through(
@@ -82,14 +84,6 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
             show()
             save()
         return training.report()
-
-
-def _check(losses: object) -> None:
-    """Refuse what would fail in the midst of the run."""
-    if not callable(losses):
-        raise InvalidArgument(
-            f"losses = {losses!r}: give a function of the model and a part of the data"
-        )
 
 
 def _check_keeping(
@@ -128,7 +122,12 @@ def _check_keeping(
             trial.unlink()
 
 
-def _check_schedulers(schedulers: Sequence[LRScheduler], resume: Checkpoint | None) -> None:
+def _check_schedulers(
+    schedulers: Sequence[LRScheduler],
+    optimizer: torch.optim.Optimizer,
+    plan: TrainingPlan,
+    resume: Checkpoint | None,
+) -> None:
     check_kept(resume)
     for scheduler in schedulers:
         if not hasattr(scheduler, "step"):
@@ -144,6 +143,8 @@ def _check_schedulers(schedulers: Sequence[LRScheduler], resume: Checkpoint | No
             f"schedulers: {len(schedulers)} of them, and the checkpoint has {kept}: give those it "
             "was made with"
         )
+    if resume is None and isinstance(plan, TrainingPlan):  # what is no plan, `run` refuses
+        try_schedulers(optimizer, schedulers, plan.steps)
 
 
 def _stepping(

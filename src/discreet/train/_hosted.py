@@ -22,7 +22,7 @@ from discreet.train._looks import Losses
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import NotPrivate, Report
 from discreet.train._run import Batch, TrainingRun, run_through
-from discreet.train._units import Collated, Data, Persons
+from discreet.train._units import Collated, Data, Invented, Persons
 
 Call = Callable[[], None]
 Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
@@ -53,7 +53,7 @@ class Hosted(Owned):
         source: Collated | Persons,
         *,
         losses: Losses | None,
-        like: Data | None,
+        like: Data | Invented | None,
         at_once: int,
         kept: Kept | None,
         before: Call,
@@ -61,8 +61,8 @@ class Hosted(Owned):
     ) -> None:
         """Pay, or go on with what was ``kept``: model and optimizer are then loaded already.
 
-        Before, look at model and losses, if there are examples ``like`` the data, or tensors.
-        Both calls are made around each of the optimizer's steps.
+        Before the charge, model and losses are checked. ``before`` and ``after`` are called around
+        each of the optimizer's steps.
         """
         self.check_owner()
         resume = None

@@ -5,6 +5,7 @@ any others. Public examples change places only, since a loss may be defined for 
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
 from typing import Any
 
 import torch
@@ -14,6 +15,26 @@ from discreet.errors import InvalidArgument
 
 Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
 Change = Callable[[Tensor], Tensor]
+
+_GIVE_LIKE = (
+    "if their values are the cause, give like=: public examples with values that the model and the "
+    "loss are made for"
+)
+
+
+class Values(Enum):
+    """Where the values of examples in a check come from."""
+
+    MADE_UP = "made-up examples"  # any numbers of the same shapes and types
+    INVENTED = "made-up inputs"  # words and pixels that suit the model's configuration
+    GIVEN = "the examples in like"
+
+    @property
+    def advice(self) -> str:
+        """How to mend a check that fails because of the values."""
+        if self is Values.GIVEN:
+            return "give like= other public examples, which the model and the loss are made for"
+        return _GIVE_LIKE
 
 
 def each(batch: Batch, change: Change) -> Batch:

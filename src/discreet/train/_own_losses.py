@@ -15,7 +15,6 @@ from transformers.models.auto import modeling_auto as auto
 from discreet.errors import Refused
 
 IGNORED = -100  # the label of tokens that have none
-_LENGTH = 8  # of made-up texts
 Inputs = Mapping[str, Any]  # Any: what the model takes
 
 
@@ -37,33 +36,19 @@ def check_known(model: nn.Module) -> None:
     _known(model, ["labels"])
 
 
-def made_texts(model: nn.Module, examples: int) -> dict[str, Tensor] | None:
-    """Made-up inputs for models of texts: random words, and labels that are some."""
-    loss, config = _known(model, ["labels"])
-    words = getattr(config, "vocab_size", None)
-    main = next((one.main_input_name for one in model.modules() if hasattr(one, "config")), "")
-    if main != "input_ids" or not words:
-        return None
-    generator = torch.Generator().manual_seed(1)
-
-    def drawn(most: int, *shape: int) -> Tensor:
-        return torch.randint(most, shape, generator=generator)
-
-    length = min(_LENGTH, getattr(config, "max_position_embeddings", None) or _LENGTH)
-    texts = drawn(words, examples, length)
+def kind_of_labels(model: nn.Module) -> str | None:
+    """The labels of a model whose loss is known: of an "example", or of its "tokens" or "words"."""
+    name, _ = named(model)
+    loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is _of_examples:
-        labels = drawn(max(1, config.num_labels), examples)
-        if config.problem_type in ("regression", "multi_label_classification"):
-            labels = torch.rand(examples, config.num_labels, generator=generator)
-    elif any(type(one).__name__ in _OF_TOKENS for one in model.modules()):
-        labels = drawn(config.num_labels, examples, length)
-    else:
-        labels = texts.clone()
-    return {"input_ids": texts, "attention_mask": torch.ones_like(texts), "labels": labels}
+        return "example"
+    if name in auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES.values():
+        return "tokens"
+    return None if loss is None else "words"
 
 
 def _known(model: nn.Module, inputs: list[str]) -> tuple["Loss", Any]:  # Any: a configuration
-    name, config = _named(model)
+    name, config = named(model)
     loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is None or "labels" not in inputs:
         raise Refused(
@@ -110,10 +95,8 @@ _KINDS: tuple[tuple[Mapping[str, Any], Loss], ...] = (
     (auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES, _of_examples),
 )
 
-_OF_TOKENS = frozenset(auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES.values())
 
-
-def _named(model: nn.Module) -> tuple[str, Any]:
+def named(model: nn.Module) -> tuple[str, Any]:
     """The class and configuration of the model itself, whatever it is wrapped in."""
     from transformers import PreTrainedModel
 

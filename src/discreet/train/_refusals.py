@@ -10,6 +10,7 @@ from discreet.train._plan import TrainingPlan
 from discreet.train._sampling import Declared
 from discreet.train._step_inputs import Examples, clipping_of, trainable
 from discreet.train._units import Data, Persons
+from discreet.train.trials import unwrapped
 
 
 def check_run(
@@ -29,9 +30,10 @@ def check_run(
             "Persons(..., column=) with the unit's column for any other unit"
         )
     _check_model(model)
+    names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     for phase in plan.phases:
         if not isinstance(phase.clip, Adaptive):
-            clipping_of(phase, plan.noise.order)
+            clipping_of(phase, plan.noise.order).groups(names)
     _processes.check(model, optimizer)
     check_optimizer(optimizer, model)
 
@@ -49,6 +51,14 @@ def check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
         )
 
 
+def check_losses(losses: object) -> None:
+    """Refuse losses that can't be called."""
+    if not callable(losses):
+        raise InvalidArgument(
+            f"losses = {losses!r}: give a function that returns one loss for each example"
+        )
+
+
 def _check_model(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
@@ -58,6 +68,10 @@ def _check_model(model: nn.Module) -> None:
         if isinstance(parameter, nn.UninitializedParameter):
             raise InvalidArgument(
                 f"model: {name!r} has no shape yet; call the model once, on made-up data"
+            )
+        if parameter.is_meta:
+            raise InvalidArgument(
+                f"model: {name!r} is on the device meta, where nothing is computed; load its values"
             )
         if parameter.requires_grad and parameter.is_complex():
             raise InvalidArgument(
@@ -78,7 +92,7 @@ def check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
         raise InvalidArgument(
             f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"
         )
-    if isinstance(optimizer, torch.optim.LBFGS):
+    if isinstance(unwrapped(optimizer), torch.optim.LBFGS):
         raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     if not stepped <= {id(parameter) for parameter in model.parameters()}:

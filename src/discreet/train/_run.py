@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from math import ceil, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,16 +24,16 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused, SessionEnded
 from discreet.mechanisms._door import Door
-from discreet.train import _adaptive, _units
+from discreet.train import _adaptive
 from discreet.train._adaptive import Adaptive, Counted
 from discreet.train._buffers import Buffers
 from discreet.train._counting import Uncounted
 from discreet.train._interrupts import uninterrupted
-from discreet.train._looks import Looks, Losses
+from discreet.train._looks import Looks, Losses, Public, rows_of_a_batch
 from discreet.train._noise import ExactGaussian
 from discreet.train._physical import Physical
 from discreet.train._plan import Phase, TrainingPlan
-from discreet.train._refusals import check_number, check_optimizer, check_run
+from discreet.train._refusals import check_optimizer
 from discreet.train._report import NotPrivate, Report
 from discreet.train._sampling import Places
 from discreet.train._secret_draws import secret_draws
@@ -49,6 +48,7 @@ from discreet.train._step_inputs import (
     trainable,
 )
 from discreet.train._units import Data, Part, Persons
+from discreet.train.preflight import Like, preflight
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
 
@@ -100,7 +100,7 @@ class TrainingRun(Owned):
         counter: CountsSteps[PrivacyLoss],
         told: Sequence[Counted] = (),
         physical: Physical,
-        like: Data | None = None,
+        like: Public | None = None,
     ) -> None:
         """Go on after the steps that were taken already, and what some of them told; ``physical``
         is what was found where the model and the loss have been looked at, at values of ``like``,
@@ -286,7 +286,7 @@ class TrainingRun(Owned):
             examples.data,
             self._physical,
             by_person,
-            rows=_rows(self.plan, examples.persons),
+            rows=rows_of_a_batch(self.plan, examples.persons),
             like=self._like,
             hides_shapes=True,
         )
@@ -374,8 +374,10 @@ def run(  # noqa: PLR0913  # what is paid, by whom, and what is looked at before
     ``plan.privacy_loss``, which the payer recorded durably first, given the plan's assumptions.
     With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps
     that were taken before count as made, whether the checkpoint has them or not. With ``losses``,
-    those that steps will have, the model and the loss are looked at before anything is paid, if the
-    data are tensors or arrays, or if ``like`` has public examples in the form of the data.
+    those that steps will have, the model and the loss are checked before anything is charged: on
+    made-up examples if the data are tensors or arrays, or on ``like``, public examples in the form
+    of the data, which items by number need. Without ``losses`` they are checked in the first step,
+    which is after the charge.
     """
     opened = run_through(
         Door.secure(payer),
@@ -405,19 +407,13 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     by: str = "owner",
     resume: Checkpoint | None = None,
     losses: Losses | None = None,
-    like: "Data | Persons | None" = None,
+    like: "Like | None" = None,
     at_once: int | None = None,
 ) -> Iterator[TrainingRun]:
-    """`run`, through a door that is given; losses that are known are looked at before it is
-    paid, if the data's shapes can be, or if there are examples ``like`` them."""
-    check_run(model, optimizer, train_set, plan)
-    check_number(train_set, plan)
-    public = None if like is None else _units.like(train_set, like)
-    physical = Physical()
-    if at_once is not None:
-        physical = Physical(_checks.positive_count(at_once=at_once), is_chosen=True)
-    if losses is not None:
-        _look_first(model, losses, train_set, plan, physical, public)
+    """`run`, through a door that is given."""
+    physical, public = preflight(
+        model, optimizer, train_set, plan, losses=losses, like=like, at_once=at_once
+    )
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
         receipt = door.payer.charge(
@@ -448,37 +444,6 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         raise
     finally:
         training.close()
-
-
-def _rows(plan: TrainingPlan, persons: Persons | None) -> int:
-    """About how many rows the largest batch has: its mean, and six standard deviations at most."""
-    batch = max(phase.size.batch for phase in plan.phases)
-    units_in_it = min(batch + ceil(6 * sqrt(batch)), max(p.size.records for p in plan.phases))
-    return units_in_it * (1 if persons is None else persons.most)
-
-
-def _look_first(  # noqa: PLR0917  # made in one place
-    model: nn.Module,
-    losses: Losses,
-    train_set: "Data | Persons",
-    plan: TrainingPlan,
-    physical: Physical,
-    like: Data | None,
-) -> None:
-    """At the model and the loss, before anything is paid or read: on public examples like the data,
-    or on made-up ones; of tensors and arrays their shapes and types are enough for these. Notes
-    what fits into memory."""
-    data = like if like is not None else _units.of_zeros(train_set)
-    if data is None or isinstance(plan.noise, ExactGaussian):
-        return
-    clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
-    buffers = Buffers(model)
-    try:
-        persons = train_set if isinstance(train_set, Persons) else None
-        by_person, rows = persons is not None, _rows(plan, persons)
-        Looks(model, losses, clipping, data, physical, by_person, rows=rows, like=like).first()
-    finally:
-        buffers.check_buffers()
 
 
 def _what_is_paid(training: TrainingRun) -> str:

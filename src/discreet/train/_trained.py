@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 import torch
@@ -15,8 +16,10 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded
 from discreet.noise import Bits
 from discreet.train._plan import TrainingPlan
+from discreet.train._refusals import check_losses
 from discreet.train._run import run
 from discreet.train._units import Data, Part, Persons
+from discreet.train.preflight import preflight
 
 V = TypeVar("V")
 
@@ -29,7 +32,9 @@ class Trained(Generic[V]):
 
     ``start`` makes a model and its optimizer, from public things alone; ``data`` makes examples of
     the value, one for each unit, each of its own rows alone; ``losses`` gives one loss for each
-    example of a part. A candidate for `discreet.mechanisms.tuning`, scored by `Scored`.
+    example of a part. A candidate for `discreet.mechanisms.tuning`, scored by `Scored`. With
+    ``like``, public examples in the form of what ``data`` makes, model and losses are checked when
+    this is made; otherwise in the first step, which is after the charge.
 
     Guarantee: a draw costs the unit the plan's privacy loss, given the plan's assumptions, and that
     ``data`` keeps units apart: that is asserted by the caller. It draws bits of its own, secure
@@ -40,6 +45,17 @@ class Trained(Generic[V]):
     start: Callable[[], tuple[nn.Module, torch.optim.Optimizer]]
     data: Callable[[V], "Data | Persons"]
     losses: Callable[[nn.Module, Part], Tensor]
+    like: "Data | Persons | None" = None
+
+    def __post_init__(self) -> None:
+        """Check a model and the losses, if there are public examples."""
+        check_losses(self.losses)
+        if self.like is not None:
+            model, optimizer = self.start()
+            losses = partial(self.losses, model)
+            preflight(
+                model, optimizer, self.like, self.plan, losses=losses, like=self.like, at_once=None
+            )
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """The plan's, for the unit that it protects."""

@@ -191,14 +191,31 @@ def taken(data: Data, places: Places) -> Part:
     return default_collate([data[int(place)] for place in places])
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Invented:
+    """Items that were invented for a model, as public examples in the form of its data."""
+
+    data: Data
+
+
+def of_one(data: Data, size: int) -> Part:
+    """The first example, as many times."""
+    return taken(data, np.zeros(size, np.int64))
+
+
 def of_zeros(data: "Data | Persons") -> Data | None:
     """An item of zeros, of the same shapes and types; nothing where only items can tell these."""
-    from torch.utils.data import TensorDataset
+    from torch.utils.data import Subset, TensorDataset
 
     inner = data.data if isinstance(data, Persons) else data
+    if isinstance(inner, Subset):
+        whole = of_zeros(inner.dataset)  # type: ignore[arg-type]  # as all data sets
+        return Subset(TensorDataset(*whole), [0]) if isinstance(whole, tuple) else None
     if isinstance(inner, Collated):
-        source = of_zeros(inner.data) if isinstance(inner.data, TensorDataset) else None
-        return replace(inner, data=TensorDataset(*source)) if isinstance(source, tuple) else None
+        source = of_zeros(inner.data) if isinstance(inner.data, TensorDataset | Subset) else None
+        if isinstance(source, tuple):
+            source = TensorDataset(*source)
+        return None if source is None else replace(inner, data=source)  # type: ignore[arg-type]  # as above
     fields = inner.tensors if isinstance(inner, TensorDataset) else inner
     if isinstance(fields, tuple):
         zeros = [_zeros(field) for field in fields]
@@ -234,7 +251,7 @@ def _zeros(field: Any) -> Any:  # Any: a tensor or an array, or None of what is 
 
     if isinstance(field, torch.Tensor):
         return field.new_zeros((1, *field.shape[1:]))
-    if isinstance(field, np.ndarray):
+    if isinstance(getattr(field, "dtype", None), np.dtype):  # arrays, and columns of frames
         return np.zeros((1, *field.shape[1:]), field.dtype)
     return None
 
@@ -252,14 +269,16 @@ def check(data: "Data | Persons") -> None:
     """Refuse what has no examples in places. It looks at types, names and whether there are as many
     of each field: so there are in all neighbours alike, and how many isn't told."""
     inner = data.data if isinstance(data, Persons) else data
+    ids = {"ids": data.ids} if isinstance(data, Persons) else {}
     if isinstance(inner, Mapping | tuple):
         if inner:
-            ids = {"ids": data.ids} if isinstance(data, Persons) else {}
             _check_fields(
                 dict(inner) if isinstance(inner, Mapping) else dict(enumerate(inner)), ids
             )
             return
     elif hasattr(inner, "__len__") and hasattr(inner, "__getitem__"):
+        if ids:
+            _check_fields({"items": inner}, ids)
         return
     raise InvalidArgument(
         f"train_set is a {type(inner).__name__}: give tensors by name, or a data set that has "
@@ -282,6 +301,11 @@ def _check_fields(fields: Mapping[Any, Any], ids: Mapping[str, Any]) -> None:  #
             raise InvalidArgument(
                 f"train_set: {name!r} is a {type(values).__name__}: give a tensor or an array with "
                 "examples in its first dimension"
+            )
+        dtype = getattr(values, "dtype", None)
+        if name in fields and isinstance(dtype, np.dtype) and dtype.kind not in "biufc":
+            raise InvalidArgument(
+                f"train_set: {name!r} has dtype {dtype}: give numbers, which a tensor can hold"
             )
     if len({len(values) for values in named.values()}) > 1:
         raise InvalidArgument(

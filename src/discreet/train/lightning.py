@@ -30,6 +30,7 @@ from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
 from discreet.train._run import Batch
 from discreet.train._units import Collated, Data, Part, Persons
+from discreet.train.trials import try_schedulers
 
 KEPT = "discreet"  # in each checkpoint
 
@@ -97,6 +98,11 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     def on_train_start(self) -> None:
         """Pay, once model and optimizer are as they were kept."""
         assert self._source is not None
+        if self._kept is None:
+            for config in self.lr_scheduler_configs:
+                if not config.reduce_on_plateau:
+                    steps = _steps_of(config, self.plan)
+                    try_schedulers(self.optimizers[0], [config.scheduler], steps)
         with _unlogged(self.lightning_module):
             self.hosted.open(
                 self.lightning_module,
@@ -168,6 +174,12 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         self.hosted.close()
         self._kept = None
         super().teardown()
+
+
+def _steps_of(config: Any, plan: TrainingPlan) -> int:  # Any: Lightning's configuration
+    """How many steps a scheduler makes in the whole run."""
+    steps = plan.steps if config.interval == "step" else plan.steps // plan.phases[0].size.batches
+    return int(steps // config.frequency)
 
 
 class _Drawn:

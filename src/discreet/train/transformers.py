@@ -6,7 +6,7 @@ counts their tokens. `PrivateTrainer` puts a paid run in the place of that loop 
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,17 +22,17 @@ from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
-from discreet.train._checking import LossFailed, check
 from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
-from discreet.train._own_losses import IGNORED, check_known, made_texts, own_losses
+from discreet.train._own_losses import IGNORED, check_known, own_losses
 from discreet.train._plan import TrainingPlan
+from discreet.train._refusals import check_losses
 from discreet.train._report import Report
 from discreet.train._run import Batch
-from discreet.train._units import Collated, Data, Persons
+from discreet.train._units import Collated, Data, Invented, Persons, of_zeros
+from discreet.train.invented import field_names, invented_items
+from discreet.train.trials import try_schedulers
 
 KEPT = "discreet.json"  # in each checkpoint's folder
-
-_MADE_UP = 5  # texts
 
 _PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_ids": 0}
 _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which have nothing here
@@ -46,8 +46,9 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
     be obeyed are refused by name. ``train_dataset`` may be `Persons` of a data set.
-    ``like`` is a data set of public examples in the form of ``train_dataset``: model and losses are
-    looked at with these before anything is paid.
+    Model and losses are checked before the charge: on ``like``, a data set of public examples in
+    the form of ``train_dataset``, or on invented inputs, if the names of its fields are known
+    without reading it (a list of mappings, or a data set with ``column_names``).
     ``eval_is_public`` states that whatever is evaluated are no one's private data. It trains in the
     process that made it, and can't be copied or pickled.
     """
@@ -121,13 +122,17 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
             max_steps, train_dataloader, resume_from_checkpoint
         )
         kept = None if resume_from_checkpoint is None else _kept(Path(resume_from_checkpoint))
-        self._look(prepared[0].train())
+        source, model = self._source(), prepared[0].train()
+        if callable(getattr(self.optimizer, "train", None)):
+            self.optimizer.train()
+        if kept is None and not isinstance(self.lr_scheduler, GreedyLR):
+            try_schedulers(self.optimizer, [self.lr_scheduler], self.plan.steps)
         self.hosted.open(
-            prepared[0],
+            model,
             self.optimizer,
-            self._source(),
-            losses=partial(self._losses, prepared[0]),
-            like=self.like,
+            source,
+            losses=partial(self._losses, model),
+            like=self._examples(model, source),
             at_once=self.args.per_device_train_batch_size,
             kept=kept,
             before=partial(self._call, "on_pre_optimizer_step"),
@@ -135,20 +140,15 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         )
         return prepared
 
-    def _look(self, model: nn.Module) -> None:
-        """Before it is paid, at the model's class, on made-up texts; `Hosted` looks at others."""
-        if self.losses is not own_losses:
-            return
-        check_known(model)
-        texts = made_texts(model, _MADE_UP) if self.like is None else None
-        if texts is not None:
-            with suppress(LossFailed):  # texts of another kind may be due; the first step looks too
-                check(
-                    model,
-                    partial(self._losses, model),
-                    self._prepare_inputs(texts),
-                    uses_values=True,
-                )
+    def _examples(self, model: nn.Module, source: "Collated | Persons") -> Data | Invented | None:
+        """Public examples for the check before the charge: those given, or invented ones if the
+        data can't be read before, and their fields are known."""
+        if self.losses is own_losses:
+            check_known(model)
+        if self.like is not None or of_zeros(source) is not None:
+            return self.like
+        items = invented_items(model, field_names(self.train_dataset))
+        return None if items is None else Invented(items)
 
     def _source(self) -> "Collated | Persons":
         """The training data, each example made by itself."""
@@ -267,6 +267,7 @@ def _kept(folder: Path) -> Kept:
 def _check(trainer: PrivateTrainer) -> None:
     """Refuse what can't be obeyed, by its name, before anything is paid or read."""
     _check_arguments(trainer.args)
+    check_losses(trainer.losses)
     trainer.hosted.check_steps(trainer.args.max_steps)
     if trainer.eval_dataset is not None:
         check_public("eval_dataset", is_public=trainer.eval_is_public)

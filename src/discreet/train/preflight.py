@@ -1,0 +1,120 @@
+"""Refuses public mistakes before a run is charged.
+
+Nothing is read here but types, shapes of tensors and arrays, and public examples. Data sets that
+give items by number tell neither, so that they need public examples in the same form.
+"""
+
+import torch
+from torch import nn
+
+from discreet import _checks
+from discreet.errors import InvalidArgument
+from discreet.train import _units
+from discreet.train._buffers import Buffers
+from discreet.train._checking import check_alone
+from discreet.train._looks import Looks, Losses, Public, rows_of_a_batch
+from discreet.train._made_up import Values, repeated, tensors
+from discreet.train._noise import ExactGaussian
+from discreet.train._physical import Physical
+from discreet.train._plan import TrainingPlan
+from discreet.train._refusals import check_losses, check_number, check_run
+from discreet.train._step_inputs import clipping_of
+from discreet.train._units import Data, Invented, Part, Persons
+from discreet.train.trials import try_optimizer
+
+Like = Data | Persons | Invented
+
+
+def preflight(  # what a run has
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    *,
+    losses: Losses | None,
+    like: "Like | None",
+    at_once: int | None,
+) -> tuple[Physical, Public | None]:
+    """Refuse what can't be trained; returns what fits into memory, and the public examples.
+
+    The model and the losses are checked if the losses are known.
+    """
+    check_run(model, optimizer, train_set, plan)
+    check_number(train_set, plan)
+    try_optimizer(optimizer)
+    public = None if like is None else _public(train_set, like)
+    physical = Physical()
+    if at_once is not None:
+        physical = Physical(_checks.positive_count(at_once=at_once), is_chosen=True)
+    if losses is not None:
+        check_losses(losses)
+        _check_model(model, losses, train_set, plan, physical, public)
+    return physical, public
+
+
+def _public(train_set: "Data | Persons", like: "Like") -> Public:
+    if isinstance(like, Invented):
+        return Public(_units.like(train_set, like.data), Values.INVENTED)
+    return Public(_units.like(train_set, like), Values.GIVEN)
+
+
+def _check_model(  # noqa: PLR0917  # called in one place
+    model: nn.Module,
+    losses: Losses,
+    train_set: "Data | Persons",
+    plan: TrainingPlan,
+    physical: Physical,
+    like: Public | None,
+) -> None:
+    """Check the model and the losses on public examples, and in the form of the data."""
+    form = _units.of_zeros(train_set)
+    data = form if like is None else like.data
+    if data is None:
+        raise InvalidArgument(
+            "train_set: the form of its rows is not known before they are read, and that is after "
+            "the charge; give like=: two public examples or more in the form of train_set, such as "
+            "invented ones, or give tensors or arrays by name"
+        )
+    persons = train_set if isinstance(train_set, Persons) else None
+    buffers = Buffers(model)
+    try:
+        if isinstance(plan.noise, ExactGaussian):
+            _check_alone(model, losses, form, like, most=persons.most if persons else 1)
+            return
+        clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
+        rows = rows_of_a_batch(plan, persons)
+        looks = Looks(
+            model, losses, clipping, data, physical, persons is not None, rows=rows, like=like
+        )
+        looks.first()
+        if other := _other_form(form, like):
+            looks.again(other[0])
+    finally:
+        buffers.check_buffers()
+
+
+def _check_alone(
+    model: nn.Module, losses: Losses, form: Data | None, like: Public | None, *, most: int
+) -> None:
+    """Check units of one row and of the most rows, in each form that is known."""
+    for rows in sorted({1, most}):
+        if like is None:
+            assert form is not None
+            check_alone(model, losses, _units.of_one(form, rows))
+            continue
+        check_alone(model, losses, like.taken(rows), values=like.values)
+        for part in _other_form(form, like):
+            fitted = like.in_shape_of(part)
+            if fitted is None:
+                check_alone(model, losses, repeated(part, rows))
+            else:
+                check_alone(model, losses, fitted(rows), values=like.values)
+
+
+def _other_form(form: Data | None, like: Public | None) -> list[Part]:
+    """One example in the form of the data, if public examples have another form."""
+    if form is None or like is None:
+        return []
+    part = _units.of_one(form, 1)
+    forms = [[(t.dtype, t.shape[1:]) for t in tensors(one)] for one in (part, like.taken(1))]
+    return [part] if forms[0] != forms[1] else []

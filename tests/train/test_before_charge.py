@@ -1,0 +1,678 @@
+"""Public mistakes are refused before the charge, in every way of training."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, SequentialLR, StepLR
+from torch.utils.data import DataLoader, Subset, TensorDataset
+from transformers import TrainingArguments
+
+from discreet._budget import Limit
+from discreet._unit import Unit
+from discreet.errors import DiscreetError, InvalidArgument, Refused
+from discreet.ledger import Ledger
+from discreet.train import (
+    Adaptive,
+    Collated,
+    ExactGaussian,
+    PerGroup,
+    Persons,
+    Stage,
+    Trained,
+    TrainingPlan,
+    fit,
+    run,
+)
+from discreet.train.lightning import PrivateStrategy
+from discreet.train.transformers import PrivateTrainer
+from tests.mechanisms.kit import FakePayer
+from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
+from tests.train.third_party_models import MASKED, OF_SEQUENCES, OF_TOKENS, WORDS, bert, gpt
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
+    pytest.mark.filterwarnings("ignore:.*deprecated.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The .* does not have many workers"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*"),
+]
+
+Losses = Callable[[Any, Any], Any]
+
+
+def losses(model: nn.Module, part: Any) -> Wrong:
+    return losses_of(model)(part)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A run, right unless something is changed."""
+
+    model: Callable[[], nn.Module] = linear
+    losses: Losses = losses
+    optimizer: Callable[[nn.Module], Any] = sgd
+    plan: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)  # name and by
+
+    def made(self, **more: Wrong) -> TrainingPlan:
+        return short(**{"steps": 2, **more, **self.plan})
+
+
+# Ways of training
+
+
+def by_fit(it: Setting, payer: FakePayer, folder: Path, given: Any = None, **more: Wrong) -> None:
+    changes = {key: more.pop(key) for key in ("noise", "unit", "records") if key in more}
+    model, rows = it.model(), data() if given is None else given
+    made, optimizer = it.made(**changes), it.optimizer(model)
+    fit(model, optimizer, rows, made, losses=it.losses, payer=payer, **{**it.facts, **more})
+
+
+def by_run(it: Setting, payer: FakePayer, folder: Path) -> None:
+    model = it.model()
+    optimizer = it.optimizer(model)
+    of: Wrong = partial(it.losses, model) if callable(it.losses) else it.losses
+    with run(model, optimizer, data(), it.made(), payer=payer, losses=of, **it.facts) as training:
+        for batch in training.batches():
+            training.step(batch, of)
+
+
+def by_accelerate(it: Setting, payer: FakePayer, folder: Path) -> None:
+    try:
+        model = it.model()
+        model, optimizer = Accelerator(cpu=True).prepare(model, it.optimizer(model))
+        fit(model, optimizer, data(), it.made(), losses=it.losses, payer=payer, **it.facts)
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        GradientState._reset_state()
+
+
+class Module(pl.LightningModule):  # type: ignore[misc]  # without types
+    def __init__(self, it: Setting) -> None:
+        super().__init__()
+        self.model, self.it = it.model(), it
+
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        x, y = batch
+        return self.it.losses(self.model, SimpleNamespace(x=x, y=y))
+
+    def configure_optimizers(self) -> Wrong:
+        return self.it.optimizer(self.model)
+
+
+def by_lightning(it: Setting, payer: FakePayer, folder: Path) -> None:
+    made = it.made()
+    strategy = PrivateStrategy(made, payer=payer, **it.facts)
+    trainer = pl.Trainer(
+        strategy=strategy,
+        max_steps=made.steps,
+        max_epochs=-1,
+        default_root_dir=folder,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.fit(Module(it), DataLoader(TensorDataset(*data().values()), batch_size=7))
+
+
+def rows_as_items(rows: int = 60) -> list[dict[str, Any]]:
+    given = data(rows)
+    pairs = zip(given["x"].tolist(), given["y"].tolist(), strict=True)
+    return [{"x": x, "y": y} for x, y in pairs]
+
+
+def by_trainer(it: Setting, payer: FakePayer, folder: Path) -> None:
+    def named(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+        return it.losses(model, SimpleNamespace(**inputs))
+
+    made, model = it.made(), it.model()
+    PrivateTrainer(
+        model=model,
+        args=arguments(folder, made, remove_unused_columns=False),
+        plan=made,
+        payer=payer,
+        losses=named if callable(it.losses) else it.losses,
+        train_dataset=rows_as_items(),
+        like=rows_as_items(4),
+        optimizers=(it.optimizer(model), None),
+        **it.facts,
+    ).train()
+
+
+def arguments(folder: Path, made: TrainingPlan, **changes: Wrong) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(folder),
+        max_steps=made.steps,
+        max_grad_norm=0,
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        save_strategy="no",
+        lr_scheduler_type="constant",
+        per_device_train_batch_size=8,
+        **changes,
+    )
+
+
+class Items:
+    """Read only once they are paid for."""
+
+    def __init__(self, payer: FakePayer) -> None:
+        self.payer, self.inner = payer, data()
+
+    def __len__(self) -> int:
+        return 60
+
+    def __getitem__(self, place: int) -> tuple[Tensor, Tensor]:
+        assert self.payer.events
+        return self.inner["x"][place], self.inner["y"][place]
+
+
+def of_pairs(it: Setting) -> Setting:
+    def named(model: nn.Module, part: Any) -> Wrong:
+        return it.losses(model, SimpleNamespace(x=part[0], y=part[1]))
+
+    return Setting(it.model, named if callable(it.losses) else it.losses, it.optimizer, it.plan)
+
+
+def pairs(rows: int) -> list[tuple[Tensor, Tensor]]:
+    return [*zip(*data(rows).values(), strict=True)]
+
+
+PERSONS = {"unit": Unit("person"), "records": 20}
+IDS = [row % 20 for row in range(60)]
+
+
+def of_persons(given: Any, **more: Wrong) -> Persons:
+    return Persons(given, **{"ids": IDS, "column": "person", "most": 3, **more})
+
+
+def by_persons(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(it, payer, folder, of_persons(data()), **PERSONS)
+
+
+def by_items(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(of_pairs(it), payer, folder, Items(payer), like=pairs(5), **it.facts)
+
+
+def by_collated(it: Setting, payer: FakePayer, folder: Path) -> None:
+    given = Collated(Items(payer), torch.utils.data.default_collate)
+    by_fit(of_pairs(it), payer, folder, of_persons(given), like=pairs(5), **PERSONS, **it.facts)
+
+
+def by_subset(it: Setting, payer: FakePayer, folder: Path) -> None:
+    given = Subset(TensorDataset(*data(80).values()), range(60))
+    by_fit(of_pairs(it), payer, folder, given, **it.facts)
+
+
+def by_arrays(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(it, payer, folder, {name: each.numpy() for name, each in data().items()})
+
+
+def kept(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(it, payer, folder, keep=folder / "run.pt")
+
+
+def exactly(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(it, payer, folder, noise=ExactGaussian(10))
+
+
+def exactly_by_person(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_fit(it, payer, folder, of_persons(data()), noise=ExactGaussian(10), **PERSONS)
+
+
+WAYS: dict[str, Callable[[Setting, FakePayer, Path], None]] = {
+    "fit": by_fit,
+    "fit, kept": kept,
+    "fit, arrays": by_arrays,
+    "fit, persons": by_persons,
+    "fit, items": by_items,
+    "fit, subset": by_subset,
+    "fit, collated persons": by_collated,
+    "fit, exact noise": exactly,
+    "fit, exact noise, persons": exactly_by_person,
+    "run": by_run,
+    "accelerate": by_accelerate,
+    "lightning": by_lightning,
+    "transformers": by_trainer,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_right_trains(way: str, tmp_path: Path) -> None:
+    payer = FakePayer()
+    WAYS[way](Setting(), payer, tmp_path)
+    assert payer.events == ["charge"]
+
+
+# Public mistakes
+
+
+class Centred(nn.Module):
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows - rows.mean(0, keepdim=True)
+
+
+class Noting(nn.Linear):
+    def forward(self, rows: Tensor) -> Tensor:
+        self.last = rows.mean()
+        return super().forward(rows)
+
+
+class WithClosure(torch.optim.SGD):
+    def step(self, closure: Wrong) -> None:  # type: ignore[override]
+        closure()
+
+
+class Incomplete:
+    """A way to clip that says no factors."""
+
+    order, sensitivity = 2, 1.0
+
+
+def frozen() -> nn.Module:
+    return linear().requires_grad_(requires_grad=False)
+
+
+def two_stages(clip: Any) -> dict[str, Any]:
+    return {"steps": None, "stages": [Stage(1), Stage(1, clip=clip)]}
+
+
+def adam(model: nn.Module, **more: Wrong) -> torch.optim.Optimizer:
+    return torch.optim.Adam(model.parameters(), **more)
+
+
+MISTAKES: dict[str, tuple[Setting, str]] = {
+    "a batch norm": (
+        Setting(model=lambda: nn.Sequential(nn.BatchNorm1d(3), linear())),
+        "repair|give like=",
+    ),
+    "a mean over examples": (
+        Setting(model=lambda: nn.Sequential(Centred(), linear())),
+        r"Centred\) mixes examples",
+    ),
+    "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),
+    "a frozen model": (Setting(model=frozen), "requires? a gradient"),
+    "another device": (Setting(model=lambda: linear().to("meta")), "meta"),
+    "another dtype": (Setting(model=lambda: linear().double()), "dtype.*give like="),
+    "another width": (Setting(model=lambda: nn.Linear(4, 1)), "shapes.*give like="),
+    "one loss": (Setting(losses=lambda m, part: losses(m, part).mean()), "reduction='none'"),
+    "two losses each": (
+        Setting(losses=lambda m, part: losses(m, part)[:, None].expand(-1, 2)),
+        "one loss for each",
+    ),
+    "a list of losses": (Setting(losses=lambda m, part: losses(m, part).tolist()), "a tensor"),
+    "a missing field": (Setting(losses=lambda m, part: part.labels), "no attribute 'labels'"),
+    "losses of nothing": (Setting(losses=lambda _, part: part.x.sum(1)), "nothing that is trained"),
+    "losses that are none": (Setting(losses=5), "losses = 5: give a function|not callable"),  # type: ignore[arg-type]
+    "sparse gradients": (
+        Setting(optimizer=lambda m: torch.optim.SparseAdam(m.parameters())),
+        "optimizer: SparseAdam can't make a step",
+    ),
+    "a closure": (
+        Setting(optimizer=lambda m: WithClosure(m.parameters(), lr=1)),
+        "WithClosure.step needs 'closure'",
+    ),
+    "capturable on a processor": (
+        Setting(optimizer=partial(adam, capturable=True)),
+        "Adam can't make a step",
+    ),
+    "LBFGS": (Setting(optimizer=lambda m: torch.optim.LBFGS(m.parameters())), "LBFGS"),
+    "foreign parameters": (Setting(optimizer=lambda _: sgd(linear())), "that the model hasn't"),
+    "an unknown group": (Setting(plan={"clip": PerGroup({"head": 1})}), "no group has|one norm"),
+    "an unknown group later": (
+        Setting(plan=two_stages(PerGroup({"": 1, "head": 1}))),
+        "no trainable parameter is in 'head'|one norm",
+    ),
+    "an incomplete clip later": (
+        Setting(plan=two_stages(Incomplete())),
+        "give a norm, or a way to clip|one norm",
+    ),
+    "no name": (Setting(facts={"name": ""}), "name = ''"),
+    "no user": (Setting(facts={"by": 3}), "by = 3"),
+}
+TRAINS = {  # each unit is computed alone
+    ("a mean over examples", "fit, exact noise"),
+    ("a mean over examples", "fit, exact noise, persons"),
+}
+
+
+def pairs_of_all() -> list[Any]:
+    """Each mistake in `fit`, and in some other ways; in all ways where tests may take long."""
+    found = []
+    for number, mistake in enumerate(MISTAKES):
+        for place, way in enumerate(WAYS):
+            is_quick = way == "fit" or (number + place) % 6 == 0
+            marks = [] if is_quick else [pytest.mark.long]
+            found.append(pytest.param(mistake, way, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("mistake", "way"), pairs_of_all())
+def test_public_mistakes_cost_nothing(mistake: str, way: str, tmp_path: Path) -> None:
+    setting, told = MISTAKES[mistake]
+    payer = FakePayer()
+    if (mistake, way) in TRAINS:
+        WAYS[way](setting, payer, tmp_path)
+        assert payer.events == ["charge"]
+        return
+    with pytest.raises(
+        (DiscreetError, NotImplementedError), match=told
+    ):  # of others, who come first
+        WAYS[way](setting, payer, tmp_path)
+    assert not payer.events
+
+
+def test_a_resumed_run_takes_no_step_for_a_public_mistake(tmp_path: Path) -> None:
+    """Steps that are reserved count as made, so that they are a budget too."""
+    ledger = Ledger.in_memory(unit=Unit.ROW, limit=Limit(10**20, 0.5))
+    by_fit(Setting(), ledger, tmp_path, keep=tmp_path / "run.pt")  # type: ignore[arg-type]
+    model, made = linear(), short(steps=2)
+    with run(model, sgd(model), data(), made, payer=ledger) as training:
+        at_start = training.checkpoint()
+        receipt = training.receipt
+    for mistake, (setting, told) in MISTAKES.items():
+        if setting.model is linear and not setting.plan and not setting.facts:
+            with pytest.raises(DiscreetError, match=told):
+                by_fit(setting, ledger, tmp_path, resume=at_start)  # type: ignore[arg-type]
+            assert ledger.reserved(receipt) == 0, mistake
+
+
+# Data
+
+
+class Nameless(list[Any]):
+    """Items that can't be told from their data set, as of one's own class."""
+
+    __iter__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, place: Any) -> Any:
+        raise AssertionError("read before it was paid")
+
+
+OBJECTS = np.array([[1, "a", 2]] * 60, dtype=object)
+DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "items": (Nameless([0] * 60), {}, "give like="),
+    "items of persons": (of_persons(Nameless([0] * 60)), PERSONS, "give like="),
+    "lists": ({"x": data()["x"].tolist(), "y": data()["y"]}, {}, "give like="),
+    "objects": ({"x": OBJECTS, "y": data()["y"]}, {}, "'x' has dtype object"),
+    "texts": ({"x": np.array(["a"] * 60), "y": data()["y"]}, {}, "'x' has dtype <U1"),
+    "too few ids": (of_persons(Nameless([0] * 60), ids=IDS[1:]), PERSONS, "ids"),
+    "no ids": (of_persons(Nameless([0] * 60), ids=None), PERSONS, "ids"),
+    "one id": (of_persons(Nameless([0] * 60), ids=7), PERSONS, "ids"),
+    "a table of ids": (of_persons(Nameless([0] * 60), ids=np.zeros((60, 2))), PERSONS, "ids"),
+    "like of other names": (data(), {"like": {"u": data()["x"], "v": data()["y"]}}, "like"),
+    "like of another dtype": (
+        {"x": data()["x"].double(), "y": data()["y"]},
+        {"like": data(4)},
+        "dtype",
+    ),
+    "like of another width": (
+        {"x": torch.zeros(60, 4), "y": data()["y"]},
+        {"like": data(4)},
+        "shapes",
+    ),
+    "at_once": (data(), {"at_once": 0}, "at_once"),
+    "keep": (data(), {"keep": "/no/such/folder"}, "keep"),
+}
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("name", DATA)
+def test_data_of_which_nothing_can_be_seen_cost_nothing(
+    name: str, exact: bool, tmp_path: Path
+) -> None:
+    given, more, told = DATA[name]
+    payer = FakePayer()
+    noise = {"noise": ExactGaussian(10)} if exact else {}
+    with pytest.raises(DiscreetError, match=told):
+        by_fit(Setting(), payer, tmp_path, given, **more, **noise)
+    assert not payer.events
+
+
+def too_short(optimizer: torch.optim.Optimizer) -> Any:
+    return OneCycleLR(optimizer, 1.0, total_steps=4)
+
+
+SCHEDULERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "too short": (too_short, "OneCycleLR can't make the plan's 6 steps"),
+    "a table": (lambda opt: LambdaLR(opt, lambda step: [1, 1, 1][step]), "LambdaLR can't make"),
+    "in a sequence": (
+        lambda opt: SequentialLR(opt, [StepLR(opt, 1), too_short(opt)], milestones=[1]),
+        "SequentialLR can't make",
+    ),
+    "of another optimizer": (lambda _: StepLR(sgd(linear()), 1), "another optimizer"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_schedulers_that_end_too_early_cost_nothing(name: str) -> None:
+    make, told = SCHEDULERS[name]
+    payer, model = FakePayer(), linear()
+    optimizer = sgd(model)
+    scheduler = make(optimizer)
+    before = (optimizer.param_groups[0]["lr"], scheduler.last_epoch)
+    facts: dict[str, Any] = {"losses": losses, "payer": payer}
+    with pytest.raises(InvalidArgument, match=told):
+        fit(model, optimizer, data(), short(), schedulers=[scheduler], **facts)
+    assert not payer.events
+    assert before == (optimizer.param_groups[0]["lr"], scheduler.last_epoch)
+
+
+def test_trials_leave_optimizers_and_schedulers_as_they_were() -> None:
+    model = linear()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.5)
+    scheduler = OneCycleLR(optimizer, 1.0, total_steps=6)
+    report = fit(
+        model,
+        optimizer,
+        data(),
+        short(),
+        losses=losses,
+        payer=FakePayer(),
+        schedulers=[scheduler],
+    )
+    assert report.done == 6
+    assert scheduler.last_epoch == 6
+    assert {int(state["step"]) for state in optimizer.state.values()} == {6}
+
+
+@pytest.mark.parametrize("clip", [Adaptive(), 1.0])
+def test_clips_that_are_right_train(clip: Any) -> None:
+    model = linear()
+    made = short(clip=clip)
+    assert fit(model, sgd(model), data(), made, losses=losses, payer=FakePayer()).done == 6
+
+
+# Texts
+
+
+def texts(**fields: Wrong) -> list[dict[str, Any]]:
+    """Sixty of them, of such fields."""
+    generator = torch.Generator().manual_seed(1)
+    found = []
+    for number in range(60):
+        ids = torch.randint(1, WORDS, (4 + number % 5,), generator=generator).tolist()
+        whole = {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": [*ids], "label": 1}
+        found.append({name: whole[name] for name in fields.get("names", ("input_ids", "labels"))})
+    return found
+
+
+class Columns:
+    """A data set that says its columns, and is read only once it is paid for."""
+
+    def __init__(self, payer: FakePayer, items: list[dict[str, Any]]) -> None:
+        self.payer, self.items = payer, items
+        self.column_names = [*items[0]]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        assert self.payer.events
+        return self.items[place]
+
+
+class Unnamed(Columns):
+    """One that doesn't say them."""
+
+    def __init__(self, payer: FakePayer, items: list[dict[str, Any]]) -> None:
+        super().__init__(payer, items)
+        del self.column_names
+
+
+def trained(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
+    made = short(steps=1)
+    PrivateTrainer(
+        model=model,
+        args=arguments(folder, made),
+        plan=made,
+        payer=payer,
+        train_dataset=given,
+        **{"data_collator": None, **more},
+    ).train()
+
+
+class Sorted(nn.Module):
+    """Takes only texts that begin with a word that no made-up one has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = gpt()
+        self.config = self.inner.config
+
+    def forward(self, input_ids: Tensor, labels: Wrong = None) -> Wrong:
+        if not bool((input_ids[:, 0] == WORDS - 1).all()):
+            raise IndexError("no start")
+        return self.inner(input_ids=input_ids, labels=labels)
+
+
+def own(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+    words = inputs["input_ids"]
+    return (model(input_ids=words).logits.square().sum(2) * (words > 0)).sum(1)
+
+
+def contrast(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+    found = own(model, inputs)
+    return found / (inputs["input_ids"] > 0).sum() ** 0 * found.mean()
+
+
+WORDS_ONLY = texts(names=("input_ids",))
+TEXTS: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any], str]] = {
+    "no labels, causal": (gpt, WORDS_ONLY, {}, "no loss .* with input_ids.*give losses"),
+    "no labels, masked": (lambda: bert(MASKED), WORDS_ONLY, {}, "with input_ids"),
+    "no labels, of tokens": (lambda: bert(OF_TOKENS, num_labels=3), WORDS_ONLY, {}, "input_ids"),
+    "no labels, of texts": (
+        lambda: bert(OF_SEQUENCES, num_labels=2),
+        WORDS_ONLY,
+        {},
+        "with input_ids",
+    ),
+    "no words": (gpt, texts(names=("labels",)), {}, "give like="),
+    "another kind of text": (Sorted, texts(), {}, "can't be computed on made-up.*give like="),
+    "another kind, own losses": (Sorted, texts(), {"losses": own}, "made-up.*give like="),
+    "own losses that mix": (gpt, texts(), {"losses": contrast}, "depends on others"),
+    "own losses of a field": (
+        gpt,
+        texts(),
+        {"losses": lambda _, inputs: inputs["pixels"]},
+        "KeyError.*give like=",
+    ),
+    "a collator that fails": (
+        gpt,
+        texts(),
+        {"data_collator": lambda items: items[0]["text"]},
+        "made-up.*give like=",
+    ),
+    "labels missing in like": (gpt, texts(), {"like": WORDS_ONLY[:3]}, "with input_ids"),
+}
+
+
+@pytest.mark.parametrize("form", ["a list", "columns", "persons"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_that_can_not_be_trained_on_cost_nothing(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    make, given, more, told = TEXTS[name]
+    payer = FakePayer()
+    forms = {"a list": given, "columns": Columns(payer, given), "persons": of_persons(given)}
+    if form == "persons":
+        with pytest.raises((Refused, InvalidArgument), match=told):
+            of_people(payer, tmp_path, make(), forms[form], **more)
+    else:
+        with pytest.raises((Refused, InvalidArgument), match=told):
+            trained(payer, tmp_path, make(), forms[form], **more)
+    assert not payer.events
+
+
+def of_people(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
+    made = short(steps=1, **PERSONS)
+    PrivateTrainer(
+        model=model,
+        args=arguments(folder, made),
+        plan=made,
+        payer=payer,
+        train_dataset=given,
+        **more,
+    ).train()
+
+
+@pytest.mark.parametrize("more", [{}, {"losses": own}])
+def test_data_sets_without_names_need_examples_like_them(more: Any, tmp_path: Path) -> None:
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match="give like="):
+        trained(payer, tmp_path, gpt(), Unnamed(payer, texts()), **more)
+    assert not payer.events
+    trained(payer, tmp_path, gpt(), Unnamed(payer, texts()), like=texts()[:4], **more)
+    assert payer.events == ["charge"]
+
+
+@pytest.mark.parametrize(
+    ("make", "names", "more"),
+    [
+        (gpt, ("input_ids", "labels"), {}),
+        (gpt, ("input_ids", "attention_mask", "labels"), {}),
+        (gpt, ("input_ids",), {"losses": own}),
+        (lambda: bert(OF_SEQUENCES, num_labels=2), ("input_ids", "label"), {}),
+        (lambda: bert(MASKED), ("input_ids", "attention_mask", "labels"), {}),
+    ],
+)
+def test_texts_that_can_be_trained_on_are(
+    make: Any, names: tuple[str, ...], more: Any, tmp_path: Path
+) -> None:
+    for form in (list, Columns):
+        payer = FakePayer()
+        given: Any = texts(names=names)
+        trained(payer, tmp_path, make(), given if form is list else Columns(payer, given), **more)
+        assert payer.events == ["charge"]
+
+
+# Tuning
+
+
+def test_a_candidate_for_tuning_is_looked_at_when_it_is_made() -> None:
+    def start() -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = nn.Sequential(Centred(), linear())
+        return model, sgd(model)
+
+    with pytest.raises(Refused, match="mixes examples"):
+        Trained(short(), start, lambda value: value, losses, like=data(5))
+    with pytest.raises(InvalidArgument, match="give tensors by name"):
+        Trained(short(), start, lambda value: value, losses, like=5)  # type: ignore[arg-type]
+
+    def right() -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = linear()
+        return model, sgd(model)
+
+    Trained(short(), right, lambda value: value, losses, like=data(5))
