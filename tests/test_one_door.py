@@ -1,4 +1,9 @@
-"""``release()`` is the one door: nothing else draws noise, and nothing else builds a ``Door``."""
+"""One door: charges, bits for noise, draws and doors themselves come from listed files only.
+
+Every law of noise takes its bits as an argument. So each draw of noise can be followed to the place
+where its bits were read from a ``Door`` or made by ``SecureBits()``, and these places are listed.
+docs/decisions/doors.md says what each of them is for.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -20,6 +25,25 @@ MAY_SAMPLE = {
 }
 MAY_BEGIN = {"mechanisms/_session.py"}
 DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
+# Where bits are read: from a door, in its three forms; and in training from a step's inputs, which
+# have those of its door.
+MAY_READ_BITS = {
+    "mechanisms/_release.py",
+    "mechanisms/_session.py",
+    "train/_run.py",
+    "train/_step_inputs.py",
+}
+# Where secure bits are made: for a door; and for draws on public examples before a charge.
+MAY_MAKE_BITS = {
+    "mechanisms/_door.py",
+    "mechanisms/_release.py",
+    "train/_checking.py",
+    "train/_memory.py",
+}
+# Attributes named ``bits`` that are no door's: reports and random numbers of clients.
+HAVE_OTHER_BITS = ("noise/", "audit/", "local/")
+# Only ``Door.charge`` calls its payer's ``charge``; an engine's own ledger isn't a payer's call.
+MAY_CHARGE_A_PAYER = {"mechanisms/_door.py"}
 # What has no data: there a sample is a number of records, and a transaction begins.
 HAVE_NO_DATA = {"sample": "accounting/", "begin": "ledger/"}
 
@@ -33,9 +57,23 @@ def test_only_the_door_samples() -> None:
     assert list(side_doors(SOURCE)) == []
 
 
+def test_every_listed_file_needs_its_place() -> None:
+    """A file that no longer draws, reads bits or charges leaves the list."""
+    trees = {file: parsed(file) for file in MAY_READ_BITS | MAY_MAKE_BITS | MAY_CHARGE_A_PAYER}
+    assert [file for file in MAY_READ_BITS if not list(reads_bits(trees[file]))] == []
+    assert [file for file in MAY_MAKE_BITS if not list(makes_bits(trees[file]))] == []
+    assert [file for file in MAY_CHARGE_A_PAYER if not list(charges(trees[file]))] == []
+
+
+def parsed(file: str) -> ast.AST:
+    return ast.parse((SOURCE / file).read_text(encoding="utf-8"))
+
+
 def test_the_allowed_places_exist() -> None:
     assert [
-        file for file in {*MAY_SAMPLE, *MAY_BEGIN, DOOR_HOME} if not (SOURCE / file).is_file()
+        file
+        for file in {*MAY_SAMPLE, *MAY_BEGIN, *MAY_READ_BITS, *MAY_MAKE_BITS, DOOR_HOME}
+        if not (SOURCE / file).is_file()
     ] == []
 
 
@@ -48,6 +86,16 @@ def test_the_allowed_places_exist() -> None:
         ("train/_run.py", "answer = mechanism.begin(bits)"),
         ("query/run.py", "draw = getattr(mechanism, 'sample')"),
         ("query/run.py", "draw = operator.methodcaller('sample', 3, bits)"),
+        ("query/run.py", "noise = law.draw(door.bits)"),
+        ("train/_engine.py", "noise.add(sums, scale, self._door.bits)"),
+        ("query/run.py", "d = door\nnoise = law.draw(d.bits)"),
+        ("query/run.py", "draw = getattr(door, 'bits')"),
+        ("train/_engine.py", "noise.add(sums, scale, SecureBits())"),
+        ("query/run.py", "bits = noise.SecureBits()"),
+        ("query/run.py", "make = SecureBits"),
+        ("query/run.py", "from discreet.noise import SecureBits as Source"),
+        ("query/run.py", "receipt = door.payer.charge(loss, purpose=name, by=by)"),
+        ("train/_run.py", "pay = self._door.payer.charge"),
         ("query/run.py", "door = Door(payer, bits, trace)"),
         ("query/run.py", "door = release.Door(payer, bits, None)"),
         ("query/run.py", "from discreet.mechanisms.release import Door as Gate"),
@@ -78,6 +126,11 @@ def test_a_planted_side_door_is_found(tmp_path: Path, file: str, code: str) -> N
             "mechanisms/_door.py",
             "class Door:\n    def secure(payer) -> Door:\n        return Door(payer, bits, None)",
         ),
+        ("train/_run.py", "noise.add(sums, scale, self._door.bits)"),
+        ("train/_checking.py", "with secret_draws(SecureBits()):\n    pass"),
+        ("query/run.py", "receipt = door.charge(loss, purpose=name, by=by)"),
+        ("query/run.py", "from discreet.noise import SecureBits\nx: SecureBits | None = None"),
+        ("query/run.py", "is_secure = type(bits) is SecureBits"),
         ("audit/_replay.py", "door = Door(payer, Recorded(words), trace)"),
         ("query/run.py", "def run(plan: Door) -> None:\n    door = Door.secure(payer)"),
         ("query/run.py", "from discreet.mechanisms.release import Door\nx: Door | None = None"),
@@ -102,9 +155,54 @@ def side_doors(source: Path) -> Iterator[str]:
         for name, allowed in DRAWING.items():
             if file not in allowed and not file.startswith(HAVE_NO_DATA[name]):
                 yield from (f"{file}:{line}: names a method {name}" for line in named(tree, name))
+        if file not in MAY_CHARGE_A_PAYER:
+            yield from (f"{file}:{line}: charges a payer" for line in charges(tree))
+        if not file.startswith(HAVE_OTHER_BITS):
+            if file not in MAY_READ_BITS | {DOOR_HOME}:
+                yield from (f"{file}:{line}: reads bits" for line in reads_bits(tree))
+            if file not in MAY_MAKE_BITS:
+                yield from (f"{file}:{line}: makes bits" for line in makes_bits(tree))
         if not file.startswith(MAY_BUILD_DOORS):
             fine = maker(tree) if file == DOOR_HOME else set()
             yield from (f"{file}:{line}: makes a Door" for line in doors(tree, fine))
+
+
+def charges(tree: ast.AST) -> Iterator[int]:
+    """The lines that name the ``charge`` of a door's payer, called or not."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ast.Attribute(attr="payer"), "charge"):
+                yield node.lineno
+
+
+def reads_bits(tree: ast.AST) -> Iterator[int]:
+    """The lines that read the bits of a door."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr="bits", ctx=ast.Load()):
+                yield node.lineno
+            case ast.Call(args=args) if any(is_text(arg, "bits") for arg in args):
+                yield node.lineno
+
+
+def makes_bits(tree: ast.AST) -> Iterator[int]:
+    """The lines that name the source of secure bits, but for types and comparisons of types."""
+    fine = types(tree) | {
+        side
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) or is_call_of(node, "isinstance")
+        for side in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name("SecureBits") | ast.Attribute(attr="SecureBits") if node not in fine:
+                yield node.lineno
+            case ast.alias(name="SecureBits", asname=str()):
+                yield node.lineno
+
+
+def is_call_of(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
 def named(tree: ast.AST, name: str) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 from typing import ClassVar, Protocol
 
-from discreet._budget import Payer
+from discreet import _checks
+from discreet._budget import Payer, Receipt, Request
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
@@ -71,6 +72,20 @@ class Door(Owned):
     def is_secure(self) -> bool:
         """Whether the bits are secret and nobody watches."""
         return type(self.bits) is SecureBits and self.trace is None
+
+    def charge(
+        self, loss: PrivacyLoss, *, purpose: str, by: str, request: Request | None = None
+    ) -> Receipt:
+        """Charge the payer. The only call by which releases, sessions and training runs pay."""
+        receipt = self.payer.charge(
+            loss,
+            purpose=_checks.text(purpose=purpose),
+            by=_checks.text(by=by),
+            request=request,
+            is_insecure=not self.is_secure,
+        )
+        self.note("charged", loss.to_json())
+        return receipt
 
     def note(self, event: str, fact: object) -> None:
         """Tell the trace, if there is one."""

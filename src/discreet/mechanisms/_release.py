@@ -138,14 +138,12 @@ def release_through(
     if request is not None:
         _check_size(bounded)
     door.note("bounded", (bounded.parts, bounded.is_joint))
-    receipt = door.payer.charge(
+    receipt = door.charge(
         loss,
-        purpose=bounded.name if purpose is None else _checks.text(purpose=purpose),
-        by=_checks.text(by=by),
+        purpose=bounded.name if purpose is None else purpose,
+        by=by,
         request=None if request is None else Request(request, _body(bounded, mechanism)),
-        is_insecure=not door.is_secure,
     )
-    door.note("charged", loss.to_json())
     if receipt.kept is not None:
         value = cast(W, decoded(receipt.kept))
     else:

@@ -108,13 +108,7 @@ def session_through(
             "SparseVector"
         )
     loss = mechanism.privacy_loss(unit).for_unit(unit)
-    receipt = door.payer.charge(
-        loss,
-        purpose=_checks.text(name=name),
-        by=_checks.text(by=by),
-        is_insecure=not door.is_secure,
-    )
-    door.note("charged", loss.to_json())
+    receipt = door.charge(loss, purpose=_checks.text(name=name), by=by)
     opened = Session(door, mechanism, unit, receipt)
     try:
         yield opened

@@ -416,13 +416,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     )
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
-        receipt = door.payer.charge(
-            plan.privacy_loss,
-            purpose=_checks.text(name=name),
-            by=_checks.text(by=by),
-            is_insecure=not door.is_secure,
-        )
-        door.note("charged", plan.privacy_loss.to_json())
+        receipt = door.charge(plan.privacy_loss, purpose=_checks.text(name=name), by=by)
     else:
         receipt = _resumed(resume, model=model, optimizer=optimizer, plan=plan, counter=counter)
     training = TrainingRun(
