@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_ownership", "_frozen"),
     ("_exact",),
     ("_checks",),
+    ("_fields",),
     ("_unit",),
     ("_budget",),
     ("accounting",),

@@ -1,0 +1,193 @@
+"""Frozen values whose fields are declared once: how each is converted, checked and written.
+
+A field's annotation names what is held and, in `Annotated`, the function that checks what is given:
+
+>>> @frozen
+... class Noise:
+...     scale: Positive  # any number above 0, held as a `Fraction`
+...     length: PositiveCount = field(default=1, kw_only=True)
+>>> Noise(2.5, length=3), Noise(0.1) == Noise(Fraction(1, 10))
+(Noise(scale=2.5, length=3), True)
+>>> Noise(-1)
+Traceback (most recent call last):
+    ...
+discreet.errors.InvalidArgument: scale = -1: give a finite number above 0
+
+The function is called with the field's name, as ``checks.positive(scale=2.5)``, and what it returns
+is held. So one function serves many fields, and its error names the argument. For a field that is
+given as one type and held as another, `Converted` tells type checkers and editors both of them.
+"""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from enum import Enum
+from fractions import Fraction
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    overload,
+)
+
+from discreet import _checks
+from discreet._exact import Number, shown
+
+T = TypeVar("T")
+Held = TypeVar("Held", covariant=True)
+Given = TypeVar("Given", contravariant=True)
+
+_DECLARED = "__declared_fields__"
+
+
+class Converted(Generic[Held, Given]):
+    """The type of a field that is given as ``Given`` and held as ``Held``; for annotations only."""
+
+    def __get__(self, instance: object, owner: object) -> Held:
+        """The type of the attribute, for type checkers."""
+        raise NotImplementedError
+
+    def __set__(self, instance: object, value: Given) -> None:
+        """The type of the argument, for type checkers."""
+        raise NotImplementedError
+
+
+class _Declared(NamedTuple):
+    check: Callable[..., object]
+    given: object  # the type of the argument
+
+
+def optional(check: Callable[..., T]) -> Callable[..., T | None]:
+    """The same check, for a field that may also be ``None``."""
+
+    def checked(**named: Any) -> T | None:  # Any: what a user gives
+        ((_, value),) = named.items()
+        return None if value is None else check(**named)
+
+    return checked
+
+
+Positive = Annotated[Converted[Fraction, Number], _checks.positive]
+NotNegative = Annotated[Converted[Fraction, Number], _checks.not_negative]
+Probability = Annotated[Converted[Fraction, Number], _checks.probability]
+Delta = Annotated[Converted[Fraction, Number], _checks.delta]
+Finite = Annotated[Converted[Fraction, Number], _checks.finite]
+Count = Annotated[int, _checks.count]
+PositiveCount = Annotated[int, _checks.positive_count]
+Size = Annotated[int, _checks.size]
+Text = Annotated[str, _checks.text]
+
+
+def field(
+    *,
+    default: Any = dataclasses.MISSING,  # Any: of the field's own type, or what converts to it
+    kw_only: Any = dataclasses.MISSING,  # Any: a truth value, or what the class says
+    named: bool = True,
+    brief: bool = False,
+    text: Callable[[Any], str] | None = None,  # Any: what the field holds
+) -> Any:  # Any: type checkers take it for the field's type
+    """A field with a default, or with its own place in the ``repr``.
+
+    The ``repr`` writes ``name=value``, and only the value unless the field is ``named``; one that
+    is ``brief`` is left out where it has its default. ``text`` writes the value.
+    """
+    metadata = {"named": named, "brief": brief, "text": text or as_code}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=metadata)
+
+
+@overload
+def frozen(cls: type[T]) -> type[T]: ...
+
+
+@overload
+def frozen(*, eq: bool = True) -> Callable[[type[T]], type[T]]: ...
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[T] | None = None, *, eq: bool = True) -> Any:  # Any: the class or a decorator
+    """Make a frozen, slotted dataclass whose fields are checked and converted as annotated.
+
+    Fields without `Annotated` are held as given. The class's own ``__post_init__`` runs after the
+    checks, on the converted fields. Its ``repr`` writes it as in code, unless it has its own.
+    """
+    if cls is None:
+        return lambda cls: _frozen(cls, eq=eq)
+    return _frozen(cls, eq=eq)
+
+
+def as_code(value: object) -> str:
+    """The value as it is written in code: exact numbers as decimals, members of enumerations by
+    their names."""
+    if isinstance(value, Fraction):
+        return shown(value)
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if type(value) is tuple:
+        return f"({', '.join(map(as_code, value))}{',' * (len(value) == 1)})"
+    return repr(value)
+
+
+def _frozen(cls: type[T], *, eq: bool) -> type[T]:
+    declared: dict[str, _Declared] = {**getattr(cls, _DECLARED, {}), **_declared(cls)}
+    has_own_repr = cls.__repr__ is not object.__repr__
+    setattr(cls, _DECLARED, declared)
+    cls.__post_init__ = _checking(cls, declared)  # type: ignore[attr-defined]  # read by dataclass
+    made = dataclasses.dataclass(frozen=True, slots=True, repr=False, eq=eq)(cls)
+    # what help() and editors show
+    made.__init__.__annotations__.update({name: one.given for name, one in declared.items()})
+    if not has_own_repr:
+        made.__repr__ = _written  # type: ignore[method-assign]  # a function is a method
+    return made
+
+
+def _declared(cls: type) -> dict[str, _Declared]:
+    """The class's own fields that have checks. Their annotations are left with what is held."""
+    declared, annotations = {}, inspect.get_annotations(cls)
+    for name, annotation in annotations.items():
+        if isinstance(annotation, str):  # its check would be overlooked
+            raise TypeError(f"{cls.__name__}.{name}: a frozen value has no annotations as texts")
+        if hasattr(annotation, "__metadata__"):  # of Annotated
+            held, check = get_args(annotation)
+            is_converted = getattr(held, "__origin__", None) is Converted
+            held, given = get_args(held) if is_converted else (held, held)
+            annotations[name], declared[name] = held, _Declared(check, given)
+    cls.__annotations__ = annotations
+    return declared
+
+
+def _checking(cls: type, declared: dict[str, _Declared]) -> Callable[[Any], None]:
+    """A ``__post_init__`` that checks the fields, and then does what the class's own one does."""
+    own = getattr(cls, "__post_init__", None)
+    own = getattr(own, "__wrapped__", own)  # a base's checks are among these
+    checks_by_name = tuple((name, one.check) for name, one in declared.items())
+
+    def check_all(self: Any) -> None:  # Any: the new value
+        for name, check in checks_by_name:
+            object.__setattr__(self, name, check(**{name: getattr(self, name)}))
+        if own is not None:
+            own(self)
+
+    return check_all if own is None else functools.wraps(own)(check_all)
+
+
+def _written(self: Any) -> str:  # Any: a frozen value
+    """The value as it is written in code."""
+    parts = []
+    for one in dataclasses.fields(self):
+        value, style = getattr(self, one.name), one.metadata
+        if style.get("brief") and value == _default(self, one):
+            continue
+        text = style.get("text", as_code)(value)
+        parts.append(f"{one.name}={text}" if style.get("named", True) else text)
+    return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _default(self: Any, one: Any) -> object:  # Any: a frozen value and its field
+    """What the field holds unless it is given."""
+    declared = getattr(self, _DECLARED).get(one.name)
+    return one.default if declared is None else declared.check(**{one.name: one.default})
