@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 HEADING = re.compile(r'<h\d id="([\w.]+)" class="doc doc-heading"')
 LOADS = {"img": "src", "link": "href", "script": "src", "iframe": "src", "source": "src"}
+GLOSSARY = re.compile(r"^## ([^\n]+)\n\n(.+?)(?=\n\n## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,28 @@ def test_the_reference_has_exactly_the_public_names(site: Path) -> None:
         ]
     assert not private, "the reference shows names that aren't public"
     assert not missing, "give each a docstring, and its module a page in docs/reference/"
+
+
+def test_the_glossary_has_thirty_words_in_order() -> None:
+    words = GLOSSARY.findall((DOCS / "glossary.md").read_text(encoding="utf-8"))
+    titles = [title.lower() for title, _ in words]
+    assert len(titles) >= 30
+    assert titles == sorted(titles)
+    assert [title for title, text in words if "](" not in text] == []  # each leads somewhere
+
+
+def test_each_question_of_the_overview_has_a_link() -> None:
+    page = (DOCS / "which-tool.md").read_text(encoding="utf-8")
+    rows = [row for row in page.splitlines() if row.startswith("| ") and "---" not in row]
+    assert len(rows) > 20
+    assert [row for row in rows if "](" not in row and "question |" not in row] == []
+
+
+def test_each_extra_has_an_install_line() -> None:
+    page = (DOCS / "install.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {*project["optional-dependencies"]} - {"dev"}
+    assert extras == set(re.findall(r'pip install "discreet\[(\w+)\]"', page))
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
