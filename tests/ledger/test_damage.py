@@ -365,9 +365,12 @@ def test_another_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
-def test_a_later_format_is_refused_clearly(path: Path) -> None:
+@pytest.mark.parametrize("other", [0, 1, 3, 2**31 - 1])
+def test_another_format_is_refused_by_name(path: Path, other: int) -> None:
     with opened(path) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute(f"PRAGMA user_version = {other}")
     copied(path, path)
-    with pytest.raises(LedgerError, match="of format 3, this version of discreet knows 1 and 2"):
+    content = path.read_bytes()
+    with pytest.raises(LedgerError, match=rf"of format {other}, and .* reads format 2: use the"):
         Ledger.open(path)
+    assert path.read_bytes() == content

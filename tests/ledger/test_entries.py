@@ -16,7 +16,6 @@ from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged
 from discreet.ledger._entries import (
     FORMAT,
-    FORMATS,
     ROOT,
     Answer,
     Charge,
@@ -55,7 +54,6 @@ LIMITS: st.SearchStrategy[AnyLimit] = st.one_of(
 FILTERS = LIMITS.map(Filter.for_limit)
 FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Opening, UNITS, FILTERS),
-    st.builds(lambda unit, chosen: Opening(unit, replace(chosen, squares=None), 1), UNITS, FILTERS),
     st.builds(
         Charge,
         LOSSES,
@@ -71,14 +69,13 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
 )
 SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
 STATES = st.builds(
-    lambda spent, charges, is_locked, opening, form: State(
-        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT, format=form
+    lambda spent, charges, is_locked, opening: State(
+        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT
     ),
     SPENT,
     WHOLE,
     st.booleans(),
     WHOLE,
-    st.sampled_from(FORMATS),
 )
 
 
@@ -200,16 +197,6 @@ def test_the_format_is_what_it_was() -> None:
     assert row.key == "request " + sha256(["ana", "first"])
     assert row.digest == "1f2fb7958a8d4083226052f2569181082c4ab1b35adafaaee292c028401d075f"
     assert (2, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, LEAK_UNIT)
-
-
-def test_the_first_format_is_what_it_was() -> None:
-    """Ledgers that were made in it are there, and are written on in it."""
-    request = Request("first", "body")
-    loss = PrivacyLoss.of(Pure(0.1), unit=Unit("person"))
-    state = replace(STATE, format=1)
-    row = write(1, AT, Charge(loss, "p", "ana", request, False), state, previous=ROOT)
-    assert f'"spent":{{"leak":0,"orders":[2,3],"pure":1}},"terms":"{ROOT}"' in row.body
-    assert row.digest == "59bc08f16f6afff68b29d1af481b0b321c1fc134ee3d1c8e63874c847cdff47b"
 
 
 def test_limits_are_written_by_their_names() -> None:

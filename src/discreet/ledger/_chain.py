@@ -25,8 +25,7 @@ _ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a pric
 
 def first_state(opening: Opening) -> State:
     """The state after the first entry: nothing spent."""
-    start, terms = opening.filter.start, terms_of(opening)
-    return State(start, 0, is_locked=False, opening=0, terms=terms, format=opening.format)
+    return State(opening.filter.start, 0, is_locked=False, opening=0, terms=terms_of(opening))
 
 
 def next_state(head: Link, opening: Opening, fact: Fact) -> State:
@@ -38,7 +37,7 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> State:
         case Charge(loss):
             return charged(state, opening.filter.add(state.spent, loss))
         case Lock(charge):
-            is_new = charge not in state.failed and state.format > 1
+            is_new = charge not in state.failed
             return replace(state, is_locked=True, failed=state.failed + (charge,) * is_new)
         case Unlock(_, _, allow_repeat):
             return replace(state, is_locked=False, failed=() if allow_repeat else state.failed)
@@ -135,8 +134,8 @@ def follow_on(steps: Steps, last: Steps | None) -> bool:
 def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
     charges = past.charges
     match link.fact:
-        case Opening(_, chosen, form):
-            return not charges and chosen == opening.filter and form == opening.format
+        case Opening(_, chosen):
+            return not charges and chosen == opening.filter
         case Charge(loss):
             is_within = opening.filter.admits(link.state.spent)
             purposes = {charges[number].purpose for number in head.state.failed}

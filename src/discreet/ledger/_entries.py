@@ -2,11 +2,8 @@
 
 A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
 itself and the digest before it, so that nothing can be altered, removed or moved without
-breaking every later link. The text of a link is canonical JSON: one value has one text.
-
-A ledger stays in the format it was made in, and keeps the filter that it was made with. Format 1
-has (epsilon, delta) limits only, and no squares. In format 2 an opening says ``beside_leaks`` only
-if that is so, as it is not for ledgers of earlier versions.
+breaking every later link. The text of a link is canonical JSON: one value has one text. A ledger
+keeps the filter that it was made with.
 """
 
 import hashlib
@@ -24,8 +21,7 @@ from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.accounting._shares import Squares
 from discreet.errors import LedgerDamaged
 
-FORMAT = 2
-FORMATS = (1, FORMAT)
+FORMAT = 2  # of the file and of its entries; another one is refused by name
 ROOT = "0" * 64
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -44,12 +40,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Who is protected, and the filter that decides, with its limit; and in which format the
-    ledger is written."""
+    """Who is protected, and the filter that decides, with its limit."""
 
     unit: Unit
     filter: Filter
-    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +124,8 @@ _KINDS: dict[type[Fact], Kind] = {
 class State:
     """All that decides about the next charge; the last link's is in force.
 
-    ``opening`` is the number of the opening in force and ``terms`` the digest of what it says;
-    ``format`` is that opening's. ``failed`` are the charges whose questions failed and were not
-    allowed again since.
+    ``opening`` is the number of the opening in force and ``terms`` its digest. ``failed`` are the
+    charges whose questions failed and were not allowed again since.
     """
 
     spent: Spent
@@ -140,7 +133,6 @@ class State:
     is_locked: bool
     opening: int
     terms: str
-    format: int = FORMAT
     failed: tuple[int, ...] = ()
 
 
@@ -247,14 +239,14 @@ def _time(at: datetime) -> str:
 
 def _fact_to_json(fact: Fact) -> dict[str, object]:
     match fact:
-        case Opening(unit, chosen, form):
+        case Opening(unit, chosen):
             return {
-                "format": form,
+                "format": FORMAT,
                 "unit": {"column": unit.column, "change": unit.change.value},
                 "limit": _limit_to_json(chosen.limit),
                 "leak": str(chosen.leak),
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],
-                **({"squares": _squares_to_json(chosen.squares)} if form > 1 else {}),
+                "squares": _squares_to_json(chosen.squares),
             }
         case Charge(loss, purpose, by, request, is_insecure):
             asked = None if request is None else {"id": request.id, "body": request.body}
@@ -277,12 +269,13 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
 def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
     match kind:
         case Kind.OPEN:
+            _check_format(values["format"])
             limit = _limit_from_json(values["limit"])
             shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
-            squares = _squares_from_json(values.get("squares"))
+            squares = _squares_from_json(values["squares"])
             unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
             chosen = Filter(limit, Fraction(values["leak"]), shares, squares)
-            return Opening(unit, chosen, _format(values["format"]))
+            return Opening(unit, chosen)
         case Kind.CHARGE:
             asked = values["request"]
             request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
@@ -345,7 +338,7 @@ def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # A
 
 def _state_to_json(state: State) -> dict[str, object]:
     return {
-        "spent": _spent_to_json(state.spent, state.format),
+        "spent": _spent_to_json(state.spent),
         "charges": state.charges,
         "is_locked": state.is_locked,
         "opening": state.opening,
@@ -355,40 +348,29 @@ def _state_to_json(state: State) -> dict[str, object]:
 
 
 def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
-    spent, form = _spent_from_json(values["spent"])
     return State(
-        spent,
+        _spent_from_json(values["spent"]),
         charges=_whole(values["charges"]),
         is_locked=_truth(values["is_locked"]),
         opening=_whole(values["opening"]),
         terms=_text(values["terms"]),
-        format=form,
         failed=tuple(_whole(charge) for charge in values.get("failed", ())),
     )
 
 
-def _spent_to_json(spent: Spent, form: int) -> dict[str, object]:
-    if form == 1:
-        pure, *orders = spent.sums
-        told = {"leak": spent.leak, "pure": pure, "orders": orders}
-    else:
-        told = {"leak": spent.leak, "sums": list(spent.sums)}
-    return told if spent.alone is None else {**told, "alone": spent.alone}
+def _spent_to_json(spent: Spent) -> dict[str, object]:
+    alone = {} if spent.alone is None else {"alone": spent.alone}
+    return {"leak": spent.leak, "sums": list(spent.sums), **alone}
 
 
-def _spent_from_json(values: Mapping[str, Any]) -> tuple[Spent, int]:  # Any: JSON
-    """The sums, and the format that writes them so."""
-    is_first = "pure" in values
-    totals = [values["pure"], *values["orders"]] if is_first else values["sums"]
+def _spent_from_json(values: Mapping[str, Any]) -> Spent:  # Any: JSON
     alone = _whole(values["alone"]) if "alone" in values else None
-    spent = Spent(_whole(values["leak"]), tuple(_whole(total) for total in totals), alone)
-    return spent, 1 if is_first else FORMAT
+    return Spent(_whole(values["leak"]), tuple(_whole(total) for total in values["sums"]), alone)
 
 
-def _format(value: object) -> int:
-    if _whole(value) in FORMATS:
-        return _whole(value)
-    raise ValueError(f"format {value} is not known")
+def _check_format(value: object) -> None:
+    if _whole(value) != FORMAT:
+        raise ValueError(f"format {value} is not known")
 
 
 def _whole(value: object) -> int:

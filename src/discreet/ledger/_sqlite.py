@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from discreet import _checks
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger._database import Database, file_database
-from discreet.ledger._entries import FORMAT, FORMATS
+from discreet.ledger._entries import FORMAT
 from discreet.ledger._turns import turn
 
 BUSY_SECONDS = 60.0
@@ -28,7 +28,6 @@ _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
 _LONGEST_PATH = 512  # bytes that SQLite takes, the journal's ending included
-_KNOWN = " and ".join(str(known) for known in FORMATS)
 
 _SCHEMA = {
     "entries": """CREATE TABLE entries (
@@ -165,10 +164,10 @@ def check_file(descriptor: int, path: Path) -> None:
     header = os.pread(descriptor, 100, 0)
     if header[: len(_HEADER)] != _HEADER or header[_MARK_AT : _MARK_AT + 4] != _MARK.to_bytes(4):
         raise LedgerError(f"{path} is not a ledger of discreet")
-    if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) not in FORMATS:
+    if (found := int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4])) != FORMAT:
         raise LedgerError(
-            f"{path} is a ledger of format {found}, this version of discreet knows {_KNOWN}: "
-            "use the version that made it, or a later one"
+            f"{path} is a ledger of format {found}, and this version of discreet reads format "
+            f"{FORMAT}: use the version of discreet that made the ledger"
         )
 
 
