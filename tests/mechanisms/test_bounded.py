@@ -13,13 +13,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from discreet._unit import Unit
+from discreet._unit import Change, Unit
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
     Gaussian,
+    Grid,
     IntegerArray,
     MaxNorm,
     Part,
@@ -415,3 +416,34 @@ def test_an_empty_array_is_an_array() -> None:
 
 def test_row_units_are_units() -> None:
     assert Bounded(lambda: 1, sensitivity=1, unit=Unit.ROW, name="rows").unit is Unit.ROW
+
+
+REPLACED = PERSON.with_change(Change.REPLACE)
+BOTH_UNITS = pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
+
+
+@BOTH_UNITS
+@pytest.mark.parametrize("per_unit", [1, 2, 3])
+def test_rows_of_a_unit_move_as_far_as_is_stated(unit: Unit, per_unit: int) -> None:
+    """A unit's rows are gone, or others in their place: all alike, or all different."""
+    part = Bounded.rows(
+        list, columns={"x": Grid(0, 9)}, per_unit=per_unit, unit=unit, name="rows"
+    ).part
+    fresh = per_unit if unit is REPLACED else 0
+    alike = part.moves(part.checked([0] * per_unit), part.checked([5] * fresh))
+    apart = part.moves(part.checked([*range(per_unit)]), part.checked([*range(5, 5 + fresh)]))
+    stated = part.sensitivity
+    assert (sum(alike), max(alike)) == (stated.l1, stated.linf)
+    assert (sum(apart), len(apart)) == (stated.l1, stated.l0)
+    assert sum(moved**2 for moved in alike) == stated.l2_squared
+
+
+@BOTH_UNITS
+@pytest.mark.parametrize(("per_unit", "most"), [(1, 1), (1, 4), (3, 1), (3, 4)])
+def test_keys_of_a_unit_move_as_far_as_is_stated(unit: Unit, per_unit: int, most: int) -> None:
+    part = Bounded.keys(dict, per_unit=per_unit, most=most, unit=unit, name="keys").part
+    fresh = per_unit if unit is REPLACED else 0
+    one, other = dict.fromkeys(range(per_unit), most), dict.fromkeys(range(5, 5 + fresh), most)
+    moved, stated = part.moves(part.checked(one), part.checked(other)), part.sensitivity
+    assert (len(moved), sum(moved), max(moved)) == (stated.l0, stated.l1, stated.linf)
+    assert sum(each**2 for each in moved) == stated.l2_squared
