@@ -114,6 +114,8 @@ def frozen(cls: type[T] | None = None, *, eq: bool = True) -> Any:  # Any: the c
 
     Fields without `Annotated` are held as given. The class's own ``__post_init__`` runs after the
     checks, on the converted fields. Its ``repr`` writes it as in code, unless it has its own.
+    A subclass without fields of its own needs ``__slots__ = ()`` and no decorator (with one, mypy
+    takes what may be given for the type of the fields that it inherits).
     """
     if cls is None:
         return lambda cls: _frozen(cls, eq=eq)

@@ -1,11 +1,11 @@
 """The discrete Gaussian mechanism on integers."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
 from discreet import _checks, accounting
-from discreet._exact import Number, decimal_up, root_down, shown
+from discreet._exact import Number, decimal_up, root_down
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss, calibrate
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._additive import IndependentNoise, integers
@@ -19,7 +19,7 @@ _DIGITS = 12
 _SPARE = 1 + Fraction(1, 2**50)  # more than what rounding a root down can take away
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class DiscreteGaussian(IndependentNoise):
     """Adds to each integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)).
 
@@ -37,12 +37,7 @@ class DiscreteGaussian(IndependentNoise):
     0.02
     """
 
-    stddev: Fraction
-
-    def __init__(self, stddev: Number) -> None:
-        """Keep the law's parameter at its exact value; it is in the units of the answer, a little
-        above the noise's standard deviation."""
-        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+    stddev: Positive  # the law's parameter, a little above the noise's standard deviation
 
     @staticmethod
     def for_zcdp(rho: Number, bounded: Bounded[V]) -> "DiscreteGaussian":
@@ -86,10 +81,6 @@ class DiscreteGaussian(IndependentNoise):
     @property
     def _law(self) -> DiscreteGaussianLaw:
         return DiscreteGaussianLaw(self.stddev)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"DiscreteGaussian(stddev={shown(self.stddev)})"
 
 
 def _squares(bounded: Bounded[V]) -> int:

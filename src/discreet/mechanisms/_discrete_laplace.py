@@ -1,11 +1,10 @@
 """The discrete Laplace mechanism: pure differential privacy for integers."""
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import TypeVar
 
 from discreet import _checks, accounting
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._additive import IndependentNoise, integers
@@ -16,7 +15,7 @@ from discreet.noise import DiscreteLaplaceLaw
 V = TypeVar("V", bound=Value)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class DiscreteLaplace(IndependentNoise):
     """Adds to each integer noise with P(x) proportional to exp(-|x| / scale).
 
@@ -33,11 +32,7 @@ class DiscreteLaplace(IndependentNoise):
     0.5
     """
 
-    scale: Fraction
-
-    def __init__(self, scale: Number) -> None:
-        """Keep the scale at its exact value; it is in the units of the answer."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+    scale: Positive  # in the units of the answer
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "DiscreteLaplace":
@@ -59,10 +54,6 @@ class DiscreteLaplace(IndependentNoise):
     @property
     def _law(self) -> DiscreteLaplaceLaw:
         return DiscreteLaplaceLaw(self.scale)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"DiscreteLaplace(scale={shown(self.scale)})"
 
 
 def _l1(bounded: Bounded[V]) -> int:

@@ -1,11 +1,11 @@
 """The Gaussian mechanism on integers: rounded Gaussian noise."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
 from discreet import _checks, accounting
-from discreet._exact import Number, decimal_down, decimal_up, root_down, shown
+from discreet._exact import Number, decimal_down, decimal_up, root_down
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.mechanisms._accuracy import most_noise
@@ -19,7 +19,7 @@ V = TypeVar("V", bound=Value)
 _SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down can take away
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Gaussian(IndependentNoise):
     """Adds round(Z) to each integer, Z being normal with this standard deviation.
 
@@ -36,11 +36,7 @@ class Gaussian(IndependentNoise):
     True
     """
 
-    stddev: Fraction
-
-    def __init__(self, stddev: Number) -> None:
-        """Keep the standard deviation at its exact value; it is in the units of the answer."""
-        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
+    stddev: Positive  # in the units of the answer
 
     @staticmethod
     def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[V]) -> "Gaussian":
@@ -70,10 +66,6 @@ class Gaussian(IndependentNoise):
     @property
     def _law(self) -> RoundedGaussianLaw:
         return RoundedGaussianLaw(self.stddev)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"Gaussian(stddev={shown(self.stddev)})"
 
 
 def _l2_squared(bounded: Bounded[V]) -> int:

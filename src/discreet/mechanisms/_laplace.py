@@ -1,10 +1,8 @@
 """The Laplace mechanism for real numbers: discrete Laplace noise on a public grid."""
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 from discreet import _checks
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -13,7 +11,7 @@ from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
 from discreet.noise import DiscreteLaplaceLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Laplace(NoiseOnGrid):
     """Adds to each real number, put onto multiples of ``step``, noise with P(x) proportional to
     exp(-|x| / scale) on these multiples.
@@ -30,13 +28,8 @@ class Laplace(NoiseOnGrid):
     Laplace(scale=12, step=0.01)
     """
 
-    scale: Fraction
-    step: Fraction
-
-    def __init__(self, scale: Number, step: Number) -> None:
-        """Keep both at their exact values; they are in the units of the answer."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "step", _checks.positive(step=step))
+    scale: Positive  # in the units of the answer, as the step
+    step: Positive
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
@@ -59,7 +52,3 @@ class Laplace(NoiseOnGrid):
     @property
     def _law(self) -> DiscreteLaplaceLaw:
         return DiscreteLaplaceLaw(self.scale / self.step)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"Laplace(scale={shown(self.scale)}, step={shown(self.step)})"

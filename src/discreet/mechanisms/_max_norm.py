@@ -1,12 +1,12 @@
 """The mechanism for many numbers of which a unit may move all, each by a little."""
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from discreet import _checks
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
@@ -20,7 +20,7 @@ from discreet.noise._max_norm import MaxNormLaw
 V = TypeVar("V", bound=Value)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class MaxNorm:
     """Adds to ``length`` integers noise z, together, with P(z) proportional to
     exp(-max |z_i| / scale).
@@ -43,14 +43,13 @@ class MaxNorm:
     (MaxNorm(scale=0.5, length=20), 14, 2.0)
     """
 
-    scale: Fraction
-    length: int
+    scale: Positive  # in the units of the answer
+    _: KW_ONLY
+    length: PositiveCount
 
-    def __init__(self, scale: Number, *, length: int) -> None:
-        """Keep both at their exact value; the scale is in the units of the answer."""
-        law = MaxNormLaw(scale, length)
-        object.__setattr__(self, "scale", law.scale)
-        object.__setattr__(self, "length", law.length)
+    def __post_init__(self) -> None:
+        """Refuse what the law does not reach."""
+        MaxNormLaw(self.scale, self.length)
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "MaxNorm":
@@ -88,10 +87,6 @@ class MaxNorm:
     @property
     def _law(self) -> MaxNormLaw:
         return MaxNormLaw(self.scale, self.length)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"MaxNorm(scale={shown(self.scale)}, length={self.length})"
 
 
 @dataclass(frozen=True, slots=True)

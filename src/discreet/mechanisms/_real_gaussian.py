@@ -1,10 +1,8 @@
 """The Gaussian mechanism for real numbers: rounded Gaussian noise on a public grid."""
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 from discreet import _checks
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import FixedPoint
@@ -13,7 +11,7 @@ from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
 from discreet.noise import RoundedGaussianLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class RealGaussian(NoiseOnGrid):
     """Adds to each real number, put onto multiples of ``step``, the multiple that is nearest to
     Z, which is normal with this standard deviation.
@@ -30,13 +28,8 @@ class RealGaussian(NoiseOnGrid):
     True
     """
 
-    stddev: Fraction
-    step: Fraction
-
-    def __init__(self, stddev: Number, step: Number) -> None:
-        """Keep both at their exact values; they are in the units of the answer."""
-        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
-        object.__setattr__(self, "step", _checks.positive(step=step))
+    stddev: Positive  # in the units of the answer, as the step
+    step: Positive
 
     @staticmethod
     def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[FixedPoint]) -> "RealGaussian":
@@ -72,7 +65,3 @@ class RealGaussian(NoiseOnGrid):
     @property
     def _law(self) -> RoundedGaussianLaw:
         return RoundedGaussianLaw(self.stddev / self.step)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"RealGaussian(stddev={shown(self.stddev)}, step={shown(self.step)})"

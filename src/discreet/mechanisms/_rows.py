@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet import _checks
 from discreet._exact import Number, shown
+from discreet._fields import Finite, Positive, field, frozen
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
 
@@ -28,7 +29,7 @@ _TRUTHS = {"True": 1, "False": 0}  # as NumPy writes them
 _FARTHEST, _FINEST = Fraction(2) ** 1022, Fraction(2) ** -960
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Grid:
     """The public values that a column can have: ``lower``, ``lower + step``, ... up to ``upper``.
 
@@ -37,31 +38,29 @@ class Grid:
     (10001, 2.5)
     """
 
-    lower: Fraction
-    upper: Fraction
-    step: Fraction
+    lower: Finite = field(named=False)
+    upper: Finite = field(named=False)
+    step: Positive = field(default=1, brief=True)
 
-    def __init__(self, lower: Number, upper: Number, step: Number = 1) -> None:
-        """Keep all three at their exact values; the step goes into the range a whole number of
-        times, at most 2^52, and float64 tells the values apart."""
-        low, high = _checks.finite(lower=lower), _checks.finite(upper=upper)
-        each = _checks.positive(step=step)
+    def __post_init__(self) -> None:
+        """Refuse a step that does not go into the range a whole number of times, at most 2^52, and
+        values that float64 can't tell apart."""
+        low, high, each = self.lower, self.upper, self.step
+        least, most = f"lower = {shown(low)}", f"upper = {shown(high)}"
         if high < low:
-            raise InvalidArgument(f"lower = {lower} lies above upper = {upper}: exchange them")
+            raise InvalidArgument(f"{least} lies above {most}: exchange them")
         steps = (high - low) / each
         if steps.denominator != 1 or steps >= _MOST_PLACES:
             raise InvalidArgument(
-                f"step = {step}: give one that goes into the range from lower = {lower} to "
-                f"upper = {upper} a whole number of times, at most 2^52"
+                f"step = {shown(each)}: give one that goes into the range from {least} to {most} a "
+                "whole number of times, at most 2^52"
             )
         farthest = max(abs(low), abs(high), _FINEST)
         if farthest > _FARTHEST or (steps and each < farthest / _MOST_PLACES):
             raise InvalidArgument(
-                f"lower = {lower}, upper = {upper}, step = {step}: float64 can't tell such values "
-                "apart; give a larger step, and numbers up to 2^1022"
+                f"{least}, {most}, step = {shown(each)}: float64 can't tell such values apart; "
+                "give a larger step, and numbers up to 2^1022"
             )
-        for field, exact in (("lower", low), ("upper", high), ("step", each)):
-            object.__setattr__(self, field, exact)
 
     @property
     def size(self) -> int:
@@ -96,11 +95,6 @@ class Grid:
             steps = np.rint((inside - lower) / float(self.step))
         whole = np.where(np.isfinite(steps), steps, 0.0)
         return np.clip(whole, 0, self.size - 1).astype(np.int64)
-
-    def __repr__(self) -> str:
-        """The grid as it is written in code."""
-        step = "" if self.step == 1 else f", step={shown(self.step)}"
-        return f"Grid({shown(self.lower)}, {shown(self.upper)}{step})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,12 +1,13 @@
 """The staircase mechanism: less noise than Laplace's where epsilon is large."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from discreet import _checks
-from discreet._exact import Number, decimal_up, shown
+from discreet._exact import Number, decimal_up
+from discreet._fields import Converted, Positive, PositiveCount, field, frozen, optional
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._additive import IndependentNoise, integers
@@ -21,7 +22,7 @@ _FLATTEST = Fraction(1, 10**6)
 _STEEPEST = Fraction(700)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Staircase(IndependentNoise):
     """Adds to each integer noise whose chances are the same for all magnitudes below ``top``, and
     then fall by e^epsilon once in every ``width``.
@@ -40,19 +41,20 @@ class Staircase(IndependentNoise):
     (Staircase(epsilon=4, width=100, top=12), 77, 4.0)
     """
 
-    epsilon: Fraction
-    width: int
-    top: int
+    _: KW_ONLY
+    epsilon: Positive
+    width: PositiveCount
+    top: Annotated[Converted[int, int | None], optional(_checks.positive_count)] = field(
+        default=None
+    )
 
-    def __init__(self, *, epsilon: Number, width: int, top: int | None = None) -> None:
-        """Keep all three at their exact values; without a ``top``, the one with the least
-        expected magnitude."""
-        law = StaircaseLaw(drop=_checks.positive(epsilon=epsilon), width=width, top=1)
-        best = _best_top(law.drop, law.width) if top is None else top
-        law = StaircaseLaw(drop=law.drop, width=law.width, top=best)
-        object.__setattr__(self, "epsilon", law.drop)
-        object.__setattr__(self, "width", law.width)
-        object.__setattr__(self, "top", law.top)
+    def __post_init__(self) -> None:
+        """Without a ``top``, take the one with the least expected magnitude."""
+        top: int | None = self.top
+        if top is None:
+            top = _best_top(self.epsilon, self.width)
+            object.__setattr__(self, "top", top)
+        StaircaseLaw(drop=self.epsilon, width=self.width, top=top)  # refuses a top above the width
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "Staircase":
@@ -83,10 +85,6 @@ class Staircase(IndependentNoise):
     @property
     def _law(self) -> StaircaseLaw:
         return StaircaseLaw(drop=self.epsilon, width=self.width, top=self.top)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"Staircase(epsilon={shown(self.epsilon)}, width={self.width}, top={self.top})"
 
 
 def _best_top(epsilon: Fraction, width: int) -> int:

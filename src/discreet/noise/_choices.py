@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import lcm
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,22 @@ from flint import arb
 
 from discreet import _checks
 from discreet._exact import Number, ball
+from discreet._fields import Converted, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise import _steps
 from discreet.noise._bits import Bits
 from discreet.noise._steps import Edges, Stepped
 
 
-@dataclass(frozen=True, slots=True, init=False)
+def _share(**named: object) -> Fraction:
+    exact = _checks.not_negative(**named)
+    if exact > 1:
+        ((name, value),) = named.items()
+        raise InvalidArgument(f"{name} = {value}: give a number from 0 to 1")
+    return exact
+
+
+@frozen
 class BernoulliLaw(Stepped):
     """1 with this probability, any rational from 0 to 1, and else 0.
 
@@ -28,11 +38,7 @@ class BernoulliLaw(Stepped):
     array([1, 0, 1, 0, 0, 0, 0, 0])
     """
 
-    probability: Fraction
-
-    def __init__(self, probability: Number) -> None:
-        """Keep the probability at its exact value."""
-        object.__setattr__(self, "probability", _share(probability=probability))
+    probability: Annotated[Converted[Fraction, Number], _share]
 
     @property
     def steps(self) -> int:
@@ -127,14 +133,6 @@ def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
     """
     law = BernoulliLaw(_share(rate=rate))
     return law.draws(bits, _checks.count(count=count)).astype(np.bool_)
-
-
-def _share(**named: object) -> Fraction:
-    exact = _checks.not_negative(**named)
-    if exact > 1:
-        ((name, value),) = named.items()
-        raise InvalidArgument(f"{name} = {value}: give a number from 0 to 1")
-    return exact
 
 
 @lru_cache(maxsize=64)

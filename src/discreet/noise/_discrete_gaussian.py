@@ -9,8 +9,8 @@ from itertools import accumulate
 import numpy as np
 from flint import arb, ctx
 
-from discreet import _checks
-from discreet._exact import Number, ball, precision
+from discreet._exact import ball, precision
+from discreet._fields import Positive, frozen
 from discreet.noise import _inversion
 from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits, Words
@@ -28,7 +28,7 @@ _TABLE_PAYS = 64  # if there are as many of them, times sigma^2
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class DiscreteGaussianLaw:
     """P(x) proportional to exp(-x^2 / (2 sigma^2)), for any rational sigma above 0 (Canonne,
     Kamath and Steinke, 2020).
@@ -42,11 +42,7 @@ class DiscreteGaussianLaw:
     array([ 0,  1, -1,  0])
     """
 
-    sigma: Fraction
-
-    def __init__(self, sigma: Number) -> None:
-        """Keep sigma at its exact value; the standard deviation is a little smaller."""
-        object.__setattr__(self, "sigma", _checks.positive(sigma=sigma))
+    sigma: Positive  # the standard deviation is a little smaller
 
     def on_grid(self, k: int) -> "OnGrid[DiscreteGaussianLaw]":
         """This law for multiples of 2^-k, its sigma being given in units of the answer."""

@@ -5,15 +5,14 @@ U in (0, 1) lies below ``tail(k)``; ``inverse`` turns that around.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
 from flint import arb
 
-from discreet import _checks
-from discreet._exact import Number, ball, precision
+from discreet._exact import ball, precision, shown
+from discreet._fields import Positive, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise._affine_quantile import Magnitudes, Signed, Stretch
 from discreet.noise._bits import Bits
@@ -53,7 +52,7 @@ class NoiseLaw(Law, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class DiscreteLaplaceLaw(Signed):
     """P(x) = (1 - p) / (1 + p) p^|x| with p = exp(-1 / scale), for any rational scale above 0.
 
@@ -63,11 +62,7 @@ class DiscreteLaplaceLaw(Signed):
            [ 0,  3,  4,  4]])
     """
 
-    scale: Fraction
-
-    def __init__(self, scale: Number) -> None:
-        """Keep the scale at its exact value."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+    scale: Positive
 
     def tail(self, magnitude: int) -> arb:
         """2 p^k / (1 + p)."""
@@ -95,7 +90,7 @@ class DiscreteLaplaceLaw(Signed):
         return OnGrid(DiscreteLaplaceLaw(steps_of(self.scale, k)), k)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class RoundedGaussianLaw(Signed):
     """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0.
 
@@ -104,11 +99,7 @@ class RoundedGaussianLaw(Signed):
     array([ 0,  1, -1,  0])
     """
 
-    sigma: Fraction
-
-    def __init__(self, sigma: Number) -> None:
-        """Keep the standard deviation at its exact value."""
-        object.__setattr__(self, "sigma", _checks.positive(sigma=sigma))
+    sigma: Positive
 
     def tail(self, magnitude: int) -> arb:
         """P(|Z| > k - 1/2)."""
@@ -138,7 +129,7 @@ class RoundedGaussianLaw(Signed):
         return OnGrid(RoundedGaussianLaw(steps_of(self.sigma, k)), k)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class GeometricLaw(Magnitudes):
     """P(x) = s (1 - s)^x for x = 0, 1, ...: the failures before the first success, each trial
     succeeding with this probability, any rational one above 0 and up to 1.
@@ -148,14 +139,12 @@ class GeometricLaw(Magnitudes):
     array([0, 4, 0, 2])
     """
 
-    success: Fraction
+    success: Positive
 
-    def __init__(self, success: Number) -> None:
-        """Keep the probability of success at its exact value."""
-        exact = _checks.positive(success=success)
-        if exact > 1:
-            raise InvalidArgument(f"success = {success}: a probability is at most 1")
-        object.__setattr__(self, "success", exact)
+    def __post_init__(self) -> None:
+        """Refuse what is no probability."""
+        if self.success > 1:
+            raise InvalidArgument(f"success = {shown(self.success)}: a probability is at most 1")
 
     def tail(self, magnitude: int) -> arb:
         """(1 - s)^k."""

@@ -14,8 +14,8 @@ from itertools import accumulate
 
 from flint import arb, ctx, fmpq
 
-from discreet import _checks
-from discreet._exact import Number, ball, precision, upper_fraction
+from discreet._exact import ball, precision, shown, upper_fraction
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits
@@ -32,7 +32,7 @@ _FINENESS = 8  # blocks to a standard deviation of the radius
 _BELOW, _ABOVE = 12, 40  # standard deviations from where the chances are largest
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class MaxNormLaw:
     """P(z) proportional to exp(-max |z_i| / scale) for z of ``length`` whole numbers: the noise
     of the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the grid. The scale is at least
@@ -48,18 +48,17 @@ class MaxNormLaw:
     array([ 2, -2,  0,  3])
     """
 
-    scale: Fraction
-    length: int
+    scale: Positive
+    length: PositiveCount
 
-    def __init__(self, scale: Number, length: int) -> None:
-        """Keep both at their exact value."""
-        exact, count = _checks.positive(scale=scale), _checks.positive_count(length=length)
-        if not _LEAST <= exact <= _MOST:
-            raise InvalidArgument(f"scale = {scale}: give a number from 10^-50 to 10^50")
-        if count > _LONGEST:
-            raise InvalidArgument(f"length = {length}: at most 10^9")
-        object.__setattr__(self, "scale", exact)
-        object.__setattr__(self, "length", count)
+    def __post_init__(self) -> None:
+        """Refuse what the sums of chances do not reach."""
+        if not _LEAST <= self.scale <= _MOST:
+            raise InvalidArgument(
+                f"scale = {shown(self.scale)}: give a number from 10^-50 to 10^50"
+            )
+        if self.length > _LONGEST:
+            raise InvalidArgument(f"length = {self.length}: at most 10^9")
 
     def draws(self, bits: Bits) -> Outcomes:
         """One outcome: int64, or Python integers where the cube is too large for that."""

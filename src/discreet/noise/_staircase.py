@@ -1,14 +1,14 @@
 """The staircase: chances that stay the same for some whole numbers, and then fall by a factor."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from discreet import _checks
-from discreet._exact import Number, ball, precision
+from discreet._exact import ball, precision
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise._bits import Bits
 from discreet.noise._inversion import Outcomes, Shape, size_of
@@ -20,7 +20,7 @@ _BITS = 128
 _INT64 = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class StaircaseLaw:
     """P(x) proportional to e^(-drop * level), where the magnitudes below ``top`` are on level 0
     and each ``width`` further ones a level down (Geng and Viswanath 2016; Geng, Kairouz, Oh and
@@ -36,17 +36,15 @@ class StaircaseLaw:
     array([ -3,  11, -13,   7,   3,  16])
     """
 
-    drop: Fraction
-    width: int
-    top: int
+    _: KW_ONLY
+    drop: Positive
+    width: PositiveCount
+    top: PositiveCount
 
-    def __init__(self, *, drop: Number, width: int, top: int) -> None:
-        """Keep all three at their exact values; the top is at most as wide as a level."""
-        object.__setattr__(self, "drop", _checks.positive(drop=drop))
-        object.__setattr__(self, "width", _checks.positive_count(width=width))
-        object.__setattr__(self, "top", _checks.positive_count(top=top))
+    def __post_init__(self) -> None:
+        """Refuse a top that is wider than a level."""
         if self.top > self.width:
-            raise InvalidArgument(f"top = {top}: give at most the width, {width}")
+            raise InvalidArgument(f"top = {self.top}: give at most the width, {self.width}")
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""

@@ -1,15 +1,13 @@
 """Whole numbers below a bound, all equally likely."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from discreet import _checks
+from discreet._fields import PositiveCount, frozen
 from discreet.noise._bits import Bits, Words
 from discreet.noise._inversion import Outcomes, Shape, size_of
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class UniformLaw:
     """Each whole number from 0 up to m - 1 with probability 1 / m, for any m of 1 or above.
 
@@ -22,11 +20,7 @@ class UniformLaw:
     array([4, 5, 5, 3, 5, 5, 2, 1])
     """
 
-    m: int
-
-    def __init__(self, m: int) -> None:
-        """Keep the bound, which is itself not reached."""
-        object.__setattr__(self, "m", _checks.positive_count(m=m))
+    m: PositiveCount  # the bound, which is itself not reached
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""

@@ -1,8 +1,9 @@
 """What is released of the values of blocks, each unit being in one: their median or their mean."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from flint import arb
@@ -14,9 +15,9 @@ from discreet._exact import (
     decimal_down,
     lower_fraction,
     precision,
-    shown,
     upper_fraction,
 )
+from discreet._fields import Positive, Size, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._additive import integers
@@ -32,7 +33,13 @@ _BITS = 128
 _DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _grid(grid: object) -> Grid:
+    if isinstance(grid, Grid):
+        return grid
+    raise InvalidArgument(f"grid = {grid!r}: give the Grid of the blocks' values")
+
+
+@frozen
 class MedianOfBlocks:
     """Draws a value of the grid with probability proportional to exp(-blocks / scale), where
     ``blocks`` is how many values lie below it, or above it, whichever is more.
@@ -53,13 +60,9 @@ class MedianOfBlocks:
     (MedianOfBlocks(scale=2, grid=Grid(0, 20, step=0.01)), 21)
     """
 
-    scale: Fraction
-    grid: Grid
-
-    def __init__(self, scale: Number, *, grid: Grid) -> None:
-        """Keep both exactly; the scale is in blocks."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "grid", _grid(grid))
+    scale: Positive  # in blocks
+    _: KW_ONLY
+    grid: Annotated[Grid, _grid]
 
     @staticmethod
     def for_epsilon(
@@ -97,12 +100,8 @@ class MedianOfBlocks:
             blocks = upper_fraction(_missed(self.grid, confidence) * ball(self.scale))
         return max(0, math.ceil(blocks) - 1)
 
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"MedianOfBlocks(scale={shown(self.scale)}, grid={self.grid!r})"
 
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class MeanOfBlocks:
     """Adds discrete Laplace noise to the sum of the values, whose share is the mean.
 
@@ -114,15 +113,10 @@ class MeanOfBlocks:
     Fraction(599, 2000)
     """
 
-    scale: Fraction
-    grid: Grid
-    blocks: int
-
-    def __init__(self, scale: Number, *, grid: Grid, blocks: int) -> None:
-        """Keep all exactly; the scale is that of the mean, in the units of the values."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "grid", _grid(grid))
-        object.__setattr__(self, "blocks", _checks.size(blocks=blocks))
+    scale: Positive  # of the mean, in the units of the values
+    _: KW_ONLY
+    grid: Annotated[Grid, _grid]
+    blocks: Size
 
     @staticmethod
     def for_epsilon(
@@ -171,11 +165,6 @@ class MeanOfBlocks:
     def _inner(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.scale / self._each)
 
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        grid = f"grid={self.grid!r}, blocks={self.blocks}"
-        return f"MeanOfBlocks(scale={shown(self.scale)}, {grid})"
-
 
 def _stretches(places: Places, size: int) -> tuple[Places, Places, Places]:
     """The grid's places in stretches without a value inside, each value's own place being one:
@@ -203,12 +192,6 @@ def _missed(grid: Grid, confidence: Number) -> arb:
 
 def _clipped(value: IntegerArray, grid: Grid) -> Places:
     return np.clip(value, 0, grid.size - 1).astype(np.int64)
-
-
-def _grid(grid: object) -> Grid:
-    if isinstance(grid, Grid):
-        return grid
-    raise InvalidArgument(f"grid = {grid!r}: give the Grid of the blocks' values")
 
 
 def _values(bounded: Bounded[IntegerArray], grid: Grid) -> Part:

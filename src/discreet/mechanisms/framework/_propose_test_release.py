@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from discreet import _checks, accounting
-from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
+from discreet._exact import Number, ball, decimal_up, precision, upper_fraction
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.errors import InvalidArgument
@@ -81,7 +82,7 @@ def proposed(
     )
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class ProposeTestRelease:
     """Releases the integer with discrete Laplace noise of ``value_scale`` if the distance with
     such noise of ``distance_scale`` is ``threshold`` or more, and ``None`` otherwise.
@@ -100,15 +101,10 @@ class ProposeTestRelease:
     True
     """
 
-    distance_scale: Fraction
-    value_scale: Fraction
-    threshold: int
-
-    def __init__(self, *, distance_scale: Number, value_scale: Number, threshold: int) -> None:
-        """Keep all at their exact values."""
-        object.__setattr__(self, "distance_scale", _checks.positive(distance_scale=distance_scale))
-        object.__setattr__(self, "value_scale", _checks.positive(value_scale=value_scale))
-        object.__setattr__(self, "threshold", _checks.positive_count(threshold=threshold))
+    _: KW_ONLY
+    distance_scale: Positive
+    value_scale: Positive
+    threshold: PositiveCount
 
     @staticmethod
     def for_epsilon(
@@ -162,12 +158,6 @@ class ProposeTestRelease:
         with precision(_BITS):
             found = upper_fraction(_passes(self.distance_scale, self.threshold))
         return decimal_up(found, _DIGITS)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        scales = f"distance_scale={shown(self.distance_scale)}, "
-        scales += f"value_scale={shown(self.value_scale)}"
-        return f"ProposeTestRelease({scales}, threshold={self.threshold})"
 
 
 def _passes(scale: Fraction, threshold: int) -> Any:  # Any: flint's balls, p^t / (1 + p)

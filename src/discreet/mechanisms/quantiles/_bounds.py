@@ -1,13 +1,14 @@
 """Between which powers of two a column's values lie, found for a part of the budget."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
 
 from discreet import _checks, accounting
-from discreet._exact import Number, ball, precision, shown, upper_fraction
+from discreet._exact import Number, ball, precision, upper_fraction
+from discreet._fields import Positive, Probability, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
@@ -15,7 +16,7 @@ from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Places, Rows
-from discreet.mechanisms.quantiles._column import a_grid
+from discreet.mechanisms.quantiles._column import GridField
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 RARELY = Fraction(1, 1000)
@@ -24,7 +25,7 @@ _BITS = 128
 Ends = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class ApproximateBounds:
     """Gives the least and the largest value of the bins that seem to hold rows; `None` if none
     does, there being too few rows for what is spent.
@@ -53,15 +54,10 @@ class ApproximateBounds:
     Differentially private SQL with bounded user contribution.
     """
 
-    scale: Fraction
-    grid: Grid
-    false_bin: Fraction
-
-    def __init__(self, *, scale: Number, grid: Grid, false_bin: Number = RARELY) -> None:
-        """Keep all exactly; the scale is in rows."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "grid", a_grid(grid))
-        object.__setattr__(self, "false_bin", _checks.probability(false_bin=false_bin))
+    _: KW_ONLY
+    scale: Positive  # in rows
+    grid: GridField
+    false_bin: Probability = field(default=RARELY)
 
     @staticmethod
     def for_epsilon(
@@ -149,8 +145,3 @@ class ApproximateBounds:
         steps = (1 << size) - 1 if size >= 0 else -(1 << -size - 1)
         place = min(max(self._origin + sign * steps, 0), self.grid.size - 1)
         return self.grid.value(place)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        facts = f"scale={shown(self.scale)}, grid={self.grid!r}, false_bin={shown(self.false_bin)}"
-        return f"ApproximateBounds({facts})"

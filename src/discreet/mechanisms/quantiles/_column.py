@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import Converted
 from discreet._unit import Change
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
@@ -27,9 +28,10 @@ def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at
     return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
 
 
-def a_level(level: Number, name: str = "level") -> Fraction:
+def a_level(**named: Number) -> Fraction:
     """The exact level, strictly between 0 and 1 and not so fine that ranks leave int64."""
-    exact = _checks.probability(**{name: level})
+    ((name, level),) = named.items()
+    exact = _checks.probability(**named)
     if exact.denominator > _FINEST:
         raise InvalidArgument(f"{name} = {level}: give a fraction with a denominator up to 10^6")
     return exact
@@ -42,13 +44,20 @@ def a_grid(grid: Grid) -> Grid:
     return grid
 
 
+GridField = Annotated[Grid, a_grid]
+Level = Annotated[Converted[Fraction, Number], a_level]
+
+
 def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     """The exact levels, each above the one before it, their common denominator not too large."""
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
-    exact = tuple(a_level(level, "levels") for level in levels)
+    exact = tuple(a_level(levels=level) for level in levels)
     if not exact or any(high <= low for low, high in pairwise(exact)):
         raise InvalidArgument(f"levels = {levels!r}: give at least one, in rising order")
     if math.lcm(*(level.denominator for level in exact)) > _FINEST:
         raise InvalidArgument(f"levels = {levels!r}: give fractions of at most a million parts")
     return exact
+
+
+Levels = Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising]

@@ -1,14 +1,16 @@
 """How many rows lie up to each of some public edges: a cumulative distribution."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
 from itertools import accumulate
+from typing import Annotated
 
 import numpy as np
 
 from discreet import _checks, accounting
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Converted, Positive, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._additive import with_noise
@@ -21,7 +23,7 @@ from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Cumulative:
     """Gives how many rows lie from the first edge up to each of the others, as numbers that rise.
 
@@ -43,13 +45,11 @@ class Cumulative:
     (10, accounting.DiscreteLaplace(scale=1, sensitivity=1))
     """
 
-    edges: tuple[Fraction, ...]
-    scale: Fraction
-
-    def __init__(self, edges: Sequence[Number], *, scale: Number) -> None:
-        """Keep both exactly; the scale is in rows."""
-        object.__setattr__(self, "edges", rising_edges(edges))
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
+    edges: Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising_edges] = field(
+        named=False
+    )
+    _: KW_ONLY
+    scale: Positive  # in rows
 
     @staticmethod
     def for_epsilon(
@@ -87,11 +87,6 @@ class Cumulative:
         large that no noisy sum falls."""
         failure = 1 - _checks.probability(confidence=confidence)
         return most_strayed(self.scale, len(self.edges) - 1, failure)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        edges = ", ".join(map(shown, self.edges))
-        return f"Cumulative(({edges}), scale={shown(self.scale)})"
 
 
 def rising(numbers: Sequence[int]) -> FloatArray:

@@ -1,7 +1,6 @@
 """A quantile of a column, by permute-and-flip over the gaps between its values."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import _checks, accounting
@@ -20,7 +19,6 @@ from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PermuteAndFlipQuantile(OneQuantile):
     """Visits the values of the column's grid in random order, and takes each with probability
     exp(-rows by which it misses the level / scale); the first one taken is the answer.
@@ -50,6 +48,8 @@ class PermuteAndFlipQuantile(OneQuantile):
     selection; `discreet.mechanisms.quantiles._ranks` proves how far apart a row moves misses, and
     `discreet.mechanisms.selection._flipped_pieces` that draws are exact.
     """
+
+    __slots__ = ()
 
     @staticmethod
     def for_error(

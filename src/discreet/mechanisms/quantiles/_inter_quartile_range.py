@@ -1,17 +1,18 @@
 """The inter-quartile range of a column."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
 
 from discreet import _checks
-from discreet._exact import Number, root_down, shown
+from discreet._exact import Number, root_down
+from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._column import a_grid, width
+from discreet.mechanisms.quantiles._column import GridField, width
 from discreet.mechanisms.quantiles._quantile import Quantile
 from discreet.mechanisms.quantiles._ranks import choose, stretches
 from discreet.noise import Bits
@@ -19,7 +20,7 @@ from discreet.noise import Bits
 _LEVELS = Fraction(1, 4), Fraction(3, 4)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class InterQuartileRange:
     """Draws both quartiles as `Quantile` does, each by itself with this ``scale``, and gives how
     far the upper one lies above the lower one; 0 if it lies below.
@@ -37,13 +38,9 @@ class InterQuartileRange:
     (InterQuartileRange(scale=3, grid=Grid(0, 120)), 1.0)
     """
 
-    scale: Fraction
-    grid: Grid
-
-    def __init__(self, *, scale: Number, grid: Grid) -> None:
-        """Keep both exactly; the scale is in rows."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "grid", a_grid(grid))
+    _: KW_ONLY
+    scale: Positive  # in rows
+    grid: GridField
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows]) -> "InterQuartileRange":
@@ -78,10 +75,6 @@ class InterQuartileRange:
     @property
     def _quartile(self) -> Quantile:
         return Quantile(_LEVELS[0], scale=self.scale, grid=self.grid)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"InterQuartileRange(scale={shown(self.scale)}, grid={self.grid!r})"
 
 
 def _for_each(confidence: Fraction) -> Fraction:

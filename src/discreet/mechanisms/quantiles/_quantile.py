@@ -1,7 +1,6 @@
 """A quantile of a column, by the exponential mechanism over the gaps between its values."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import _checks, accounting
@@ -19,7 +18,6 @@ from discreet.noise import Bits
 _DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantile(OneQuantile):
     """Draws a value of the column's grid with probability proportional to
     exp(-rows by which it misses the level / scale).
@@ -50,6 +48,8 @@ class Quantile(OneQuantile):
     proof of the price is in `discreet.mechanisms.quantiles._ranks`.
     """
 
+    __slots__ = ()
+
     @staticmethod
     def for_error(
         error: Number,
@@ -61,7 +61,7 @@ class Quantile(OneQuantile):
     ) -> "Quantile":
         """The mechanism that costs least of those whose error at this confidence is at most this
         many rows."""
-        finest = Fraction(1, a_score(score).parts(a_level(level)))
+        finest = Fraction(1, a_score(score).parts(a_level(level=level)))
         rows = math.floor(_checks.not_negative(error=error)) + finest
         failure = 1 - _checks.probability(confidence=confidence)
         each = most_missed(Fraction(1), a_grid(grid).size, failure)

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
 
 import numpy as np
 
 from discreet import _checks, accounting
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
@@ -17,14 +17,14 @@ from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._break_ties import finer, spread
-from discreet.mechanisms.quantiles._column import a_grid, rising, width
+from discreet.mechanisms.quantiles._column import GridField, Levels, rising, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN
 from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Quantiles:
     """Draws values for several rising levels: the middle level's as `Quantile` does, then those on
     either side of it among the rows on that side, and so on.
@@ -53,15 +53,10 @@ class Quantiles:
     Kaplan, Schnapp and Stemmer (2022), Differentially private approximate quantiles.
     """
 
-    levels: tuple[Fraction, ...]
-    scale: Fraction
-    grid: Grid
-
-    def __init__(self, levels: Sequence[Number], *, scale: Number, grid: Grid) -> None:
-        """Keep all exactly; the scale is in rows."""
-        object.__setattr__(self, "levels", rising(levels))
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "grid", a_grid(grid))
+    levels: Levels = field(named=False)
+    _: KW_ONLY
+    scale: Positive  # in rows
+    grid: GridField
 
     @staticmethod
     def for_epsilon(
@@ -128,8 +123,3 @@ class Quantiles:
             math.ceil(sum(weight * off(i, len(mine)) for i, weight in mine.items())) - 1
             for mine in influences(found).values()
         )
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        levels = ", ".join(map(shown, self.levels)) + "," * (len(self.levels) == 1)
-        return f"Quantiles(({levels}), scale={shown(self.scale)}, grid={self.grid!r})"

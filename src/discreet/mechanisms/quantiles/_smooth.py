@@ -1,7 +1,7 @@
 """A median with noise as large as this very data asks for: smooth sensitivity."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,12 +10,13 @@ from flint import arb
 
 from discreet import _checks, accounting
 from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
+from discreet._fields import Positive, PositiveCount, Probability, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Places, Rows
-from discreet.mechanisms.quantiles._column import a_grid
+from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 from discreet.noise._affine_quantile import Signed, Stretch
 from discreet.noise._quantiles import EXPONENTIAL
@@ -29,7 +30,7 @@ _DIGITS = 9
 _ALL = 1 << 40  # more rows than any table has
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class SmoothMedian:
     """Adds discrete Laplace noise to the median (the lower one of two), of the scale 2 s / epsilon
     with s a smooth bound on how far the median can move in data like these.
@@ -64,20 +65,17 @@ class SmoothMedian:
     analysis, whose real noise and real bound become whole numbers here.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    grid: Grid
-    moved: int
+    _: KW_ONLY
+    epsilon: Positive
+    delta: Probability
+    grid: GridField
+    moved: PositiveCount = 1
 
-    def __init__(self, *, epsilon: Number, delta: Number, grid: Grid, moved: int = 1) -> None:
-        """Keep all exactly."""
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
-        object.__setattr__(self, "delta", _checks.probability(delta=delta))
-        object.__setattr__(self, "grid", a_grid(grid))
-        object.__setattr__(self, "moved", _checks.positive_count(moved=moved))
+    def __post_init__(self) -> None:
+        """Refuse an epsilon for which the ladder of bounds has too many steps."""
         if self._patience > _MOST_PATIENCE:
             raise InvalidArgument(
-                f"epsilon = {epsilon}: this median is of no use there; take Quantile"
+                f"epsilon = {shown(self.epsilon)}: this median is of no use there; take Quantile"
             )
 
     @staticmethod
@@ -182,11 +180,6 @@ class SmoothMedian:
     def _patience(self) -> int:
         """m."""
         return math.ceil(_surprise(self.delta) * 2 / self.epsilon)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        facts = f"epsilon={shown(self.epsilon)}, delta={shown(self.delta)}"
-        return f"SmoothMedian({facts}, grid={self.grid!r}, moved={self.moved})"
 
 
 @dataclass(frozen=True, slots=True)

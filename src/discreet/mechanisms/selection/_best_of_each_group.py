@@ -1,13 +1,13 @@
 """The best candidate of each public group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import Positive, field, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._bounded import Bounded
@@ -16,17 +16,16 @@ from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.mechanisms.selection._scores import (
-    Candidates,
+    CandidatesField,
     Moves,
-    checked,
-    public,
+    MovesField,
+    candidates_as_code,
     spread,
-    written,
 )
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class BestOfEachGroup:
     """Chooses one candidate in each group: an `ExponentialMechanism` of this rate for each.
 
@@ -51,24 +50,11 @@ class BestOfEachGroup:
     (accounting.BoundedRange(eta=1), 3)
     """
 
-    groups: Candidates
-    candidates: Candidates
-    rate: Fraction
-    moves: Moves
-
-    def __init__(
-        self,
-        *,
-        groups: Sequence[Key],
-        candidates: Sequence[Key],
-        rate: Number,
-        moves: Moves = Moves.ANYHOW,
-    ) -> None:
-        """Keep the rate at its exact value; it is in units of 1 / score."""
-        object.__setattr__(self, "groups", public(groups, "groups"))
-        object.__setattr__(self, "candidates", public(candidates))
-        object.__setattr__(self, "rate", _checks.positive(rate=rate))
-        object.__setattr__(self, "moves", checked(moves))
+    _: KW_ONLY
+    groups: CandidatesField = field(text=candidates_as_code)
+    candidates: CandidatesField = field(text=candidates_as_code)
+    rate: Positive  # for one unit of score
+    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
 
     @staticmethod
     def for_epsilon(
@@ -135,9 +121,3 @@ class BestOfEachGroup:
         changed = bounded.part.sensitivity.l0
         intervals = changed if self.moves is Moves.TOGETHER else -(-changed // 2)
         return max(1, min(intervals, len(self.groups)))
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        inner = written("", self.candidates, {"rate": self.rate}, self.moves)[1:]
-        groups = written("", self.groups, {})[1:-1]
-        return f"BestOfEachGroup(groups={groups}, candidates={inner}"

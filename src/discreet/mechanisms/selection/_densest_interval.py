@@ -1,12 +1,13 @@
 """Where most rows lie: a choice among all intervals of one width, however many there are."""
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number, shown
+from discreet._fields import Positive, field, frozen
 from discreet._unit import Change
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -19,7 +20,13 @@ from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.noise import Bits, UniformLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _a_grid_of_two(grid: object) -> Grid:
+    if isinstance(grid, Grid) and grid.size >= 2:
+        return grid
+    raise InvalidArgument(f"grid = {grid!r}: give a Grid of at least two values")
+
+
+@frozen
 class DensestInterval:
     """Chooses an interval of this width that begins on the grid, with probability proportional to
     exp(rate * the number of rows in it); its lower end is the value.
@@ -44,23 +51,19 @@ class DensestInterval:
     (DensestInterval(Grid(0, 100, step=0.01), width=0.5, rate=1), 12)
     """
 
-    grid: Grid
-    width: Fraction
-    rate: Fraction
+    grid: Annotated[Grid, _a_grid_of_two] = field(named=False)
+    _: KW_ONLY
+    width: Positive  # a whole number of steps
+    rate: Positive
 
-    def __init__(self, grid: Grid, *, width: Number, rate: Number) -> None:
-        """Keep both numbers at their exact values; the width is a whole number of steps."""
-        if not isinstance(grid, Grid) or grid.size < 2:
-            raise InvalidArgument(f"grid = {grid!r}: give a Grid of at least two values")
-        wide = _checks.positive(width=width)
-        if (wide / grid.step).denominator != 1 or wide / grid.step >= grid.size:
+    def __post_init__(self) -> None:
+        """Refuse a width that is no whole number of steps, or as wide as the grid."""
+        steps = self.width / self.grid.step
+        if steps.denominator != 1 or steps >= self.grid.size:
             raise InvalidArgument(
-                f"width = {shown(wide)}: give a whole number of the grid's steps of "
-                f"{shown(grid.step)}, fewer than it has values"
+                f"width = {shown(self.width)}: give a whole number of the grid's steps of "
+                f"{shown(self.grid.step)}, fewer than it has values"
             )
-        object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "width", wide)
-        object.__setattr__(self, "rate", _checks.positive(rate=rate))
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows], *, width: Number) -> "DensestInterval":
@@ -110,10 +113,6 @@ class DensestInterval:
         np.add.at(scores, each, by)
         inside = starts < self.grid.size
         return starts[inside], np.cumsum(scores)[inside]
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"DensestInterval({self.grid!r}, width={shown(self.width)}, rate={shown(self.rate)})"
 
 
 def _apart(bounded: Bounded[Rows]) -> int:

@@ -1,7 +1,5 @@
 """The exponential mechanism: a candidate by its score, larger ones more likely."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from discreet._exact import Number
@@ -16,7 +14,6 @@ from discreet.mechanisms.selection._scores import spread
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class ExponentialMechanism(Choice):
     """Chooses one candidate, each with probability proportional to exp(rate * its score).
 
@@ -43,6 +40,8 @@ class ExponentialMechanism(Choice):
     >>> mechanism.privacy_loss(votes).epsilon()
     1.0
     """
+
+    __slots__ = ()
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless there is a score for each candidate."""

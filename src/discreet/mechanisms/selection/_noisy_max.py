@@ -1,13 +1,13 @@
 """Report noisy max with discrete Laplace noise."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._bounded import Bounded
@@ -16,19 +16,20 @@ from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap
 from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
-    Candidates,
+    CandidatesField,
     Moves,
+    MovesField,
+    candidates_as_code,
     checked,
     noisy_max,
     public,
     spread,
     with_laplace,
-    written,
 )
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class NoisyMax:
     """Chooses the candidate whose score is the largest after discrete Laplace noise of this
     ``scale`` on each; of equal ones the first.
@@ -52,17 +53,10 @@ class NoisyMax:
     (NoisyMax(('red', 'blue', 'green'), scale=1), 4)
     """
 
-    candidates: Candidates
-    scale: Fraction
-    moves: Moves
-
-    def __init__(
-        self, candidates: Sequence[Key], scale: Number, *, moves: Moves = Moves.ANYHOW
-    ) -> None:
-        """Keep the scale at its exact value; it is in the units of the scores."""
-        object.__setattr__(self, "candidates", public(candidates))
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "moves", checked(moves))
+    candidates: CandidatesField = field(named=False, text=candidates_as_code)
+    scale: Positive  # in the units of the scores
+    _: KW_ONLY
+    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
 
     @staticmethod
     def for_epsilon(
@@ -73,7 +67,7 @@ class NoisyMax:
         moves: Moves = Moves.ANYHOW,
     ) -> "NoisyMax":
         """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        names = public(candidates)
+        names = public(candidates=candidates)
         apart = spread(bounded, (len(names),), checked(moves))
         return NoisyMax(names, apart / _checks.positive(epsilon=epsilon), moves=moves)
 
@@ -86,7 +80,7 @@ class NoisyMax:
         moves: Moves = Moves.ANYHOW,
     ) -> "NoisyMax":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        names = public(candidates)
+        names = public(candidates=candidates)
         scale = most_noise(
             lambda scale: NoisyMax(names, scale).error(confidence), error, confidence
         )
@@ -110,7 +104,3 @@ class NoisyMax:
         return smallest_gap(
             race_chance(self.scale, self.scale, confidence, under=others), confidence
         )
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return written("NoisyMax", self.candidates, {"scale": self.scale}, self.moves)

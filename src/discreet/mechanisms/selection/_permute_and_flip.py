@@ -1,7 +1,5 @@
 """Permute-and-flip: never farther below the best than the exponential mechanism, on average."""
 
-from dataclasses import dataclass
-
 from discreet import noise
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
@@ -14,7 +12,6 @@ from discreet.mechanisms.selection._scores import noisy_max, spread
 from discreet.noise import Bits
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PermuteAndFlip(Choice):
     """Visits the candidates in random order, and takes each with probability
     exp(rate * (its score - the largest)); the first one taken is the choice.
@@ -38,6 +35,8 @@ class PermuteAndFlip(Choice):
     >>> mechanism, mechanism.error(0.95)
     (PermuteAndFlip(('red', 'blue', 'green'), rate=1), 2)
     """
+
+    __slots__ = ()
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""

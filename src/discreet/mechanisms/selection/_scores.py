@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from enum import Enum
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from discreet._exact import Number, fraction, shown
+from discreet._fields import Converted
 from discreet._unit import Change, Unit
 from discreet.accounting import ReportNoisyMax
 from discreet.errors import InvalidArgument, Refused
@@ -37,9 +37,10 @@ class Moves(Enum):
     TOGETHER = "together"
 
 
-def public(candidates: Sequence[Key], name: str = "candidates") -> Candidates:
-    """The candidates, if they are at least two different texts, integers or tuples of these; a
-    range stays one."""
+def public(**named: Sequence[Key]) -> Candidates:
+    """The named candidates, if they are at least two different texts, integers or tuples of these;
+    a range stays one."""
+    ((name, candidates),) = named.items()
     if not isinstance(candidates, Sequence):  # a set, too, has no order to be in
         raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
     is_range = isinstance(candidates, range)
@@ -56,6 +57,10 @@ def checked(moves: Moves) -> Moves:
     if not isinstance(moves, Moves):
         raise InvalidArgument(f"moves = {moves!r}: give Moves.ANYHOW or Moves.TOGETHER")
     return moves
+
+
+CandidatesField = Annotated[Converted[Candidates, Sequence[Key]], public]
+MovesField = Annotated[Moves, checked]
 
 
 def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: to be seen
@@ -109,23 +114,13 @@ def with_laplace(value: IntegerArray, scale: Fraction, bits: Bits) -> IntegerArr
     return np.asarray(value + noise)
 
 
-def written(
-    kind: str,
-    candidates: Candidates,
-    numbers: dict[str, Number],
-    moves: Moves = Moves.ANYHOW,
-    *,
-    noise: Enum | None = None,
-) -> str:
-    """A mechanism as it is written in code; more candidates than anyone reads, by their hash."""
+def candidates_as_code(candidates: Candidates) -> str:
+    """Candidates as they are written in code; more of them than anyone reads, by their hash."""
     text = repr(candidates)
-    if not isinstance(candidates, range) and len(candidates) > _MOST_SHOWN:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        text = f"<{len(candidates)} candidates, SHA-256 {digest}...>"
-    parts = [text, *(f"{name}={shown(fraction(value))}" for name, value in numbers.items())]
-    choices = [] if moves is Moves.ANYHOW else [f"moves={moves}"]
-    choices += [] if noise is None else [f"noise={noise}"]
-    return f"{kind}({', '.join(parts + choices)})"
+    if isinstance(candidates, range) or len(candidates) <= _MOST_SHOWN:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"<{len(candidates)} candidates, SHA-256 {digest}...>"
 
 
 def _is_name(candidate: object) -> bool:

@@ -1,14 +1,16 @@
 """The k best candidates at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from enum import Enum
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet.accounting import BoundedRange, DiscreteLaplace, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
@@ -20,13 +22,15 @@ from discreet.mechanisms.selection._pieces import pieces_of
 from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
     Candidates,
+    CandidatesField,
     Moves,
+    MovesField,
+    candidates_as_code,
     checked,
     public,
     scores_part,
     spread,
     with_laplace,
-    written,
 )
 from discreet.noise import Bits
 
@@ -41,7 +45,13 @@ class TopKNoise(Enum):
     LAPLACE = "laplace"  # priced for all scores at once: the L1 sensitivity, whatever k is
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _checked_noise(noise: TopKNoise) -> TopKNoise:
+    if not isinstance(noise, TopKNoise):
+        raise InvalidArgument(f"noise = {noise!r}: give TopKNoise.GUMBEL or TopKNoise.LAPLACE")
+    return noise
+
+
+@frozen
 class TopK:
     """Chooses ``k`` candidates, the best first: those with the largest scores after noise of
     scale 1 / rate on each score, in that order.
@@ -72,33 +82,20 @@ class TopK:
     5 * accounting.BoundedRange(eta=0.2)
     """
 
-    candidates: Candidates
-    k: int
-    rate: Fraction
-    moves: Moves
-    noise: TopKNoise
+    candidates: CandidatesField = field(named=False, text=candidates_as_code)
+    k: PositiveCount
+    rate: Positive  # for one unit of score
+    _: KW_ONLY
+    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
+    noise: Annotated[TopKNoise, _checked_noise] = field(default=TopKNoise.GUMBEL, brief=True)
 
-    def __init__(
-        self,
-        candidates: Sequence[Key],
-        k: int,
-        rate: Number,
-        *,
-        moves: Moves = Moves.ANYHOW,
-        noise: TopKNoise = TopKNoise.GUMBEL,
-    ) -> None:
-        """Keep the rate at its exact value; k is less than there are candidates, since the order
-        of all but one tells the last."""
-        names, many = public(candidates), _checks.positive_count(k=k)
-        if many >= len(names):
+    def __post_init__(self) -> None:
+        """Refuse all of the candidates, since the order of all but one tells the last."""
+        if self.k >= len(self.candidates):
             raise InvalidArgument(
-                f"k = {many}: give at most {len(names) - 1}, fewer than there are candidates"
+                f"k = {self.k}: give at most {len(self.candidates) - 1}, fewer than there are "
+                "candidates"
             )
-        object.__setattr__(self, "candidates", names)
-        object.__setattr__(self, "k", many)
-        object.__setattr__(self, "rate", _checks.positive(rate=rate))
-        object.__setattr__(self, "moves", checked(moves))
-        object.__setattr__(self, "noise", _checked_noise(noise))
 
     @staticmethod
     def for_epsilon(
@@ -113,7 +110,7 @@ class TopK:
         """The mechanism whose k choices from this computation's scores cost exactly epsilon, in
         pure differential privacy; unless ``noise`` is given, with the noise whose error at a
         confidence of 95 % is smaller, Gumbel's if both are equal."""
-        names, each = public(candidates), _checks.positive(epsilon=epsilon)
+        names, each = public(candidates=candidates), _checks.positive(epsilon=epsilon)
         apart = spread(bounded, (len(names),), checked(moves)) * _checks.positive_count(k=k)
         gumbel = TopK(names, k, each / apart, moves=moves)
         laplace = TopK(names, k, each / _l1(bounded, names), moves=moves, noise=TopKNoise.LAPLACE)
@@ -133,7 +130,7 @@ class TopK:
     ) -> "TopK":
         """The mechanism with the most noise of this law whose error at this confidence is at most
         this."""
-        names = public(candidates)
+        names = public(candidates=candidates)
         scale = most_noise(
             lambda scale: TopK(names, k, 1 / scale, noise=noise).error(confidence),
             error,
@@ -175,12 +172,6 @@ class TopK:
         overtaken = race_chance(scale, scale, confidence, under=others, lowest_of=self.k)
         return smallest_gap(overtaken, confidence)
 
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        numbers: dict[str, Number] = {"k": self.k, "rate": self.rate}
-        noise = None if self.noise is TopKNoise.GUMBEL else self.noise
-        return written("TopK", self.candidates, numbers, self.moves, noise=noise)
-
 
 def _l1(bounded: Bounded[IntegerArray], candidates: Candidates) -> int:
     return max(scores_part(bounded, (len(candidates),)).sensitivity.l1, 1)
@@ -192,9 +183,3 @@ def _is_closer(laplace: TopK, gumbel: TopK) -> bool:
     if laplace.rate <= gumbel.rate or gumbel.rate < _LEAST_RATE:
         return laplace.rate > gumbel.rate
     return laplace.error(_CONFIDENCE) < gumbel.error(_CONFIDENCE)
-
-
-def _checked_noise(noise: TopKNoise) -> TopKNoise:
-    if not isinstance(noise, TopKNoise):
-        raise InvalidArgument(f"noise = {noise!r}: give TopKNoise.GUMBEL or TopKNoise.LAPLACE")
-    return noise

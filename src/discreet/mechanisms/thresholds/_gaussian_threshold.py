@@ -1,11 +1,11 @@
 """Counts under private keys, shown where they reach a threshold with their noise: Gaussian."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
 
 from discreet import _checks
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.mechanisms._bounded import Bounded
@@ -16,7 +16,7 @@ from discreet.mechanisms.thresholds._noisy_counts import NoisyCounts, threshold_
 from discreet.noise import RoundedGaussianLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class GaussianThreshold(NoisyCounts):
     """Adds round(Z) to each count, Z being normal with this ``stddev``, and shows the keys whose
     noisy count is ``threshold`` or more, in order, with that count; absent keys never.
@@ -40,13 +40,9 @@ class GaussianThreshold(NoisyCounts):
     True
     """
 
-    stddev: Fraction
-    threshold: int
-
-    def __init__(self, *, stddev: Number, threshold: int) -> None:
-        """Keep the standard deviation at its exact value; it is in the units of the counts."""
-        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
-        object.__setattr__(self, "threshold", _checks.positive_count(threshold=threshold))
+    _: KW_ONLY
+    stddev: Positive  # in the units of the counts
+    threshold: PositiveCount
 
     @staticmethod
     def for_epsilon(
@@ -81,7 +77,3 @@ class GaussianThreshold(NoisyCounts):
     @property
     def _law(self) -> RoundedGaussianLaw:
         return RoundedGaussianLaw(self.stddev)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"GaussianThreshold(stddev={shown(self.stddev)}, threshold={self.threshold})"

@@ -1,11 +1,11 @@
 """Counts under private keys, shown where they reach a threshold with their noise: Laplace."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
 
 from discreet import _checks, accounting
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, PositiveCount, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -15,7 +15,7 @@ from discreet.mechanisms.thresholds._noisy_counts import NoisyCounts, threshold_
 from discreet.noise import DiscreteLaplaceLaw
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class LaplaceThreshold(NoisyCounts):
     """Adds discrete Laplace noise of this ``scale`` to each count, and shows the keys whose noisy
     count is ``threshold`` or more, in order, with that count; absent keys never.
@@ -37,13 +37,9 @@ class LaplaceThreshold(NoisyCounts):
     {'ache': 406}
     """
 
-    scale: Fraction
-    threshold: int
-
-    def __init__(self, *, scale: Number, threshold: int) -> None:
-        """Keep the scale at its exact value; it is in the units of the counts."""
-        object.__setattr__(self, "scale", _checks.positive(scale=scale))
-        object.__setattr__(self, "threshold", _checks.positive_count(threshold=threshold))
+    _: KW_ONLY
+    scale: Positive  # in the units of the counts
+    threshold: PositiveCount
 
     @staticmethod
     def for_epsilon(
@@ -78,7 +74,3 @@ class LaplaceThreshold(NoisyCounts):
     @property
     def _law(self) -> DiscreteLaplaceLaw:
         return DiscreteLaplaceLaw(self.scale)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"LaplaceThreshold(scale={shown(self.scale)}, threshold={self.threshold})"

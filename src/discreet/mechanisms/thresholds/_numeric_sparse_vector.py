@@ -1,11 +1,12 @@
 """The sparse vector technique that also tells the numbers which are above."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 from discreet import _checks, accounting
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Positive, field, frozen
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -16,7 +17,13 @@ from discreet.mechanisms.thresholds._sparse_vector import SparseVector, finding
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _is_finding(finding: object) -> SparseVector:
+    if isinstance(finding, SparseVector):
+        return finding
+    raise InvalidArgument(f"finding = {finding!r}: give a SparseVector")
+
+
+@frozen
 class NumericSparseVector:
     """Answers each number that a `SparseVector` finds above with that number and fresh discrete
     Laplace noise of ``answer_scale``, every other one with None.
@@ -29,15 +36,9 @@ class NumericSparseVector:
     (1.0, 18)
     """
 
-    finding: SparseVector
-    answer_scale: Fraction
-
-    def __init__(self, finding: SparseVector, *, answer_scale: Number) -> None:
-        """Keep the scale at its exact value; it is in the units of the numbers."""
-        if not isinstance(finding, SparseVector):
-            raise InvalidArgument(f"finding = {finding!r}: give a SparseVector")
-        object.__setattr__(self, "finding", finding)
-        object.__setattr__(self, "answer_scale", _checks.positive(answer_scale=answer_scale))
+    finding: Annotated[SparseVector, _is_finding] = field(named=False)
+    _: KW_ONLY
+    answer_scale: Positive  # in the units of the numbers
 
     @staticmethod
     def for_epsilon(
@@ -100,7 +101,3 @@ class NumericSparseVector:
         confidence, by its exact law; `finding.error` is about which ones are told."""
         law = DiscreteLaplaceLaw(self.answer_scale)
         return half_width(law, _checks.probability(confidence=confidence))
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"NumericSparseVector({self.finding!r}, answer_scale={shown(self.answer_scale)})"

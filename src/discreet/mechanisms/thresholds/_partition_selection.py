@@ -11,6 +11,7 @@ from flint import arb
 
 from discreet import _checks
 from discreet._exact import Number, ball, precision, shown, upper_fraction
+from discreet._fields import Positive, Probability, frozen
 from discreet.accounting import Approximate, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
@@ -26,7 +27,7 @@ _BITS = 128
 _LARGEST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class PartitionSelection:
     """Shows each key by itself with the largest probability that (epsilon, delta)-DP allows a key
     with so many units; only the keys, in order, without their counts.
@@ -51,13 +52,8 @@ class PartitionSelection:
     ('Elsewhere', 'There')
     """
 
-    epsilon: Fraction
-    delta: Fraction
-
-    def __init__(self, epsilon: Number, delta: Number) -> None:
-        """Keep both at their exact values; they are those of a single key."""
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
-        object.__setattr__(self, "delta", _checks.probability(delta=delta))
+    epsilon: Positive  # of a single key, as delta
+    delta: Probability
 
     @staticmethod
     def for_epsilon(
@@ -117,10 +113,6 @@ class PartitionSelection:
             turn = _turn(self.epsilon, self.delta)
             steps = (1 + ball(self.epsilon).expm1() / ball(self.delta)).log() / ball(self.epsilon)
             return turn + ceil(upper_fraction(steps)) + 1
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return f"PartitionSelection(epsilon={shown(self.epsilon)}, delta={shown(self.delta)})"
 
 
 @dataclass(frozen=True, slots=True)

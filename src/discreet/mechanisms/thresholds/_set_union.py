@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from math import ceil, isqrt
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from discreet import _checks
 from discreet._exact import Number, decimal_up, shown
+from discreet._fields import Positive, frozen
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.accounting._analytic import gaussian_multiplier
@@ -91,7 +92,14 @@ def sets_of_keys(
     return cast(Bounded[Mapping[Key, int]], joint.only(name))
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _several(per_unit: int) -> int:
+    each = _checks.positive_count(per_unit=per_unit)
+    if each > _MOST_KEYS:
+        raise InvalidArgument("per_unit: give at most 2^24")
+    return each
+
+
+@frozen
 class SetUnion:
     """Adds up the weights that units give to their keys (`sets_of_keys`), adds rounded Gaussian
     noise to each sum, and shows the keys whose sum is ``threshold`` or more: only the keys, in
@@ -115,15 +123,10 @@ class SetUnion:
     ('ache',)
     """
 
-    stddev: Fraction
-    threshold: Fraction
-    per_unit: int
-
-    def __init__(self, *, stddev: Number, threshold: Number, per_unit: int) -> None:
-        """Keep all at their exact values."""
-        object.__setattr__(self, "stddev", _checks.positive(stddev=stddev))
-        object.__setattr__(self, "threshold", _checks.positive(threshold=threshold))
-        object.__setattr__(self, "per_unit", _several(per_unit))
+    _: KW_ONLY
+    stddev: Positive
+    threshold: Positive
+    per_unit: Annotated[int, _several]
 
     @staticmethod
     def for_epsilon(
@@ -176,20 +179,6 @@ class SetUnion:
         chance = loss_chance(RoundedGaussianLaw(self.stddev * _WHOLE), _steps(self.threshold))
         weight = _weight(self.per_unit)
         return smallest_gap(lambda units: chance(units * weight), confidence)
-
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        return (
-            f"SetUnion(stddev={shown(self.stddev)}, threshold={shown(self.threshold)}, "
-            f"per_unit={self.per_unit})"
-        )
-
-
-def _several(per_unit: int) -> int:
-    each = _checks.positive_count(per_unit=per_unit)
-    if each > _MOST_KEYS:
-        raise InvalidArgument("per_unit: give at most 2^24")
-    return each
 
 
 def _part(bounded: Bounded[Mapping[Key, int]]) -> WeightsPart:

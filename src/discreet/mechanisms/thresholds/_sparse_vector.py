@@ -2,11 +2,13 @@
 are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
+from typing import Annotated
 
 from discreet import _checks, accounting
 from discreet._exact import Number, decimal_up, shown
+from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
@@ -15,14 +17,29 @@ from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded, change_of
 from discreet.mechanisms.selection._gaps import smallest_gap
 from discreet.mechanisms.selection._races import race_chance
-from discreet.mechanisms.selection._scores import Moves, checked
+from discreet.mechanisms.selection._scores import Moves, MovesField, checked
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 _DIGITS = 9
 _MOST = 1 << 53
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def whole(threshold: int) -> int:
+    """The threshold, if it is a whole number; it may lie below 0."""
+    exact = _checks.finite(threshold=threshold)
+    if exact.denominator != 1:
+        raise InvalidArgument(f"threshold = {shown(exact)}: give a whole number")
+    return int(exact)
+
+
+def _modest(**named: object) -> int:
+    """A whole number above 0 that float64 holds."""
+    if (found := _checks.positive_count(**named)) > _MOST:
+        raise InvalidArgument(f"{next(iter(named))}: give at most 2^53")
+    return found
+
+
+@frozen
 class SparseVector:
     """Tells of each number whether it is above a threshold, until ``hits`` of them were; with one
     hit it is AboveThreshold.
@@ -55,31 +72,13 @@ class SparseVector:
     90
     """
 
-    threshold: int
-    threshold_scale: Fraction
-    query_scale: Fraction
-    hits: int
-    sensitivity: int
-    moves: Moves
-
-    def __init__(
-        self,
-        threshold: int,
-        *,
-        threshold_scale: Number,
-        query_scale: Number,
-        hits: int = 1,
-        sensitivity: int = 1,
-        moves: Moves = Moves.ANYHOW,
-    ) -> None:
-        """Keep the scales at their exact values; they are in the units of the numbers."""
-        scale = _checks.positive(threshold_scale=threshold_scale)
-        object.__setattr__(self, "threshold", whole(threshold))
-        object.__setattr__(self, "threshold_scale", scale)
-        object.__setattr__(self, "query_scale", _checks.positive(query_scale=query_scale))
-        object.__setattr__(self, "hits", _modest(hits=hits))
-        object.__setattr__(self, "sensitivity", _checks.positive_count(sensitivity=sensitivity))
-        object.__setattr__(self, "moves", checked(moves))
+    threshold: Annotated[int, whole] = field(named=False)
+    _: KW_ONLY
+    threshold_scale: Positive  # in the units of the numbers, as the other one
+    query_scale: Positive
+    hits: Annotated[int, _modest] = 1
+    sensitivity: PositiveCount = 1
+    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
 
     @staticmethod
     def for_epsilon(
@@ -181,19 +180,6 @@ class SparseVector:
         )
         return smallest_gap(chance, confidence)
 
-    def __repr__(self) -> str:
-        """The mechanism as it is written in code."""
-        told = [] if self.moves is Moves.ANYHOW else [f"moves={self.moves}"]
-        parts = [
-            f"{self.threshold}",
-            f"threshold_scale={shown(self.threshold_scale)}",
-            f"query_scale={shown(self.query_scale)}",
-            f"hits={self.hits}",
-            f"sensitivity={self.sensitivity}",
-            *told,
-        ]
-        return f"SparseVector({', '.join(parts)})"
-
 
 def finding(mechanism: SparseVector, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
     """A session's secret state: the noisy threshold, and how many hits are left."""
@@ -207,21 +193,6 @@ def finding(mechanism: SparseVector, bits: Bits) -> Callable[[int], tuple[bool, 
         return is_above, left > 0
 
     return answer
-
-
-def whole(threshold: int) -> int:
-    """The threshold, if it is a whole number; it may lie below 0."""
-    exact = _checks.finite(threshold=threshold)
-    if exact.denominator != 1:
-        raise InvalidArgument(f"threshold = {shown(exact)}: give a whole number")
-    return int(exact)
-
-
-def _modest(**named: object) -> int:
-    """A whole number above 0 that float64 holds."""
-    if (found := _checks.positive_count(**named)) > _MOST:
-        raise InvalidArgument(f"{next(iter(named))}: give at most 2^53")
-    return found
 
 
 def _times(hits: int, moves: Moves) -> int:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import PositiveCount, frozen, optional
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._additive import integers, with_noise
@@ -26,7 +28,7 @@ Levels = tuple[IntegerArray, ...]
 _INT64 = np.iinfo(np.int64)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class TreeCounts:
     """The total of a histogram, the sums over ``branching`` equal ranges of it, over as many
     parts of each of these, and so on down to the counts, each with noise of its own.
@@ -50,19 +52,15 @@ class TreeCounts:
     (DiscreteLaplace(scale=3), [1, 10, 100], 1.0)
     """
 
-    noise: Noise
-    branching: int
-    total: int | None
+    noise: Annotated[Noise, checked_noise]  # of each sum
+    _: KW_ONLY
+    branching: PositiveCount = 16
+    total: Annotated[int | None, optional(_checks.count)] = None  # how far a unit moves it
 
-    def __init__(self, noise: Noise, *, branching: int = 16, total: int | None = None) -> None:
-        """Keep the noise of each sum, into how many parts a range falls, 2 or more, and how far
-        a unit moves the total, if that is less than it moves the counts."""
-        known = None if total is None else _checks.count(total=total)
-        object.__setattr__(self, "total", known)
-        object.__setattr__(self, "noise", checked_noise(noise))
-        object.__setattr__(self, "branching", _checks.positive_count(branching=branching))
+    def __post_init__(self) -> None:
+        """Refuse ranges that fall into one part."""
         if self.branching < 2:
-            raise InvalidArgument(f"branching = {branching}: give a whole number, 2 or above")
+            raise InvalidArgument(f"branching = {self.branching}: give a whole number, 2 or above")
 
     @staticmethod
     def for_epsilon(

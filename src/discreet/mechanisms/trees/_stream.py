@@ -1,12 +1,13 @@
 """A count that goes on: after each step, how many there were so far."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import PositiveCount, frozen
 from discreet._ownership import Owned
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
@@ -20,7 +21,7 @@ from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price
 from discreet.noise import Bits, NoiseLaw
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class StreamCounter:
     """Answers each step's number with the total so far, for a declared number of ``steps``.
 
@@ -39,17 +40,14 @@ class StreamCounter:
     (DiscreteLaplace(scale=9), 71, 1.0)
     """
 
-    noise: Noise
-    steps: int
-    per_unit: int
-    most: int
+    noise: Annotated[Noise, checked_noise]  # of each sum
+    _: KW_ONLY
+    steps: PositiveCount
+    per_unit: PositiveCount = 1
+    most: PositiveCount = 1
 
-    def __init__(self, noise: Noise, *, steps: int, per_unit: int = 1, most: int = 1) -> None:
-        """Keep the noise of each sum, and what is declared."""
-        object.__setattr__(self, "noise", checked_noise(noise))
-        object.__setattr__(self, "steps", _checks.positive_count(steps=steps))
-        object.__setattr__(self, "per_unit", _checks.positive_count(per_unit=per_unit))
-        object.__setattr__(self, "most", _checks.positive_count(most=most))
+    def __post_init__(self) -> None:
+        """Refuse more steps than int64 counts."""
         if self.steps >= 1 << 63:
             raise InvalidArgument("steps: give fewer than 2^63")
 

@@ -1,10 +1,10 @@
 """How many runs there are: laws whose draws stay secret, and what the best run then costs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from fractions import Fraction
 from itertools import islice
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from flint import arb
 
@@ -15,9 +15,9 @@ from discreet._exact import (
     decimal_down,
     decimal_up,
     precision,
-    shown,
     upper_fraction,
 )
+from discreet._fields import Converted, Positive, field, frozen
 from discreet.accounting import (
     PrivacyLoss,
     Pure,
@@ -53,7 +53,14 @@ class Runs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _makeable(most: int) -> int:
+    """A ceiling on the number of runs; 0 for none."""
+    if (found := _checks.count(most=most)) <= _MOST:
+        return found
+    raise InvalidArgument("most: nobody makes so many runs; give at most 10^9")
+
+
+@frozen
 class NegativeBinomialRuns:
     """K = 1, 2, ... with probability proportional to (1 - gamma)^K Gamma(K + eta) / K!.
 
@@ -66,18 +73,16 @@ class NegativeBinomialRuns:
     NegativeBinomialRuns(eta=1, gamma=0.05)
     """
 
-    eta: Fraction
-    gamma: Fraction
-    most: int
+    _: KW_ONLY
+    eta: Annotated[Converted[Fraction, Number], _tuning.shape]
+    gamma: Positive  # 1 for a single run
+    most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
-    def __init__(self, *, eta: Number, gamma: Number, most: int = 0) -> None:
-        """Keep the numbers at their exact values; gamma 1 is a single run. Unless ``most`` is 0, a
-        larger number of runs is drawn anew, and so many are always made."""
-        held = TunedNegativeBinomial(Pure(1), eta, gamma, _makeable(most))
-        if held.gamma < Fraction(1, _MOST):
+    def __post_init__(self) -> None:
+        """Refuse a gamma above 1, and one for more runs than anybody makes."""
+        self.term(Pure(1))
+        if self.gamma < Fraction(1, _MOST):
             raise InvalidArgument("gamma: nobody makes so many runs; give at least 10^-9")
-        for field, exact in (("eta", held.eta), ("gamma", held.gamma), ("most", int(held.most))):
-            object.__setattr__(self, field, exact)
 
     @staticmethod
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
@@ -128,13 +133,8 @@ class NegativeBinomialRuns:
         """`accounting.TunedNegativeBinomial`."""
         return TunedNegativeBinomial(one_run, self.eta, self.gamma, self.most)
 
-    def __repr__(self) -> str:
-        """The law as it is written in code."""
-        ceiling = f", most={self.most}" if self.most else ""
-        return f"NegativeBinomialRuns(eta={shown(self.eta)}, gamma={shown(self.gamma)}{ceiling})"
 
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class PoissonRuns:
     """K = 0, 1, 2, ... is Poisson with this mean; with K = 0 nothing is chosen.
 
@@ -145,14 +145,12 @@ class PoissonRuns:
     PoissonRuns(20)
     """
 
-    mean: Fraction
-    most: int
+    mean: Positive = field(named=False)
+    _: KW_ONLY
+    most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
-    def __init__(self, mean: Number, *, most: int = 0) -> None:
-        """Keep the mean at its exact value. Unless ``most`` is 0, a larger number of runs is
-        drawn anew, and so many are always made."""
-        object.__setattr__(self, "mean", _checks.positive(mean=mean))
-        object.__setattr__(self, "most", _makeable(most))
+    def __post_init__(self) -> None:
+        """Refuse more runs than anybody makes."""
         if self.mean > _MOST:
             raise InvalidArgument("mean: nobody makes so many runs; give at most 10^9")
 
@@ -165,10 +163,6 @@ class PoissonRuns:
         """`accounting.TunedPoisson`."""
         return TunedPoisson(one_run, self.mean, self.most)
 
-    def __repr__(self) -> str:
-        """The law as it is written in code."""
-        return f"PoissonRuns({shown(self.mean)}{f', most={self.most}' if self.most else ''})"
-
 
 def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
     """The largest one of 9 digits below 1 that is enough, as all smaller ones are; 0 if none is."""
@@ -180,13 +174,6 @@ def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
         low, high = (middle, high) if is_enough(middle) else (low, middle)
     above = decimal_up(low, _DIGITS)
     return above if above < 1 and is_enough(above) else decimal_down(low, _DIGITS)
-
-
-def _makeable(most: int) -> int:
-    """A ceiling on the number of runs; 0 for none."""
-    if (found := _checks.count(most=most)) <= _MOST:
-        return found
-    raise InvalidArgument("most: nobody makes so many runs; give at most 10^9")
 
 
 def draw(runs: Runs, bits: Bits) -> int:
