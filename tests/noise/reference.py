@@ -10,7 +10,9 @@ from flint import arb
 from hypothesis import strategies as st
 
 from discreet._exact import ball, precision
+from discreet._fields import NotNegative, frozen
 from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw
+from discreet.noise._steps import Edges, Stepped, edges
 
 FINE = 1400
 
@@ -139,3 +141,21 @@ class Reference:
                     outcome = self.finished(words, width, begun, known)
                 found.append(outcome)
         return found
+
+
+@frozen
+class ExponentialBernoulliLaw(Stepped):
+    """1 with probability exp(-x), for any rational x of 0 or above, and else 0: a law of steps
+    whose threshold is a ball."""
+
+    x: NotNegative
+
+    @property
+    def steps(self) -> int:
+        return 1
+
+    def threshold(self, _: int) -> Fraction | arb:
+        return -ball(-self.x).expm1() if self.x else Fraction(0)
+
+    def edges(self) -> Edges:
+        return edges(self)

@@ -13,7 +13,6 @@ from discreet.noise import (
     Bits,
     CategoricalLaw,
     DiscreteLaplaceLaw,
-    ExponentialBernoulliLaw,
     RoundedGaussianLaw,
     _affine_quantile,
     _inversion,
@@ -22,6 +21,7 @@ from discreet.noise import (
 from discreet.noise._affine_quantile import Stretch, StretchedLaw
 from discreet.noise._inversion import Inverse, Outcomes, Settled
 from discreet.noise._quantiles import FloatArray
+from tests.noise.reference import ExponentialBernoulliLaw
 from tests.noise.walk import (
     Chance,
     Path,

@@ -2,28 +2,20 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import comb, prod
 
-import numpy as np
 import pytest
 
-from discreet.audit import OutOfWords, ScriptedBits
 from discreet.noise import (
     BernoulliLaw,
-    BinomialLaw,
-    Bits,
     CategoricalLaw,
-    ExponentialBernoulliLaw,
     UniformLaw,
-    _binomial,
     poisson_mask,
 )
+from tests.noise.reference import ExponentialBernoulliLaw
 from tests.noise.walk import (
     Chance,
     Record,
-    Tree,
     assert_exact,
-    binomial_law,
     coin,
     e_to,
     forget,
@@ -170,121 +162,3 @@ def test_two_numbers_are_independent(
 
 
 # Counts of successes: first by words, then by what is found in them
-
-
-@pytest.mark.parametrize(
-    ("n", "probability", "width", "words", "sliver"),
-    [
-        (0, "1/3", 8, 1, 1e-9),
-        (1, "1/2", 8, 1, 1e-9),
-        (1, "1/3", 1, 12, 3e-4),
-        (3, "1/2", 8, 1, 1e-9),
-        (3, "1/2", 2, 2, 1e-9),
-        (3, "1", 8, 1, 1e-9),
-        (3, "0", 8, 1, 1e-9),
-        (3, "3/8", 4, 3, 1e-9),
-        (3, "1/3", 3, 5, 0.1),
-        (3, "0.3", 3, 4, 0.18),
-        (5, "1/2", 2, 3, 1e-9),
-        (5, "1/3", 5, 2, 0.8),
-        (9, "1/2", 4, 3, 1e-9),
-        (9, "1/2", 5, 2, 1e-9),
-    ],
-)
-def test_a_count_of_successes_has_its_probability(
-    n: int, probability: str, width: int, words: int, sliver: float, record_property: Record
-) -> None:
-    exact = Fraction(probability)
-    law = BinomialLaw(n, exact)
-    found = walk(one(law), width, words)
-    assert_exact(found, binomial_law(n, exact), sliver, record_property)
-
-
-@pytest.mark.parametrize(
-    ("n", "probability", "sliver"), [(3, "1/2", 1e-9), (2, "1/4", 1e-9), (2, "1/3", 0.59)]
-)
-def test_two_counts_are_independent(
-    n: int, probability: str, sliver: float, record_property: Record
-) -> None:
-    exact = Fraction(probability)
-    found = walk(many(BinomialLaw(n, exact), 2), 3, 4)
-    assert_exact(found, independent(binomial_law(n, exact)), sliver, record_property)
-
-
-@pytest.mark.parametrize(
-    ("counts", "width", "words"),
-    [
-        ((0,), 3, 1),
-        ((9,), 3, 3),
-        ((4, 5), 3, 4),
-        ((3, 0, 0, 4), 3, 3),
-        ((0, 1, 2), 3, 2),
-        ((7, 2), 2, 5),
-    ],
-)
-@pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 17])
-def test_ones_are_counted_in_bits_of_their_own(
-    counts: tuple[int, ...],
-    width: int,
-    words: int,
-    at_once: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_binomial, "_AT_ONCE", at_once)
-    found = walk(lambda bits: numbers(_binomial._ones(np.array(counts), bits)), width, words)
-    assert found.undecided[-1] == 0
-    assert len(found.decided) == prod(count + 1 for count in counts)
-    for ones, mass in found.decided.items():
-        each = (Fraction(comb(n, k), 1 << n) for n, k in zip(counts, ones, strict=True))
-        assert mass == prod(each, start=Fraction(1))
-
-
-def by_ones(law: BinomialLaw, rounds: int) -> Tree[int]:
-    """The tree whose choices are the numbers of ones, each with the probability shown above."""
-    decided: dict[int, Fraction] = {}
-    undecided = []
-    stories: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
-    for _ in range(rounds):
-        longer: dict[tuple[int, ...], Fraction] = {}
-        for story, chance in stories.items():
-            told = _Told(story)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_binomial, "_ones", told)
-                try:
-                    outcome = law.draw(ScriptedBits([]))
-                except OutOfWords:
-                    left = told.asked
-                    for k in range(left + 1):
-                        longer[*story, k] = chance * Fraction(comb(left, k), 1 << left)
-                else:
-                    decided[outcome] = decided.get(outcome, Fraction(0)) + chance
-        stories = longer
-        undecided.append(sum(stories.values(), Fraction(0)))
-    return Tree(decided, tuple(undecided))
-
-
-class _Told:
-    """Counts of ones that are told in advance."""
-
-    def __init__(self, story: tuple[int, ...]) -> None:
-        self.asked = 0
-        self._story = iter(story)
-
-    def __call__(self, counts: _binomial.Counts, bits: Bits) -> _binomial.Counts:
-        self.asked = int(counts[0])
-        ones = next(self._story, None)
-        if ones is None:
-            raise OutOfWords("the story ends here")
-        return np.array([ones])
-
-
-@pytest.mark.parametrize(
-    ("n", "rounds", "sliver"), [(1, 40, 1e-11), (3, 16, 1e-4), (5, 9, 0.02), (9, 6, 0.25)]
-)
-@pytest.mark.parametrize("probability", ["1/3", "0.3"])
-def test_counts_of_ones_make_counts_of_successes(
-    probability: str, n: int, rounds: int, sliver: float, record_property: Record
-) -> None:
-    law = BinomialLaw(n, Fraction(probability))
-    found = by_ones(law, rounds)
-    assert_exact(found, binomial_law(n, law.probability), sliver, record_property)

@@ -5,14 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from discreet.noise import (
-    Bits,
-    UniformLaw,
-    _order,
-    permutation,
-    sample_without_replacement,
-    shuffled,
-)
+from discreet.noise import Bits, UniformLaw, _order, permutation, sample_without_replacement
 from tests.noise.walk import (
     Record,
     assert_exact,
@@ -83,19 +76,6 @@ def test_each_sample_has_its_probability(
 ) -> None:
     found = walk(samples(count, size), width, words)
     assert_exact(found, ordered(count, size), sliver, record_property)
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_rows_are_shuffled_whole(rows: int, record_property: Record) -> None:
-    values = np.arange(3 * rows).reshape(3, rows)
-
-    def sample(bits: Bits) -> tuple[int, ...]:
-        found = shuffled(values, bits)
-        assert (found // rows == found[:, :1] // rows).all()
-        return numbers(found[:, 0] // rows)
-
-    assert_exact(walk(sample, 3, 4), ordered(3, 3), 0.35, record_property)
-    assert (values == np.arange(3 * rows).reshape(3, rows)).all()
 
 
 # Planted bugs, each refuted by the same function

@@ -12,17 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flint import arb
-from scipy.stats import binom
 
 from discreet._exact import ball, precision
 from discreet.noise import (
     BernoulliLaw,
-    BinomialLaw,
     Bits,
     CategoricalLaw,
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,
-    ExponentialBernoulliLaw,
     GeometricLaw,
     Law,
     RoundedGaussianLaw,
@@ -34,6 +31,7 @@ from discreet.noise import (
     sample_without_replacement,
 )
 from tests.noise.fit import ALPHA, Draws, Expected, QuickBits, false_alarm
+from tests.noise.reference import ExponentialBernoulliLaw
 
 MANY = 1_000_000
 
@@ -75,14 +73,6 @@ def geometric(law: GeometricLaw) -> Expected:
 def finite(chances: list[float]) -> Expected:
     """Outcomes 0, 1, ... one by one."""
     return Expected(np.arange(1, len(chances)), np.array(chances))
-
-
-def binomial(law: BinomialLaw) -> Expected:
-    mean, share = law.n * float(law.probability), float(law.probability)
-    step = max(1, round(math.sqrt(mean * (1 - share)) / 4))
-    edges = np.arange(max(1, round(mean) - 16 * step), min(law.n, round(mean) + 16 * step), step)
-    below = binom.cdf(edges - 1, law.n, share)
-    return Expected(edges, np.diff([0, *below, 1]))
 
 
 def exponential(x: float) -> float:
@@ -138,7 +128,6 @@ OTHERS: list[tuple[Law, Expected]] = [
     (UniformLaw(6), finite([1 / 6] * 6)),
     (UniformLaw(3 << 61), Expected(np.arange(1, 24) << 58, np.full(24, 1 / 24))),
 ]
-BINOMIALS = [BinomialLaw(1, Fraction(1, 3)), BinomialLaw(10, 0.5), BinomialLaw(1000, 0.3)]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -167,18 +156,6 @@ def test_a_choice_among_many_fits() -> None:
     law, expected = CategoricalLaw([1] * 40_000), np.full(32, 1 / 32)
     found = law.draws(SecureBits(), 40_000)
     assert false_alarm(found, Expected(np.arange(1250, 40_000, 1250), expected)) >= ALPHA
-
-
-@pytest.mark.parametrize("law", BINOMIALS, ids=repr)
-def test_binomial_draws_fit(law: BinomialLaw) -> None:
-    bits = SecureBits()
-    found = np.concatenate([law.draws(bits, 100_000), one_by_one(law, bits, 50_000)])
-    assert false_alarm(found, binomial(law)) >= ALPHA
-
-
-def test_binomial_draws_of_more_trials_than_are_counted_at_once_fit() -> None:
-    law = BinomialLaw((1 << 23) + 12_345, Fraction(1, 3))
-    assert false_alarm(law.draws(SecureBits(), 150), binomial(law)) >= ALPHA
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -288,13 +265,12 @@ WRONG: list[tuple[Law, Law, Expected]] = [
     ),
     (CategoricalLaw([1.01, 1]), CategoricalLaw([1, 1]), finite([0.5, 0.5])),
     (UniformLaw(101), UniformLaw(100), Expected(np.arange(1, 101), np.array([0.01] * 100 + [0]))),
-    (BinomialLaw(100, 0.303), BinomialLaw(100, 0.3), binomial(BinomialLaw(100, 0.3))),
 ]
 
 
 @pytest.mark.parametrize(("wrong", "law", "expected"), WRONG, ids=lambda v: repr(v)[:40])
 def test_a_scale_1_percent_wrong_is_rejected(wrong: Law, law: Law, expected: Expected) -> None:
-    count = 200_000 if isinstance(law, BinomialLaw) else 3 * MANY
+    count = 3 * MANY
     assert false_alarm(at_once(law, QuickBits(1), count), expected) >= ALPHA
     assert false_alarm(at_once(wrong, QuickBits(2), count), expected) < ALPHA
 

@@ -10,7 +10,6 @@ from discreet.noise import (
     BernoulliLaw,
     CategoricalLaw,
     DiscreteLaplaceLaw,
-    ExponentialBernoulliLaw,
     RoundedGaussianLaw,
     SecureBits,
     _choices,
@@ -21,7 +20,7 @@ from discreet.noise import (
     _selection,
     _steps,
 )
-from tests.noise.reference import NARROW, Reference, TailLaw
+from tests.noise.reference import NARROW, ExponentialBernoulliLaw, Reference, TailLaw
 
 LATE = 1 << 15  # draws for which a guide is made
 

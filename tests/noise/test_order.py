@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits
 from discreet.errors import InvalidArgument
-from discreet.noise import SecureBits, permutation, sample_without_replacement, shuffled
+from discreet.noise import SecureBits, permutation, sample_without_replacement
 
 widths = st.sampled_from([1, 2, 5, 8, 64])
 
@@ -108,16 +108,6 @@ def test_a_few_of_very_many() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_smallest_orders(count: int) -> None:
     assert sorted(permutation(count, SecureBits()).tolist()) == list(range(count))
-    assert shuffled(np.arange(count), SecureBits()).shape == (count,)
-
-
-def test_shuffling_moves_rows_and_leaves_the_array() -> None:
-    rows = np.arange(60).reshape(20, 3)
-    found = shuffled(rows, SeededBits(1))
-    assert found.shape == rows.shape
-    assert {tuple(row) for row in found.tolist()} == {tuple(row) for row in rows.tolist()}
-    assert found.tolist() != rows.tolist()
-    np.testing.assert_array_equal(rows, np.arange(60).reshape(20, 3))
 
 
 @pytest.mark.parametrize(("count", "size"), [(1000.0, 5), (1000, 5.0), (1000, 900.0)])

@@ -14,15 +14,8 @@ from hypothesis import strategies as st
 from discreet._exact import ball, precision
 from discreet.audit import ScriptedBits, SeededBits
 from discreet.errors import InvalidArgument
-from discreet.noise import (
-    BernoulliLaw,
-    CategoricalLaw,
-    ExponentialBernoulliLaw,
-    SecureBits,
-    _choices,
-    _steps,
-    poisson_mask,
-)
+from discreet.noise import BernoulliLaw, CategoricalLaw, SecureBits, _choices, _steps, poisson_mask
+from tests.noise.reference import ExponentialBernoulliLaw
 
 FULL = 1 << 64
 

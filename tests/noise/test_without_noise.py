@@ -21,11 +21,9 @@ def of_law(law: Any) -> Callable[[Bits], Any]:  # Any: any law
 
 DRAWN: dict[str, tuple[Callable[[Bits], Any], Any]] = {  # Any: each its own
     "BernoulliLaw": (of_law(noise.BernoulliLaw(HALF)), (1, [1, 1])),
-    "BinomialLaw": (of_law(noise.BinomialLaw(9, Fraction(1, 3))), (0, [0, 0])),
     "CategoricalLaw": (of_law(noise.CategoricalLaw([3, 1])), (1, [1, 1])),
     "DiscreteGaussianLaw": (of_law(noise.DiscreteGaussianLaw(1000)), (0, [0, 0])),
     "DiscreteLaplaceLaw": (of_law(noise.DiscreteLaplaceLaw(1000)), (0, [0, 0])),
-    "ExponentialBernoulliLaw": (of_law(noise.ExponentialBernoulliLaw(HALF)), (1, [1, 1])),
     "GeometricLaw": (of_law(noise.GeometricLaw(HALF)), (0, [0, 0])),
     "MaxNormLaw": (lambda bits: noise.MaxNormLaw(9, 2).draws(bits).tolist(), [0, 0]),
     "RoundedGaussianLaw": (of_law(noise.RoundedGaussianLaw(1000)), (0, [0, 0])),
@@ -39,7 +37,6 @@ DRAWN: dict[str, tuple[Callable[[Bits], Any], Any]] = {  # Any: each its own
         lambda bits: sample_without_replacement(1 << 62, 3, bits).tolist(),
         [0, 1, 2],
     ),
-    "shuffled": (lambda bits: noise.shuffled(SCORES, bits).tolist(), [1, 3, 2]),
 }
 NOTHING_DRAWN = {"Bits", "Law", "NoiseLaw", "OnGrid", "SecureBits", "Words", "half_width"}
 

@@ -4,32 +4,24 @@ A law decides each outcome from as many random bits as that takes, so that every
 exactly its stated probability. See docs/proofs/noise.md.
 """
 
-from discreet.noise._binomial import BinomialLaw
 from discreet.noise._bits import Bits, SecureBits, Words
-from discreet.noise._choices import (
-    BernoulliLaw,
-    CategoricalLaw,
-    ExponentialBernoulliLaw,
-    poisson_mask,
-)
+from discreet.noise._choices import BernoulliLaw, CategoricalLaw, poisson_mask
 from discreet.noise._discrete_gaussian import DiscreteGaussianLaw
 from discreet.noise._grid import OnGrid
 from discreet.noise._half_width import half_width
 from discreet.noise._laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
 from discreet.noise._max_norm import MaxNormLaw
-from discreet.noise._order import permutation, sample_without_replacement, shuffled
+from discreet.noise._order import permutation, sample_without_replacement
 from discreet.noise._selection import exponential_choice, permute_and_flip
 from discreet.noise._staircase import StaircaseLaw
 from discreet.noise._uniform import UniformLaw
 
 __all__ = [
     "BernoulliLaw",
-    "BinomialLaw",
     "Bits",
     "CategoricalLaw",
     "DiscreteGaussianLaw",
     "DiscreteLaplaceLaw",
-    "ExponentialBernoulliLaw",
     "GeometricLaw",
     "Law",
     "MaxNormLaw",
@@ -46,5 +38,4 @@ __all__ = [
     "permute_and_flip",
     "poisson_mask",
     "sample_without_replacement",
-    "shuffled",
 ]

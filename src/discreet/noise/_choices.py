@@ -1,4 +1,4 @@
-"""Laws with few outcomes: a coin of a given probability, or of exp(-x), and weighted choice."""
+"""Laws with few outcomes: a coin of a given probability, and weighted choice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,10 +10,9 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb
 
 from discreet import _checks
-from discreet._exact import Number, ball
+from discreet._exact import Number
 from discreet._fields import Converted, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise import _steps
@@ -48,35 +47,6 @@ class BernoulliLaw(Stepped):
     def threshold(self, _: int) -> Fraction:
         """1 - p."""
         return 1 - self.probability
-
-    def edges(self) -> Edges:
-        """The threshold to 64 bits."""
-        return _edges(self)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class ExponentialBernoulliLaw(Stepped):
-    """1 with probability exp(-x), for any rational x of 0 or above, and else 0.
-
-    >>> from discreet.audit import SeededBits
-    >>> ExponentialBernoulliLaw(0.3).draws(SeededBits(4), 8)
-    array([1, 1, 1, 1, 1, 0, 0, 0])
-    """
-
-    x: Fraction
-
-    def __init__(self, x: Number) -> None:
-        """Keep x at its exact value."""
-        object.__setattr__(self, "x", _checks.not_negative(x=x))
-
-    @property
-    def steps(self) -> int:
-        """One."""
-        return 1
-
-    def threshold(self, _: int) -> Fraction | arb:
-        """1 - exp(-x)."""
-        return -ball(-self.x).expm1() if self.x else Fraction(0)
 
     def edges(self) -> Edges:
         """The threshold to 64 bits."""
@@ -136,5 +106,5 @@ def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=64)
-def _edges(law: BernoulliLaw | ExponentialBernoulliLaw) -> Edges:
+def _edges(law: BernoulliLaw) -> Edges:
     return _steps.edges(law)

@@ -1,4 +1,4 @@
-"""Orders and samples in which all are equally likely: permutations, shuffles, no replacement."""
+"""Orders and samples in which all are equally likely: permutations, no replacement."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,7 +6,6 @@ import numpy.typing as npt
 from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.noise._bits import Bits
-from discreet.noise._inversion import Outcomes
 from discreet.noise._uniform import UniformLaw
 
 Places = npt.NDArray[np.int64]
@@ -37,11 +36,6 @@ def permutation(count: int, bits: Bits) -> Places:
             tied = slice(run[0], run[-1] + 2)
             order[tied] = order[tied][_drawn_in_turn(run.size + 1, run.size + 1, bits)]
     return order
-
-
-def shuffled(values: Outcomes, bits: Bits) -> Outcomes:
-    """The array's rows in random order, each order having the same probability."""
-    return values[permutation(len(values), bits)]
 
 
 def sample_without_replacement(count: int, size: int, bits: Bits) -> Places:

@@ -18,7 +18,6 @@ from discreet.mechanisms.selection._flipped_pieces import (
     _left,
     _surprises,
     _time,
-    evenly,
     flip_piece,
 )
 from discreet.mechanisms.selection._pieces import pieces_of
@@ -188,7 +187,6 @@ def test_without_noise_the_first_of_the_largest_is_chosen(width: int) -> None:
         for rate in [Fraction(0), HALF, Fraction(1, 10**300), Fraction(10**300)]:
             found = flip_piece(lengths, scores, rate, ZeroNoiseBits(width))
             assert found == wanted
-    assert evenly(3, ZeroNoiseBits(width)) == 0
 
 
 @pytest.mark.parametrize("script", [[0, 0], [2**64 - 1, 0], [0, 2**64 - 1], [2**64 - 1, 2**64 - 1]])
@@ -196,12 +194,6 @@ def test_the_ends_of_both_numbers_are_no_trouble(script: list[int]) -> None:
     rest = [1 << 62, 1 << 61] * 20
     for lengths, scores, rate in CASES:
         flip_piece(lengths, scores, rate, ScriptedBits([*script, *rest]))
-
-
-@pytest.mark.parametrize("count", [1, 3, 5, 8])
-def test_evenly(count: int, record_property: Record) -> None:
-    found = walk(lambda bits: evenly(count, bits), 4, 3)
-    assert_exact(found, weighted(*[1] * count), count / 2**11, record_property)
 
 
 def test_frequencies_fit_far_pieces() -> None:

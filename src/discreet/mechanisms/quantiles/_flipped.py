@@ -14,9 +14,9 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import a_grid, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles._ranks import Score
-from discreet.mechanisms.selection._flipped_pieces import evenly, flip_piece
+from discreet.mechanisms.selection._flipped_pieces import flip_piece
 from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
-from discreet.noise import Bits
+from discreet.noise import Bits, UniformLaw
 
 
 class PermuteAndFlipQuantile(OneQuantile):
@@ -85,7 +85,7 @@ class PermuteAndFlipQuantile(OneQuantile):
         """One of the grid's values."""
         found = self._stretches(value)
         piece = flip_piece(found.lengths, -found.misses, self._rate, bits)
-        inside = evenly(int(found.lengths[piece]), bits)
+        inside = UniformLaw(int(found.lengths[piece])).draw(bits)
         return self.grid.value(int(found.starts[piece]) + inside)
 
     def error(self, confidence: Number) -> int:

@@ -84,17 +84,6 @@ def flip_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> int
                 return found
 
 
-def evenly(count: int, bits: Bits) -> int:
-    """A whole number below this, all equally likely: that of `UniformLaw`, by another way, which
-    ends where all words are ones."""
-    number = size = 0
-    while True:
-        number, size = number << bits.width | _inverted(bits), size + bits.width
-        first, last = number * count >> size, (number + 1) * count - 1 >> size
-        if first == last:
-            return first
-
-
 def _inverted(bits: Bits) -> int:
     """A word, with every bit the other way: words of ones bring the best."""
     return (1 << bits.width) - 1 - bits.word()
