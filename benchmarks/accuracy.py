@@ -38,8 +38,9 @@ from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Door
 from discreet.train import TrainingPlan, plan
-from discreet.train._run import TrainingRun, run_through
-from discreet.train._units import Part
+from discreet.train._collated import Microbatch
+from discreet.train._run import run_through
+from discreet.train._training_run import TrainingRun
 
 GOALS = {"digits": (0.876, 0.928, 0.950), "breast cancer": (0.965, 0.968, 0.975)}
 PROCESSES, AT_ONCE = 2, 10
@@ -158,7 +159,7 @@ def tensors(given: Split) -> tuple[Tensor, Tensor]:
 def steps(opened: AbstractContextManager[TrainingRun], model: nn.Module) -> Iterator[None]:
     """Each private step, once it is made."""
 
-    def losses(part: Part) -> Tensor:
+    def losses(part: Microbatch) -> Tensor:
         return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
 
     with opened as training:

@@ -30,7 +30,7 @@ DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
 MAY_READ_BITS = {
     "mechanisms/_release.py",
     "mechanisms/_session.py",
-    "train/_run.py",
+    "train/_training_run.py",
     "train/_step_inputs.py",
 }
 # Where secure bits are made: for a door; and for draws on public examples before a charge.
@@ -39,6 +39,7 @@ MAY_MAKE_BITS = {
     "mechanisms/_release.py",
     "train/_checking.py",
     "train/_memory.py",
+    "train/_undisturbed.py",
 }
 # Attributes named ``bits`` that are no door's: reports and random numbers of clients.
 HAVE_OTHER_BITS = ("noise/", "audit/", "local/")
@@ -126,8 +127,8 @@ def test_a_planted_side_door_is_found(tmp_path: Path, file: str, code: str) -> N
             "mechanisms/_door.py",
             "class Door:\n    def secure(payer) -> Door:\n        return Door(payer, bits, None)",
         ),
-        ("train/_run.py", "noise.add(sums, scale, self._door.bits)"),
-        ("train/_checking.py", "with secret_draws(SecureBits()):\n    pass"),
+        ("train/_training_run.py", "noise.add(sums, scale, self._door.bits)"),
+        ("train/_undisturbed.py", "with secret_draws(SecureBits()):\n    pass"),
         ("query/run.py", "receipt = door.charge(loss, purpose=name, by=by)"),
         ("query/run.py", "from discreet.noise import SecureBits\nx: SecureBits | None = None"),
         ("query/run.py", "is_secure = type(bits) is SecureBits"),

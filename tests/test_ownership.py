@@ -26,7 +26,7 @@ from discreet.mechanisms._door import Door
 from discreet.mechanisms._session import Session
 from discreet.mechanisms.trees import StreamCounter
 from discreet.noise import SecureBits
-from discreet.train import Batch
+from discreet.train import StepTicket
 from discreet.train._counting import Uncounted
 from discreet.train._hosted import Hosted
 from discreet.train._trained import _Paid
@@ -75,12 +75,12 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "train._attributes.Attributes": "a model's attributes within one step",
     "train._buffers.Buffers": "a model's buffers within one step",
     "train._capture.Capture": "what one backward pass leaves",
-    "train._checking._Looking": "looks at made-up examples",
-    "train._step_inputs.Seen": "counts within one step",
+    "train._comparison.Comparison": "looks at made-up examples",
+    "train._step_inputs.StepStatistics": "counts within one step",
     "train.lightning._Drawn": "asks the strategy for each turn",
     "train._noise._Kept": "public tables",
     "train._noise._Room": "memory of one step",
-    "train._physical.Physical": "the size of parts, which changes no sum",
+    "train._microbatch.MicrobatchSize": "the size of parts, which changes no sum",
     "train._progress._Teller": "a bar on a screen",
     "train._rules._gradients.Squares": "numbers of one pass",
     "train._rules._recurrent._Gru": "one layer's pass",
@@ -159,8 +159,8 @@ RIGHTS: dict[str, Callable[[], Owned]] = {
     "train._counting.Uncounted": Uncounted,
     "train._hosted.Hosted": hosted,
     "train.lightning.PrivateStrategy": lambda: PrivateStrategy(short(), payer=FakePayer()),
-    "train._run.Batch": lambda: Batch(1),
-    "train._run.TrainingRun": lambda: known(linear(), data(), short()).__enter__(),
+    "train._step_ticket.StepTicket": lambda: StepTicket(1),
+    "train._training_run.TrainingRun": lambda: known(linear(), data(), short()).__enter__(),
     "train._trained._Paid": _Paid,
     "train.transformers.PrivateTrainer": trainer,
 }

@@ -13,7 +13,8 @@ torch.set_num_threads(1)
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Runs of known bits; fills up with the places of each step's batch."""
     from discreet.mechanisms import Door
-    from discreet.train._run import Batch, TrainingRun
+    from discreet.train._step_ticket import StepTicket
+    from discreet.train._training_run import TrainingRun
     from tests.noise.fit import QuickBits
 
     made = classmethod(lambda _, payer: Door(payer, QuickBits(1), None))
@@ -21,7 +22,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     found: list[list[int]] = []
     plain = TrainingRun.batches
 
-    def batches(self: TrainingRun) -> Iterator[Batch]:
+    def batches(self: TrainingRun) -> Iterator[StepTicket]:
         for batch in plain(self):
             found.append(self._places.tolist())
             yield batch

@@ -12,8 +12,9 @@ from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.train._plan import TrainingPlan, plan
-from discreet.train._run import TrainingRun, run_through
-from discreet.train._units import Persons
+from discreet.train._run import run_through
+from discreet.train._training_run import TrainingRun
+from discreet.train._units import Units
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 
@@ -28,10 +29,10 @@ def data(rows: int = 60, seed: int = 0) -> dict[str, Tensor]:
     return {"x": x, "y": (x.sum(1) > 0).float()}
 
 
-def of_persons(rows: int = 60, persons: int = 12, **more: Wrong) -> Persons:
+def of_persons(rows: int = 60, persons: int = 12, **more: Wrong) -> Units:
     """The same, each row of one of some people."""
     ids = [f"p{row * 7 % persons}" for row in range(rows)]
-    return Persons(data(rows), ids, **{"column": "person", "most": 3, **more})
+    return Units(data(rows), ids, **{"column": "person", "most": 3, **more})
 
 
 def linear() -> nn.Module:
@@ -120,7 +121,7 @@ def trained(made: TrainingPlan, given: Wrong, seed: int = 1, physical: int = 102
     """The weights after a whole run with known bits."""
     model = linear()
     with known(model, given, made, seed) as training:
-        training._physical.size = physical
+        training._size.rows = physical
         for batch in training.batches():
             training.step(batch, losses_of(model))
     return weights(model)

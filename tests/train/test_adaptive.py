@@ -127,7 +127,7 @@ def test_norms_follow_the_rule(physical: int) -> None:
     made, model, expected = short(clip=SURE, batch=60, steps=12), linear(), linear()
     norms, norm = list[float](), 0.4
     with known(model, data(), made) as training:
-        training._physical.size = physical
+        training._size.rows = physical
         for batch in training.batches():
             training.step(batch, losses_of(model))
             norms.append(norm)

@@ -269,7 +269,7 @@ def test_checkpointed_parts_that_draw_train(name: str) -> None:
     x, sums = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), []
     for is_checkpointed in (False, True):
         model = Drawing(DRAWS[name], is_checkpointed)
-        check(model, model, torch.zeros(5, 3), by_person=True)
+        check(model, model, torch.zeros(5, 3), by_unit=True)
         torch.manual_seed(1)
         sums.append(clipped_sum(model, lambda model=model: model(x), 5, Flat(1.0)).sums)  # type: ignore[misc]
         report = fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())

@@ -27,10 +27,10 @@ from discreet.train import (
     Collated,
     ExactGaussian,
     PerGroup,
-    Persons,
     Stage,
     Trained,
     TrainingPlan,
+    Units,
     fit,
     run,
 )
@@ -194,8 +194,8 @@ PERSONS = {"unit": Unit("person"), "records": 20}
 IDS = [row % 20 for row in range(60)]
 
 
-def of_persons(given: Any, **more: Wrong) -> Persons:
-    return Persons(given, **{"ids": IDS, "column": "person", "most": 3, **more})
+def of_persons(given: Any, **more: Wrong) -> Units:
+    return Units(given, **{"ids": IDS, "column": "person", "most": 3, **more})
 
 
 def by_persons(it: Setting, payer: FakePayer, folder: Path) -> None:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, _looks
+from discreet.train import Collated, _model_check
 from discreet.train._checking import compare
-from discreet.train._units import taken
+from discreet.train._data import taken
 from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
 
 Pair = namedtuple("Pair", ["x", "y"])  # as users have them
@@ -53,7 +53,7 @@ def test_tuples_keep_their_kind() -> None:
         (lambda items: {"ids": torch.cat([torch.tensor(item) for item in items])}, "don't pack"),
         (lambda items: {"ids": torch.zeros(0, 2)}, "don't pack, split or drop"),
         (lambda items: {"ids": items}, "ids"),
-        (lambda items: 3, "a part"),
+        (lambda items: 3, "a microbatch"),
     ],
 )
 def test_what_is_no_example_by_itself_is_refused(collate: Wrong, told: str) -> None:
@@ -124,7 +124,7 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
         looked.append(like["x"].shape[1])
         compare(model, losses, like, *rest, **more)
 
-    monkeypatch.setattr(_looks, "compare", noted)
+    monkeypatch.setattr(_model_check, "compare", noted)
     trained_by(sums, of_lengths(3, 3, 3, 20, 21, 22))
     assert len(looked) == 2
     assert looked[0] == 3

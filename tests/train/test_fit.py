@@ -203,7 +203,7 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.append(model)
         compare(model, *rest, **more)
 
-    monkeypatch.setattr("discreet.train._looks.compare", counted)
+    monkeypatch.setattr("discreet.train._model_check.compare", counted)
     fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert tried == [model]
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, Weighte
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
-from discreet.train import Persons, TrainingPlan
+from discreet.train import TrainingPlan, Units
 from discreet.train.lightning import KEPT, PrivateStrategy
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, short
@@ -141,7 +141,7 @@ def test_persons_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list
     model, other, source = Logistic(), Logistic(), items()
     before = weights(model)
     made = plan(unit=Unit("person"), records=30, batch=10, clip=0.3, steps=2)
-    given = Persons(source, [row % 30 for row in range(60)], column="person", most=2)
+    given = Units(source, [row % 30 for row in range(60)], column="person", most=2)
     trainer(tmp_path, private(plan=made)).fit(model, loader(given, shuffle=False))
     pairs = [(source[place], source[place + 30]) for place in range(30)]
     by_hand(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
 from discreet.train import _memory, fit
-from discreet.train._physical import FIRST_SIZE
+from discreet.train._microbatch import FIRST_SIZE
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, linear, losses_of, sgd, short
 

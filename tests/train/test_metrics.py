@@ -91,7 +91,7 @@ def by_sixty(found: object) -> float:
 
 
 def part() -> Wrong:
-    from discreet.train._units import taken
+    from discreet.train._data import taken
 
     return taken(data(), np.arange(60))
 

@@ -10,7 +10,7 @@ from torch.utils.data import TensorDataset
 
 from discreet._unit import Unit
 from discreet.errors import Refused
-from discreet.train import Flat, Persons, check, clipped_sum, fit
+from discreet.train import Flat, Units, check, clipped_sum, fit
 from tests.mechanisms.kit import FakePayer
 from tests.train.kit import Case, agrees, double, median_norm, same
 from tests.train.steps import Wrong, data, known, linear, losses_of, sgd, short, weights
@@ -109,7 +109,7 @@ def test_reentrant_checkpoints_are_refused_by_name() -> None:
     ):
         with pytest.raises(Refused, match=r"use_reentrant=True.*; give use_reentrant=False"):
             ask()
-    given = Persons(TensorDataset(made.data.detach()), [0] * 5, column="person", most=2)
+    given = Units(TensorDataset(made.data.detach()), [0] * 5, column="person", most=2)
     plan = short(unit=Unit("person"), records=1, batch=1)
     with (
         known(made.model, given, plan) as training,

@@ -19,7 +19,7 @@ from discreet.train import (
     Flat,
     Owners,
     _engine,
-    _looks,
+    _model_check,
     check,
     clipped_sum,
     fit,
@@ -232,18 +232,18 @@ def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.Monkey
     check(case.model, case.losses, case.data)
     told = "gradients of one person's examples together differ"
     with pytest.raises(Refused, match=told) if planted > 1 else nullcontext():
-        check(case.model, case.losses, case.data, by_person=True)
+        check(case.model, case.losses, case.data, by_unit=True)
 
 
-@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("by_unit", [False, True])
 def test_a_run_by_persons_is_checked_by_persons(
-    by_person: bool, monkeypatch: pytest.MonkeyPatch
+    by_unit: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(_looks, "compare", lambda *_, by_person, **__: asked.append(by_person))
-    model, source = steps.linear(), steps.of_persons() if by_person else steps.data()
+    monkeypatch.setattr(_model_check, "compare", lambda *_, by_unit, **__: asked.append(by_unit))
+    model, source = steps.linear(), steps.of_persons() if by_unit else steps.data()
     by_people = {"unit": Unit("person"), "records": 12, "batch": 4}
-    made = steps.short(**by_people if by_person else {})
+    made = steps.short(**by_people if by_unit else {})
     with steps.known(model, source, made) as training:
         training.step(next(training.batches()), steps.losses_of(model))
     fit(
@@ -254,4 +254,4 @@ def test_a_run_by_persons_is_checked_by_persons(
         losses=lambda model, part: steps.losses_of(model)(part),
         payer=steps.book(made.unit),
     )
-    assert asked == [by_person] * 2
+    assert asked == [by_unit] * 2

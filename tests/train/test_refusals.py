@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from discreet._unit import Unit
 from discreet.errors import DiscreetError
-from discreet.train import ExactGaussian, Persons, clipped_sum
+from discreet.train import ExactGaussian, Units, clipped_sum
 from discreet.train._clipping import Flat
 from tests.train.steps import Wrong, data, known, linear, short
 
@@ -116,7 +116,7 @@ def refusal(losses: Callable[[nn.Module, Any], Any], size: int, way: str) -> lis
     model, more = linear(), {"records": size, "batch": size, "steps": 1}
     given: Wrong = data(size)
     if way == "persons":
-        given = Persons(given, [*range(size)], "person", 2)
+        given = Units(given, [*range(size)], "person", 2)
         more["unit"] = Unit("person")  # type: ignore[assignment]
     with known(model, given, short(**more)) as training, pytest.raises(DiscreetError) as found:
         training.step(next(training.batches()), lambda part: losses(model, part))
@@ -137,7 +137,7 @@ def test_refusals_of_exact_noise_are_the_same_for_all_sizes(name: str) -> None:
     """Each person is computed alone: nothing is said of how many rows that one has."""
     found = []
     for rows in SIZES:
-        model, given = linear(), Persons(data(rows), [0] * rows, "person", rows)
+        model, given = linear(), Units(data(rows), [0] * rows, "person", rows)
         plan = short(records=1, batch=1, steps=1, unit=Unit("person"), noise=ExactGaussian(8))
         losses = partial(REFUSED[name], model)
         with known(model, given, plan) as training, pytest.raises(DiscreetError) as error:

@@ -19,8 +19,10 @@ from discreet.errors import (
 )
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
-from discreet.train._run import Batch, run, run_through
-from discreet.train._units import Collated, Persons
+from discreet.train._collated import Collated
+from discreet.train._run import run, run_through
+from discreet.train._step_ticket import StepTicket
+from discreet.train._units import Units
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import (
@@ -106,18 +108,18 @@ def foreign(model: nn.Module) -> torch.optim.Optimizer:
         (lambda _: "adam", data(), {}, "optimizer = 'adam'"),
         (
             sgd,
-            Persons(data(), torch.zeros(60, 2), column="person", most=1),
+            Units(data(), torch.zeros(60, 2), column="person", most=1),
             {"unit": PERSON},
             "ids:",
         ),
         (lambda _: torch.optim.Adam, data(), {}, "optimizer = .*Adam.*one that is made"),
         (sgd, iter([1]), {}, "samplers and loaders"),
-        (sgd, data(), {"unit": PERSON}, "Persons"),
-        (sgd, Persons(data(), [0] * 60, column="person", most=1), {}, "Unit.ROW"),
-        (sgd, Persons(data(), [0] * 60, column="house", most=1), {"unit": PERSON}, "column"),
+        (sgd, data(), {"unit": PERSON}, "Units"),
+        (sgd, Units(data(), [0] * 60, column="person", most=1), {}, "Unit.ROW"),
+        (sgd, Units(data(), [0] * 60, column="house", most=1), {"unit": PERSON}, "column"),
         (
             sgd,
-            Persons(data(), [0] * 59, column="person", most=1),
+            Units(data(), [0] * 59, column="person", most=1),
             {"unit": PERSON},
             "'ids' are not",
         ),
@@ -202,7 +204,7 @@ def test_a_step_is_made_once() -> None:
         with pytest.raises(Refused, match="is over"):
             training.step(first, losses_of(model))
         with pytest.raises(Refused, match="is over"):
-            training.step(Batch(second.step), losses_of(model))
+            training.step(StepTicket(second.step), losses_of(model))
         training.step(second, losses_of(model))
         assert training.report().done == 2
 
@@ -234,7 +236,7 @@ def test_a_step_that_fails_leaves_nothing(failure: type[BaseException], part: in
         return losses_of(model)(given)
 
     with known(model, data(), made) as training:
-        training._physical.size = 5
+        training._size.rows = 5
         with pytest.raises(Refused if failure is ValueError else failure):
             training.step(next(training.batches()), failing)
         assert not weights(model).any()

@@ -131,7 +131,7 @@ def test_an_example_that_does_not_fit_alone_ends_the_step() -> None:
 
     with known(model, data(), short()) as training, pytest.raises(torch.OutOfMemoryError):
         training.step(next(training.batches()), hungry)
-    assert training._physical.size == 1
+    assert training._size.rows == 1
 
 
 def test_an_empty_batch_is_a_step() -> None:

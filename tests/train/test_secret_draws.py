@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.noise import SecureBits
-from discreet.train import Collated, ExactGaussian, Persons, check, fit, run
+from discreet.train import Collated, ExactGaussian, Units, check, fit, run
 from discreet.train._secret_draws import secret_draws
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, known, linear, losses_of, pair_losses, sgd, short
@@ -235,7 +235,7 @@ def test_known_draws_in_the_model_are_refused(known: Callable[[Tensor], Tensor],
     if way == "items":
         given = Items(lambda: 0.0, [])
     if way == "persons":
-        given, more = Persons(data(), [*range(60)], "person", 2), {"unit": Unit("person")}
+        given, more = Units(data(), [*range(60)], "person", 2), {"unit": Unit("person")}
 
     def losses(model: nn.Module, part: Any) -> Tensor:
         x, y = (part[0], part[1]) if way == "items" else (part.x, part.y)

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations
 
 from discreet._unit import Unit
 from discreet.errors import Refused
-from discreet.train import Flat, Persons, check, clipped_sum
+from discreet.train import Flat, Units, check, clipped_sum
 from tests.train.steps import Wrong, known, short, weights
 
 torch_ao: Wrong = torch.ao.quantization  # without types
@@ -95,7 +95,7 @@ def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool) -> None:
     given: Wrong = (rows, rows[:, 0])
     made = short(multiplier=1)
     if is_of_persons:
-        given = Persons(given, list(range(60)), column="person", most=2)
+        given = Units(given, list(range(60)), column="person", most=2)
         made = short(multiplier=1, unit=Unit("person"))
     with known(model, given, made) as training, pytest.raises((Refused, ValueError), match=told):
         training.step(next(training.batches()), losses_of(model))

@@ -25,7 +25,7 @@ from discreet._budget import Limit
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
-from discreet.train import Collated, Persons, TrainingPlan
+from discreet.train import Collated, TrainingPlan, Units
 from discreet.train._own_losses import own_losses
 from discreet.train.transformers import KEPT, PrivateTrainer
 from tests.mechanisms.kit import FakePayer
@@ -171,7 +171,7 @@ def test_persons_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list
     texts, model, other = Texts(), gpt(), gpt()
     before = weights(model)
     ids = [place % 20 for place in range(40)]
-    given = Persons(texts, ids, column="person", most=2)
+    given = Units(texts, ids, column="person", most=2)
     made = plan(unit=Unit("person"), records=20, clip=0.5)
     trainer(tmp_path, model, plan=made, train_dataset=given).train()
     by_hand(

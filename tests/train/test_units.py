@@ -15,18 +15,19 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
 from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
-from discreet.train._looks import Losses
+from discreet.train._data import Data, taken
+from discreet.train._microbatch import MicrobatchSize
+from discreet.train._model_check import Losses
 from discreet.train._noise import ExactGaussian, Steps
-from discreet.train._physical import Physical
 from discreet.train._step_inputs import (
     Examples,
-    Seen,
-    Work,
+    StepInputs,
+    StepStatistics,
     clipping_of,
     exact_sums,
     float_sums,
 )
-from discreet.train._units import Data, Persons, Reduce, taken
+from discreet.train._units import Reduce, Units
 from tests.mechanisms.hostile import Hostile
 from tests.missing_ids import COLUMNS, IDS, MARKS
 from tests.train.steps import (
@@ -44,13 +45,22 @@ from tests.train.steps import (
 PERSON = Unit("person")
 
 
-def sums_of(given: Persons, places: list[int], clip: float) -> Tensor:
+def sums_of(given: Units, places: list[int], clip: float) -> Tensor:
     """The sum over some persons, at fixed weights that aren't 0."""
     model = linear()
     nn.init.constant_(model.weight, 0.3)  # type: ignore[arg-type]
     phase = short(clip=clip).phases[0]
-    work = Work(model, Examples.of(given), np.array(places), losses_of(model), SecureBits(), Seen())
-    return torch.cat([s.reshape(-1) for s in float_sums(work, clipping_of(phase, 2), Physical())])
+    work = StepInputs(
+        model,
+        Examples.of(given),
+        np.array(places),
+        losses_of(model),
+        SecureBits(),
+        StepStatistics(),
+    )
+    return torch.cat(
+        [s.reshape(-1) for s in float_sums(work, clipping_of(phase, 2), MicrobatchSize())]
+    )
 
 
 @pytest.mark.parametrize("reduce", Reduce)
@@ -72,7 +82,7 @@ def test_a_person_is_clipped_as_one(reduce: Reduce) -> None:
 
 def test_a_person_has_at_most_so_many_rows() -> None:
     given = of_persons(most=2, reduce=Reduce.SUM)
-    people = Examples.of(given).people
+    people = Examples.of(given).rows_by_unit
     assert people is not None
     seen = set()
     for _ in range(200):
@@ -84,19 +94,19 @@ def test_a_person_has_at_most_so_many_rows() -> None:
 
 def test_rows_without_an_id_belong_to_nobody() -> None:
     ids = np.array([1.0, float("nan"), 2.0, 1.0])
-    people = Examples.of(Persons(data(4), ids, "person", 9)).people
+    people = Examples.of(Units(data(4), ids, "person", 9)).rows_by_unit
     assert people is not None
     assert [people.rows_of(person, 9, SecureBits()).tolist() for person in (0, 1)] == [[0, 3], [2]]
-    nobody = Persons(data(2), np.array([None, None]), "person", 9)
+    nobody = Units(data(2), np.array([None, None]), "person", 9)
     assert Examples.of(nobody).count == 0
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_missing_ids_name_nobody_in_any_column(column: str) -> None:
-    given = Persons(data(len(IDS)), COLUMNS[column](), "person", 9)
-    people = Examples.of(given).people
-    assert people is not None
-    found = [people.rows_of(n, 9, SecureBits()).tolist() for n in range(len(people.ends))]
+    given = Units(data(len(IDS)), COLUMNS[column](), "person", 9)
+    rows = Examples.of(given).rows_by_unit
+    assert rows is not None
+    found = [rows.rows_of(n, 9, SecureBits()).tolist() for n in range(len(rows.ends))]
     assert found == [[0, 3], [1], [5]]
 
 
@@ -105,9 +115,9 @@ def test_missing_ids_name_nobody_in_any_column(column: str) -> None:
 def test_missing_ids_name_nobody_beside_any_other(mark: str, kind: Wrong) -> None:
     """The same mark twice, too, which is equal to itself where it is one object."""
     ids = [7, MARKS[mark], "7", MARKS[mark], 7, math.nan]
-    people = Examples.of(Persons(data(6), kind(ids), "person", 9)).people
-    assert people is not None
-    found = [people.rows_of(n, 9, SecureBits()).tolist() for n in range(len(people.ends))]
+    rows = Examples.of(Units(data(6), kind(ids), "person", 9)).rows_by_unit
+    assert rows is not None
+    found = [rows.rows_of(n, 9, SecureBits()).tolist() for n in range(len(rows.ends))]
     assert found == [[0, 4], [2]]
 
 
@@ -118,10 +128,10 @@ BAD = {"list": [1], "mapping": {}, "signal": Decimal("sNaN"), "hostile": Hostile
 def test_an_id_that_fails_when_it_is_looked_at_fails_no_run(bad: str) -> None:
     ids = np.array([1, None, 2], object)
     ids[1] = BAD[bad]
-    people = Examples.of(Persons(data(3), ids, "person", 9)).people
-    assert people is not None
-    assert people.rows.tolist() == ([0, 1, 2] if bad == "hostile" else [0, 2])
-    assert people.ends.size == people.rows.size
+    rows = Examples.of(Units(data(3), ids, "person", 9)).rows_by_unit
+    assert rows is not None
+    assert rows.rows.tolist() == ([0, 1, 2] if bad == "hostile" else [0, 2])
+    assert rows.ends.size == rows.rows.size
 
 
 def test_ids_may_be_of_any_kinds_side_by_side() -> None:
@@ -129,7 +139,7 @@ def test_ids_may_be_of_any_kinds_side_by_side() -> None:
     ids = [7, "7", None, 2**53 + 1, pd.NA, 2**53, 7.0, float("nan"), pd.NaT, "7"]
     kinds: list[Wrong] = [ids, np.array(ids, object), pd.Series(ids, dtype=object)]
     for given in kinds:
-        people = Examples.of(Persons(data(10), given, "person", 9)).people
+        people = Examples.of(Units(data(10), given, "person", 9)).rows_by_unit
         assert people is not None
         found = [people.rows_of(n, 9, SecureBits()).tolist() for n in range(len(people.ends))]
         assert found == [[0, 6], [1, 9], [3], [5]]
@@ -156,8 +166,12 @@ def curved() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 
 
-def work_on(model: nn.Module, losses: Losses, given: "Data | Persons", places: list[int]) -> Work:
-    return Work(model, Examples.of(given), np.array(places), losses, SecureBits(), Seen())
+def work_on(
+    model: nn.Module, losses: Losses, given: "Data | Units", places: list[int]
+) -> StepInputs:
+    return StepInputs(
+        model, Examples.of(given), np.array(places), losses, SecureBits(), StepStatistics()
+    )
 
 
 def flat(sums: Any) -> Tensor:  # Any: tensors
@@ -176,17 +190,17 @@ def test_persons_together_are_what_they_are_alone(
         losses = losses_of(model)(taken(data(16), np.array(people[person])))
         return losses.sum() if reduce is Reduce.SUM else losses.mean()
 
-    given = Persons(data(16), RAGGED, "person", 9, reduce)
+    given = Units(data(16), RAGGED, "person", 9, reduce)
     work = work_on(model, losses_of(model), given, [*range(7)])
     found, wanted = (
-        float_sums(work, clipping, Physical(physical)),
+        float_sums(work, clipping, MicrobatchSize(physical)),
         one_by_one(model, alone, 7, clipping),
     )
     assert float((flat(found) - flat(wanted.sums)).norm()) <= 1e-5 * float(flat(wanted.sums).norm())
-    assert work.seen.examples == 7
-    assert work.seen.losses == pytest.approx(sum(alone(person).item() for person in range(7)))
+    assert work.statistics.examples == 7
+    assert work.statistics.losses == pytest.approx(sum(alone(person).item() for person in range(7)))
     within = int((wanted.squared_norms.sum(0).sqrt() <= 0.1).sum())
-    assert work.seen.within(0.1) == within < 7
+    assert work.statistics.within(0.1) == within < 7
 
 
 @pytest.mark.parametrize("physical", [1, 4, 7, 1024])
@@ -198,8 +212,8 @@ def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
         parts.append(part.who.tolist())
         return losses_of(model)(part)
 
-    work = work_on(model, noted, Persons(rows, RAGGED, "person", 9), [0, 2, 3, 6])
-    float_sums(work, Flat(0.1), Physical(physical))
+    work = work_on(model, noted, Units(rows, RAGGED, "person", 9), [0, 2, 3, 6])
+    float_sums(work, Flat(0.1), MicrobatchSize(physical))
     seen = [person for part in parts for person in set(part)]
     assert sorted(seen) == [0, 2, 3, 6]
     assert sorted(who for part in parts for who in part) == [0] * 3 + [2] * 5 + [3] * 2 + [6]
@@ -208,8 +222,8 @@ def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
 
 
 def test_running_out_of_memory_changes_nothing() -> None:
-    model, sizes, physical = curved(), list[int](), Physical()
-    given = Persons(data(16), RAGGED, "person", 9)
+    model, sizes, physical = curved(), list[int](), MicrobatchSize()
+    given = Units(data(16), RAGGED, "person", 9)
 
     def hungry(part: Any) -> Tensor:
         sizes.append(len(part.x))
@@ -218,7 +232,9 @@ def test_running_out_of_memory_changes_nothing() -> None:
         return losses_of(model)(part)
 
     found = float_sums(work_on(model, hungry, given, [*range(7)]), Flat(0.1), physical)
-    plain = float_sums(work_on(model, losses_of(model), given, [*range(7)]), Flat(0.1), Physical())
+    plain = float_sums(
+        work_on(model, losses_of(model), given, [*range(7)]), Flat(0.1), MicrobatchSize()
+    )
     torch.testing.assert_close(flat(found), flat(plain), rtol=1e-5, atol=1e-6)
     assert sizes == [16, 10, 5, 5, 6, 4, 2]
 
@@ -245,7 +261,7 @@ def test_what_mixes_persons_is_refused_before_it_sees_any() -> None:
     assert not weights(model).any()
 
 
-def integers(given: "Data | Persons", places: list[int], k: int) -> Steps:
+def integers(given: "Data | Units", places: list[int], k: int) -> Steps:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(300, 50), nn.Tanh(), nn.Linear(50, 1))
     work = work_on(model, losses_of(model), given, places)
@@ -258,7 +274,7 @@ def test_an_exact_sum_moves_by_just_one_contribution(kind: str, k: int) -> None:
     """Integers of others stay the same to the last one, whoever is in the batch with them."""
     x = torch.randn(16, 300, generator=torch.Generator().manual_seed(0))
     table = {"x": x, "y": (x.sum(1) > 0).float()}
-    given = Persons(table, RAGGED, "person", 9) if kind == "persons" else table
+    given = Units(table, RAGGED, "person", 9) if kind == "persons" else table
     everyone = [*range(7)]
     whole = integers(given, everyone, k)
     for gone in everyone:

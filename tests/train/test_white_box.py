@@ -27,7 +27,6 @@ from discreet.train import _engine
 from discreet.train._clipping import Clipping, Flat
 from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
 from discreet.train._plan import Phase, TrainingPlan, plan
-from discreet.train._run import TrainingRun
 from discreet.train._sampling import (
     Places,
     PoissonSampling,
@@ -36,7 +35,8 @@ from discreet.train._sampling import (
     WithoutReplacement,
 )
 from discreet.train._step_inputs import trainable
-from discreet.train._units import Persons
+from discreet.train._training_run import TrainingRun
+from discreet.train._units import Units
 from tests.noise.fit import QuickBits
 from tests.train.steps import known
 
@@ -83,10 +83,10 @@ class Setting:
         rows = torch.zeros(len(others), WIDTH)
         rows[:, 0] = torch.tensor(others)
         table, ids = (rows.repeat_interleave(self.rows, 0),), np.arange(len(others))
-        persons = Persons(table, ids.repeat(self.rows), column="person", most=self.rows)
+        persons = Units(table, ids.repeat(self.rows), column="person", most=self.rows)
         given, model, found = table if self.rows == 1 else persons, Told(), []
         with known(model, given, self.plan, seed=2 + is_in) as training:
-            training._physical.size = self.physical
+            training._size.rows = self.physical
             for batch in training.batches():
                 training.step(batch, lambda part: model(part[0]))
                 assert model.layer.weight.grad is not None

@@ -15,7 +15,7 @@ from benchmarks.worker import Case, serve
 
 ROWS, EACH = 800, 4
 TABLE = {"x": torch.randn(ROWS, 784), "y": torch.randint(10, (ROWS,))}
-PERSONS = dp.train.Persons(TABLE, np.arange(ROWS) // EACH, column="person", most=EACH)
+PERSONS = dp.train.Units(TABLE, np.arange(ROWS) // EACH, column="person", most=EACH)
 EXACT = dp.train.ExactGaussian(16)
 
 

@@ -8,16 +8,18 @@ except ModuleNotFoundError:
 
 from discreet.train import metrics
 from discreet.train._adaptive import Adaptive, Counted
-from discreet.train._checking import check, one_by_one
+from discreet.train._checking import check
 from discreet.train._clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
+from discreet.train._collated import Collated
 from discreet.train._engine import Contribution, clipped_sum
 from discreet.train._fit import fit
 from discreet.train._noise import ExactGaussian, FloatGaussian, FloatLaplace
 from discreet.train._owners import Owners
+from discreet.train._plain_loop import one_by_one
 from discreet.train._plan import Phase, Stage, TrainingPlan, plan
 from discreet.train._repair import repair
 from discreet.train._report import NotPrivate, Report
-from discreet.train._run import Batch, TrainingRun, run
+from discreet.train._run import run
 from discreet.train._sampling import (
     AllocatedBatches,
     PoissonSampling,
@@ -25,15 +27,16 @@ from discreet.train._sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.train._step_ticket import StepTicket
 from discreet.train._trained import Trained
-from discreet.train._units import Collated, Persons
+from discreet.train._training_run import TrainingRun
+from discreet.train._units import Units
 
 __all__ = [
     "L1",
     "Adaptive",
     "AllocatedBatches",
     "Automatic",
-    "Batch",
     "Clipping",
     "Collated",
     "Contribution",
@@ -46,16 +49,17 @@ __all__ = [
     "Owners",
     "PerGroup",
     "PerLayer",
-    "Persons",
     "Phase",
     "PoissonSampling",
     "Report",
     "ShuffledBatches",
     "Stage",
+    "StepTicket",
     "Trained",
     "TrainingPlan",
     "TrainingRun",
     "TruncatedPoissonSampling",
+    "Units",
     "WithoutReplacement",
     "check",
     "clipped_sum",

@@ -15,14 +15,18 @@ from discreet._budget import Payer
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._door import Door
+from discreet.train._collated import Microbatch
+from discreet.train._data import Data
 from discreet.train._hooks import around_steps
 from discreet.train._plan import TrainingPlan
 from discreet.train._progress import progress
 from discreet.train._refusals import check_losses
 from discreet.train._report import Report
-from discreet.train._run import Checkpoint, TrainingRun, check_kept, run_through
-from discreet.train._units import Data, Part, Persons
-from discreet.train.trials import try_schedulers
+from discreet.train._resume import Checkpoint, check_checkpoint
+from discreet.train._run import run_through
+from discreet.train._training_run import TrainingRun
+from discreet.train._trials import try_schedulers
+from discreet.train._units import Units
 
 KEPT_EVERY = 60.0  # seconds
 
@@ -30,12 +34,12 @@ KEPT_EVERY = 60.0  # seconds
 def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would do
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    train_set: "Data | Persons",
+    train_set: "Data | Units",
     plan: TrainingPlan,
     *,
-    losses: Callable[[nn.Module, Part], Tensor],
+    losses: Callable[[nn.Module, Microbatch], Tensor],
     payer: Payer[PrivacyLoss],
-    like: "Data | Persons | None" = None,
+    like: "Data | Units | None" = None,
     schedulers: Sequence[LRScheduler] = (),
     keep: Path | str | None = None,
     at_once: int | None = None,
@@ -128,7 +132,7 @@ def _check_schedulers(
     plan: TrainingPlan,
     resume: Checkpoint | None,
 ) -> None:
-    check_kept(resume)
+    check_checkpoint(resume)
     for scheduler in schedulers:
         if not hasattr(scheduler, "step"):
             raise InvalidArgument(f"schedulers: {scheduler!r} has no step(); give PyTorch's own")

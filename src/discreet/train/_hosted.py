@@ -17,12 +17,16 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms._door import Door
+from discreet.train._collated import Collated
+from discreet.train._data import Data, Invented
 from discreet.train._hooks import around_steps
-from discreet.train._looks import Losses
+from discreet.train._model_check import Losses
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import NotPrivate, Report
-from discreet.train._run import Batch, TrainingRun, run_through
-from discreet.train._units import Collated, Data, Invented, Persons
+from discreet.train._run import run_through
+from discreet.train._step_ticket import StepTicket
+from discreet.train._training_run import TrainingRun
+from discreet.train._units import Units
 
 Call = Callable[[], None]
 Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
@@ -43,14 +47,14 @@ class Hosted(Owned):
         self.plan = plan
         self.run: TrainingRun | None = None
         self._payer, self._told = payer, {"name": name, "by": by}
-        self._turns: Iterator[Batch] = iter(())
+        self._turns: Iterator[StepTicket] = iter(())
         self._opened = ExitStack()
 
     def open(  # noqa: PLR0913  # called in two places
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        source: Collated | Persons,
+        source: Collated | Units,
         *,
         losses: Losses | None,
         like: Data | Invented | None,
@@ -85,7 +89,7 @@ class Hosted(Owned):
         self._turns = self.run.batches()
         self._opened.enter_context(around_steps(optimizer, before=before, after=after))
 
-    def turn(self) -> Batch | None:
+    def turn(self) -> StepTicket | None:
         """The next step's, if one is left."""
         self.check_owner()
         return next(self._turns, None)
@@ -144,9 +148,9 @@ def collated(
     data: Any,  # Any: a data set
     collate: Callable[[list[Any]], Any],
     pads: Mapping[str, float],
-) -> Collated | Persons:
+) -> Collated | Units:
     """The training data, each item made a part by itself; persons' tensors need no collation."""
-    if not isinstance(data, Persons):
+    if not isinstance(data, Units):
         return Collated(data, collate, pads)
     if isinstance(data.data, Mapping | tuple):
         return data

@@ -1,19 +1,19 @@
-"""Batches for checks: made-up numbers or public examples, and neighbours of them.
+"""Examples for checks, made-up or public ones, and their neighbours.
 
-A neighbour has the same examples in some places and others elsewhere. Made-up numbers may change to
-any others. Public examples change places only, since a loss may be defined for few values.
+A neighbour has the same examples in some places and others elsewhere. Made-up numbers may become
+any others. Public examples only change places, since a loss may be defined for few values. A
+microbatch is a tensor, or tuples, lists and mappings of tensors: examples come first.
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from discreet.errors import InvalidArgument
+from discreet.train._collated import Microbatch
 
-Batch = Any  # a tensor, or tuples, lists and mappings of them: examples in each first dimension
 Change = Callable[[Tensor], Tensor]
 
 _GIVE_LIKE = (
@@ -23,7 +23,7 @@ _GIVE_LIKE = (
 
 
 class Values(Enum):
-    """Where the values of examples in a check come from."""
+    """The origin of the values of examples in a check, as errors name it."""
 
     MADE_UP = "made-up examples"  # any numbers of the same shapes and types
     INVENTED = "made-up inputs"  # words and pixels that suit the model's configuration
@@ -37,8 +37,8 @@ class Values(Enum):
         return _GIVE_LIKE
 
 
-def each(batch: Batch, change: Change) -> Batch:
-    """The change of each tensor, in the same order and names."""
+def each(batch: Microbatch, change: Change) -> Microbatch:
+    """Change each tensor, and keep order and names."""
     if isinstance(batch, Tensor):
         return change(batch)
     if isinstance(batch, dict):
@@ -49,17 +49,31 @@ def each(batch: Batch, change: Change) -> Batch:
     return batch
 
 
-def examples_in(like: Batch) -> int:
-    """The number of examples, if all tensors have the same one."""
+def tensors(batch: Microbatch) -> list[Tensor]:
+    """All tensors, in order."""
+    found: list[Tensor] = []
+
+    def note(one: Tensor) -> Tensor:
+        found.append(one)
+        return one
+
+    each(batch, note)
+    return found
+
+
+def examples_in(like: Microbatch) -> int:
+    """The number of examples; raises unless all tensors have the same one."""
     sizes = [len(one) for one in tensors(like)]
     if len(set(sizes)) != 1 or not sizes[0]:
         raise InvalidArgument(f"like has {sizes} examples: give tensors of one number, above 0")
     return sizes[0]
 
 
-def shapes(batch: Batch) -> Hashable:
-    """Shapes and types of a batch, without the number of examples. Lengths count as the next power
-    of two, since there may be as many lengths as batches."""
+def shapes(batch: Microbatch) -> Hashable:
+    """Shapes and types, without the number of examples.
+
+    A length counts as the next power of two, since there may be as many lengths as batches.
+    """
     found: list[tuple[torch.dtype, tuple[int, ...]]] = [
         (one.dtype, tuple((n - 1).bit_length() if n else -1 for n in one.shape[1:]))
         for one in tensors(batch)
@@ -67,12 +81,12 @@ def shapes(batch: Batch) -> Hashable:
     return tuple(found)
 
 
-def repeated(batch: Batch, size: int) -> Batch:
-    """The first example, so many times."""
+def repeated(batch: Microbatch, size: int) -> Microbatch:
+    """The first example, ``size`` times."""
     return each(batch, lambda one: one[:1].expand(size, *one.shape[1:]))
 
 
-def made_up(like: Batch) -> Batch:
+def made_up(like: Microbatch) -> Microbatch:
     """Normal numbers, or zeros and ones, of the same shapes and types."""
     generator = torch.Generator().manual_seed(1)
 
@@ -84,9 +98,8 @@ def made_up(like: Batch) -> Batch:
     return each(like, made)
 
 
-def in_shape(values: Batch, shape: Batch) -> Batch | None:
-    """Public values, repeated or cut to the shapes of another batch with the same fields, if it has
-    the same fields."""
+def in_shape(values: Microbatch, shape: Microbatch) -> Microbatch | None:
+    """Values repeated or cut to the shapes of another microbatch, or None if its fields differ."""
     wanted = tensors(shape)
     if _names(values) != _names(shape):
         return None
@@ -106,10 +119,10 @@ def in_shape(values: Batch, shape: Batch) -> Batch | None:
     return each(values, fitted)
 
 
-def neighbours(batch: Batch, compared: Sequence[int], *, has_values: bool) -> list[Batch]:
-    """Batches with other examples in all places but those compared.
+def neighbours(batch: Microbatch, compared: Sequence[int], *, has_values: bool) -> list[Microbatch]:
+    """Two neighbours, with other examples in all places but those compared.
 
-    In the last one all others are copies of an example compared, as where each of them wants the
+    In the second one all others are copies of an example compared: as where all of them want the
     same one of several experts.
     """
 
@@ -129,25 +142,13 @@ def neighbours(batch: Batch, compared: Sequence[int], *, has_values: bool) -> li
     return [each(batch, changed), each(batch, crowded)]
 
 
-def is_same(one: Batch, other: Batch) -> bool:
+def is_same(one: Microbatch, other: Microbatch) -> bool:
     """Whether all numbers are equal."""
     pairs = zip(tensors(one), tensors(other), strict=True)
     return all(torch.equal(mine, theirs) for mine, theirs in pairs)
 
 
-def tensors(batch: Batch) -> list[Tensor]:
-    """All of a batch, in order."""
-    found: list[Tensor] = []
-
-    def note(one: Tensor) -> Tensor:
-        found.append(one)
-        return one
-
-    each(batch, note)
-    return found
-
-
-def _names(batch: Batch) -> list[object]:
+def _names(batch: Microbatch) -> list[object]:
     """Names of fields, in order."""
     if isinstance(batch, dict):
         return [(key, _names(value)) for key, value in batch.items()]
@@ -157,5 +158,6 @@ def _names(batch: Batch) -> list[object]:
 
 
 def _with(other: Tensor, one: Tensor, compared: Sequence[int]) -> Tensor:
+    """The other tensor, with some places of this one."""
     places = torch.tensor([*compared], device=one.device)
     return other.index_copy(0, places, one.index_select(0, places))

@@ -10,7 +10,7 @@ from threading import Timer
 from typing import TYPE_CHECKING
 
 from discreet._exact import fraction
-from discreet.train._run import TrainingRun
+from discreet.train._training_run import TrainingRun
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

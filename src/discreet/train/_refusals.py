@@ -4,30 +4,34 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import _processes, _units
+from discreet.train import _data, _processes
 from discreet.train._adaptive import Adaptive
+from discreet.train._data import Data
 from discreet.train._plan import TrainingPlan
 from discreet.train._sampling import Declared
 from discreet.train._step_inputs import Examples, clipping_of, trainable
-from discreet.train._units import Data, Persons
-from discreet.train.trials import unwrapped
+from discreet.train._trials import unwrapped
+from discreet.train._units import Units
 
 
 def check_run(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    train_set: "Data | Persons",
+    train_set: "Data | Units",
     plan: TrainingPlan,
 ) -> None:
     """All but the number of units."""
     if not isinstance(plan, TrainingPlan):
         raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
-    _units.check(train_set)
-    column = train_set.column if isinstance(train_set, Persons) else None
+    if isinstance(train_set, Units):
+        _data.check(train_set.data, train_set.ids, has_ids=True)
+    else:
+        _data.check(train_set)
+    column = train_set.column if isinstance(train_set, Units) else None
     if column != plan.unit.column:
         raise InvalidArgument(
             f"the plan protects {plan.unit}: give the rows as they are for Unit.ROW, and as "
-            "Persons(..., column=) with the unit's column for any other unit"
+            "Units(..., column=) with the unit's column for any other unit"
         )
     _check_model(model)
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -38,7 +42,7 @@ def check_run(
     check_optimizer(optimizer, model)
 
 
-def check_number(train_set: "Data | Persons", plan: TrainingPlan) -> None:
+def check_number(train_set: "Data | Units", plan: TrainingPlan) -> None:
     """Refuse data of another size than is declared, where units are replaced: all neighbours have
     the same number of units, which is public. Otherwise the data are not looked at."""
     if plan.sampling.declared is not Declared.EXACT:

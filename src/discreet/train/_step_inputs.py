@@ -1,7 +1,7 @@
-"""The sum of one logical batch's contributions, part by part: a unit is clipped as one.
+"""The sum of one batch's clipped contributions, microbatch by microbatch.
 
-However a batch is split, the sum is the same up to the rounding of float32. Nothing here adds
-noise, and nothing keeps what it computed.
+A unit is clipped as one. However a batch is split, the sum is the same up to the rounding of
+float32. Nothing here adds noise.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,73 +16,84 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
-from discreet.train import _engine, _units
+from discreet.train import _data as data
+from discreet.train import _engine
 from discreet.train._clipping import L1, Clipping, Flat
+from discreet.train._collated import Microbatch
+from discreet.train._data import Data
 from discreet.train._graph import refuse_reentrant
-from discreet.train._looks import Losses
+from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
+from discreet.train._model_check import Losses
 from discreet.train._noise import ExactGaussian, Steps
 from discreet.train._owners import Owners
-from discreet.train._physical import Physical, unless_memory_runs_out
 from discreet.train._plan import Phase
+from discreet.train._report import NotPrivate
 from discreet.train._rules._gradients import squared, wide, wide_type
 from discreet.train._sampling import Places
 from discreet.train._secret_draws import RefuseGenerators
-from discreet.train._units import Data, Drawn, Part, People, Persons, Reduce
+from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
 
-SPARE = 1 - 2.0**-18  # so that what is clipped is seldom clipped again once it is rounded
+SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
 
 
 @dataclass(slots=True, repr=False)
-class Seen:
-    """What was seen of private data in a step, for `NotPrivate`."""
+class StepStatistics:
+    """Figures of one step's private batch: for `NotPrivate`, and for the noisy count of a step."""
 
     examples: int = 0
     losses: float = 0.0
-    squared_norms: list[Tensor] = field(default_factory=list)
+    squared_norms: list[Tensor] = field(default_factory=list)  # (group, example) each
 
     def add(self, examples: int, losses: float, squared_norms: Tensor) -> None:
-        """Some more examples, the sum of their losses, and (group, example) norms."""
+        """Add a microbatch: its examples, the sum of their losses, and their norms."""
         self.examples += examples
         self.losses += losses
         self.squared_norms.append(squared_norms)
 
     def within(self, norm: float) -> int:
-        """How many contributions were no longer than this; none that is not finite was."""
+        """How many contributions are at most this long; one that is not finite is not."""
         found = (squares.sum(0).sqrt() <= norm for squares in self.squared_norms)
         return sum(int(some.sum()) for some in found)
+
+    def of_step(self, step: int, norm: float) -> NotPrivate:
+        """The figures as users see them."""
+        if not self.examples:
+            return NotPrivate(step, 0, float("nan"), 0.0)
+        clipped = 1 - self.within(norm) / self.examples
+        return NotPrivate(step, self.examples, self.losses / self.examples, clipped)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Examples:
-    """The data once they may be read: rows, or rows of persons."""
+    """The data after the charge, when they may be read: each example is a row, or a unit's rows."""
 
     data: Data
     count: int
-    people: People | None = None
-    persons: Persons | None = None
+    rows_by_unit: RowsByUnit | None = None
+    units: Units | None = None
 
     @staticmethod
-    def of(given: "Data | Persons") -> "Examples":
-        """Look how many there are."""
-        if isinstance(given, Persons):
-            people = People.of(given.ids)
-            return Examples(given.data, len(people.ends), people, given)
-        return Examples(given, _units.length(given))
+    def of(given: "Data | Units") -> "Examples":
+        """Count the examples."""
+        if isinstance(given, Units):
+            rows = RowsByUnit.of(given.ids)
+            return Examples(given.data, len(rows.ends), rows, given)
+        return Examples(given, data.length(given))
 
-    def chosen(self, places: Places, bits: Bits) -> Drawn:
-        """The rows of the units in these places."""
-        if self.people is None or self.persons is None:
-            return Drawn(places, np.ones_like(places))
-        return self.people.chosen(places, self.persons.most, bits)
+    def chosen(self, places: Places, bits: Bits) -> UnitRows:
+        """The rows of the examples in these places."""
+        if self.rows_by_unit is None or self.units is None:
+            return UnitRows(places, np.ones_like(places))
+        return self.rows_by_unit.chosen(places, self.units.most, bits)
 
 
 def trainable(model: nn.Module) -> list[Tensor]:
-    """The parameters that are trained, in the order of every sum here; tied ones once."""
+    """The trained parameters, in the order of every sum here; tied ones once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def clipping_of(phase: Phase, order: int) -> Clipping:
-    """How a phase clips; a number is one norm for all parameters."""
+    """The clipping of a phase; a number is one norm for all parameters together."""
     if isinstance(phase.clip, Fraction):
         norm = float(phase.clip)
         return Flat(norm) if order == 2 else L1(norm)
@@ -92,27 +103,28 @@ def clipping_of(phase: Phase, order: int) -> Clipping:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Work:
-    """One logical batch that is to be summed."""
+class StepInputs:
+    """The inputs of one step: its batch is given by places, and is private."""
 
     model: nn.Module
     examples: Examples
     places: Places
     losses: Losses
     bits: Bits
-    seen: Seen
-    look: Callable[[Part], None] = lambda _: None  # at each part before it is computed
+    statistics: StepStatistics
+    check: Callable[[Microbatch], None] = lambda _: None  # of each microbatch, before its losses
 
 
-def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tensor]:
+def float_sums(inputs: StepInputs, clipping: Clipping, size: MicrobatchSize) -> list[Tensor]:
     """The sums of all clipped contributions, in float32 or better."""
-    sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable(work.model)]
-    left = work.examples.chosen(work.places, work.bits)
+    sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable(inputs.model)]
+    left = inputs.examples.chosen(inputs.places, inputs.bits)
     while left.counts.size:
-        some, others = left.parted(physical.size)
-        found = unless_memory_runs_out(partial(_of_some, work, some, clipping), some.counts.size)
+        rows, others = left.split(size.rows)
+        summed = partial(_of_microbatch, inputs, rows, clipping)
+        found = unless_memory_runs_out(summed, rows.counts.size)
         if found is None:
-            physical.size = (some.filled + 1) // 2
+            size.rows = (rows.padded + 1) // 2
         else:
             for total, part in zip(sums, found.sums, strict=True):
                 total.add_(part)
@@ -120,16 +132,16 @@ def float_sums(work: Work, clipping: Clipping, physical: Physical) -> list[Tenso
     return sums
 
 
-def exact_sums(work: Work, phase: Phase, noise: ExactGaussian) -> Steps:
+def exact_sums(inputs: StepInputs, phase: Phase, noise: ExactGaussian) -> Steps:
     """The sum of all contributions as integers on the noise's grid, one flat array.
 
-    Each unit is computed alone, so that its integers are the same whoever else is in the batch:
-    computed together, floats differ in their last bits by how many there are.
+    Each unit is computed alone, so that its integers are the same whatever else is in the batch:
+    the last bits of floats that are computed together depend on how many there are.
     """
     clipping = clipping_of(phase, noise.order)
-    total = np.zeros(sum(p.numel() for p in trainable(work.model)), np.int64)
-    for place in work.places:
-        total += noise.on_grid(_of_one(work, place, clipping), phase.norm)
+    total = np.zeros(sum(p.numel() for p in trainable(inputs.model)), np.int64)
+    for place in inputs.places:
+        total += noise.on_grid(_of_one(inputs, place, clipping), phase.norm)
     return total
 
 
@@ -142,55 +154,56 @@ def split(flat: npt.NDArray[np.float64], like: Sequence[Tensor]) -> list[Tensor]
     ]
 
 
-def _of_some(work: Work, some: Drawn, clipping: Clipping) -> _engine.Contribution:
-    """One physical part: all rows of some units."""
-    losses, given = _losses_of(work, some), list[Tensor]()
+def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _engine.Contribution:
+    losses, given = _losses_of(inputs, rows), list[Tensor]()
 
     def noted() -> Tensor:
         given[:] = [losses()]
         return given[0]
 
-    owners = None if work.examples.persons is None else Owners.of(some.counts)
+    owners = None if inputs.examples.units is None else Owners.of(rows.counts)
     contribution = _engine.clipped_sum(
-        work.model, noted, some.rows.size, clipping, owners=owners, hides_shapes=True
+        inputs.model, noted, rows.rows.size, clipping, owners=owners, hides_shapes=True
     )
     total = float(given[0].detach().sum()) if given else 0.0
-    work.seen.add(some.counts.size, total, contribution.squared_norms.detach())
+    inputs.statistics.add(rows.counts.size, total, contribution.squared_norms.detach())
     return contribution
 
 
-def _losses_of(work: Work, some: Drawn) -> Callable[[], Tensor]:
-    """What each row adds to the loss of its unit."""
-    persons = work.examples.persons
+def _losses_of(inputs: StepInputs, rows: UnitRows) -> Callable[[], Tensor]:
+    """A function of one loss for each row: its share of its unit's loss."""
+    given = inputs.examples.units
     with RefuseGenerators():
-        part = _units.taken(work.examples.data, some.rows)
-    work.look(part)
-    if persons is None or persons.reduce is Reduce.SUM:
-        return partial(work.losses, part)
-    shares = torch.from_numpy(np.repeat(1 / some.counts, some.counts))
+        part = data.taken(inputs.examples.data, rows.rows)
+    inputs.check(part)
+    if given is None or given.reduce is Reduce.SUM:
+        return partial(inputs.losses, part)
+    shares = torch.from_numpy(np.repeat(1 / rows.counts, rows.counts))
 
     def shared() -> Tensor:
-        found = work.losses(part)
+        found = inputs.losses(part)
         is_one_each = isinstance(found, Tensor) and found.shape == shares.shape
-        return found * shares.to(found) if is_one_each else found  # who asked says what is wrong
+        return found * shares.to(found) if is_one_each else found  # the caller refuses others
 
     return shared
 
 
-def _of_one(work: Work, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
-    """One unit's contribution by PyTorch's own gradient, clipped; as floats, so that it may be a
-    bit too long."""
-    some = work.examples.chosen(np.array([place], np.int64), work.bits)
+def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
+    """One unit's clipped contribution as floats, by PyTorch's own gradient.
+
+    Rounding may make it a little too long: the grid clips it again.
+    """
+    rows = inputs.examples.chosen(np.array([place], np.int64), inputs.bits)
     with torch.enable_grad():
-        found = _losses_of(work, some)()
-        given = _engine.checked_losses(found, some.rows.size, hides_shapes=True)
+        found = _losses_of(inputs, rows)()
+        given = _engine.checked_losses(found, rows.rows.size, hides_shapes=True)
         refuse_reentrant(given)
         loss = given.sum()
-    parameters = trainable(work.model)
+    parameters = trainable(inputs.model)
     parts = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     flat = wide(torch.cat([part.reshape(-1) for part in parts]))
     squares = squared(flat.unsqueeze(0)).double().cpu()
-    work.seen.add(1, float(loss.detach()), squares.unsqueeze(0))
+    inputs.statistics.add(1, float(loss.detach()), squares.unsqueeze(0))
     if not squares.isfinite():
         return np.zeros(flat.shape)
     factor = float(clipping.factors(squares.sqrt().unsqueeze(0)))

@@ -15,11 +15,13 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded
 from discreet.noise import Bits
+from discreet.train._collated import Microbatch
+from discreet.train._data import Data
 from discreet.train._plan import TrainingPlan
+from discreet.train._preflight import preflight
 from discreet.train._refusals import check_losses
 from discreet.train._run import run
-from discreet.train._units import Data, Part, Persons
-from discreet.train.preflight import preflight
+from discreet.train._units import Units
 
 V = TypeVar("V")
 
@@ -43,9 +45,9 @@ class Trained(Generic[V]):
 
     plan: TrainingPlan
     start: Callable[[], tuple[nn.Module, torch.optim.Optimizer]]
-    data: Callable[[V], "Data | Persons"]
-    losses: Callable[[nn.Module, Part], Tensor]
-    like: "Data | Persons | None" = None
+    data: Callable[[V], "Data | Units"]
+    losses: Callable[[nn.Module, Microbatch], Tensor]
+    like: "Data | Units | None" = None
 
     def __post_init__(self) -> None:
         """Check a model and the losses, if there are public examples."""

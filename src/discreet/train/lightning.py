@@ -25,12 +25,14 @@ from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.train._collated import Collated, Microbatch
+from discreet.train._data import Data
 from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
-from discreet.train._run import Batch
-from discreet.train._units import Collated, Data, Part, Persons
-from discreet.train.trials import try_schedulers
+from discreet.train._step_ticket import StepTicket
+from discreet.train._trials import try_schedulers
+from discreet.train._units import Units
 
 KEPT = "discreet"  # in each checkpoint
 
@@ -41,7 +43,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     Guarantee: that of `discreet.train._run`, for the model and its checkpoints. ``training_step``
     returns one loss for each example and logs nothing: it would tell of private data, of which
     `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
-    at once; its data set may be `Persons`. ``like`` is a data set of public examples in the form of
+    at once; its data set may be `Units`. ``like`` is a data set of public examples in the form of
     the loader's: module and losses are looked at with these before anything is paid. What Trainer
     and loader are told that can't be obeyed is refused by name. ``eval_is_public`` states that
     whatever is validated is no one's private data. It trains in the process that made it, and can't
@@ -65,9 +67,9 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         super().__init__(device)
         self.plan, self.like, self.eval_is_public = plan, like, eval_is_public
         self.hosted = Hosted(plan, payer, name=name, by=by)
-        self.turn: Batch | None = None  # whose it is
+        self.turn: StepTicket | None = None  # whose it is
         self._kept: Kept | None = None  # of the checkpoint that is gone on with
-        self._source: Collated | Persons | None = None
+        self._source: Collated | Units | None = None
         self._at_once, self._place = 1, 0
 
     @property
@@ -144,7 +146,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         self.precision_plugin.post_backward(torch.tensor(float("nan")), module)
         self.precision_plugin._after_closure(module, optimizer)  # noqa: SLF001  # as Lightning does
 
-    def _losses(self, part: Part) -> Tensor:
+    def _losses(self, part: Microbatch) -> Tensor:
         """By the module's own training step."""
         found = super().training_step(self.batch_to_device(part), self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found

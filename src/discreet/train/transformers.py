@@ -22,15 +22,17 @@ from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
+from discreet.train._collated import Collated
+from discreet.train._data import Data, Invented, of_zeros
 from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
+from discreet.train._invented import field_names, invented_items
 from discreet.train._own_losses import IGNORED, check_known, own_losses
 from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_losses
 from discreet.train._report import Report
-from discreet.train._run import Batch
-from discreet.train._units import Collated, Data, Invented, Persons, of_zeros
-from discreet.train.invented import field_names, invented_items
-from discreet.train.trials import try_schedulers
+from discreet.train._step_ticket import StepTicket
+from discreet.train._trials import try_schedulers
+from discreet.train._units import Units, rows_of
 
 KEPT = "discreet.json"  # in each checkpoint's folder
 
@@ -45,7 +47,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
     training data would tell is not logged: no loss, only epsilon so far; `not_private` shows it.
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
-    be obeyed are refused by name. ``train_dataset`` may be `Persons` of a data set.
+    be obeyed are refused by name. ``train_dataset`` may be `Units` of a data set.
     Model and losses are checked before the charge: on ``like``, a data set of public examples in
     the form of ``train_dataset``, or on invented inputs, if the names of its fields are known
     without reading it (a list of mappings, or a data set with ``column_names``).
@@ -140,17 +142,17 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         )
         return prepared
 
-    def _examples(self, model: nn.Module, source: "Collated | Persons") -> Data | Invented | None:
+    def _examples(self, model: nn.Module, source: "Collated | Units") -> Data | Invented | None:
         """Public examples for the check before the charge: those given, or invented ones if the
         data can't be read before, and their fields are known."""
         if self.losses is own_losses:
             check_known(model)
-        if self.like is not None or of_zeros(source) is not None:
+        if self.like is not None or of_zeros(rows_of(source)) is not None:
             return self.like
         items = invented_items(model, field_names(self.train_dataset))
         return None if items is None else Invented(items)
 
-    def _source(self) -> "Collated | Persons":
+    def _source(self) -> "Collated | Units":
         """The training data, each example made by itself."""
         collate = self._get_collator_with_removed_columns(self.data_collator, "training")
         token = getattr(self.processing_class, "pad_token_id", None)
@@ -184,7 +186,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         self._call("on_epoch_end")
         log_save_evaluate(rate)
 
-    def _one_step(self, model: nn.Module, batch: Batch) -> float:
+    def _one_step(self, model: nn.Module, batch: StepTicket) -> float:
         """One step; returns the rate that it was made with."""
         assert self.hosted.run is not None
         self._call("on_step_begin")

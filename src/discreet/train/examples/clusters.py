@@ -11,10 +11,10 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
+from discreet.train._collated import Microbatch
 from discreet.train._fit import fit
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._report import Report
-from discreet.train._units import Part
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def start() -> tuple[nn.Module, torch.optim.Optimizer]:
     return model, torch.optim.SGD(model.parameters(), lr=RATE)
 
 
-def losses(model: nn.Module, part: Part) -> Tensor:
+def losses(model: nn.Module, part: Microbatch) -> Tensor:
     """One for each example of a part."""
     return score(model, part.x, part.y)
 

@@ -14,9 +14,9 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
+from discreet.train._collated import Microbatch
 from discreet.train._fit import fit
 from discreet.train._plan import TrainingPlan, plan
-from discreet.train._units import Part
 
 WIDTH, RINGS = 64, 6
 PRIVATE = (0, 1, 1, 0, 1, 0)  # the class of each ring, in the private data
@@ -93,7 +93,7 @@ def trained(model: nn.Module, private: Data, made: TrainingPlan) -> nn.Module:
     return model
 
 
-def losses(model: nn.Module, part: Part) -> Tensor:
+def losses(model: nn.Module, part: Microbatch) -> Tensor:
     """One for each example of a part."""
     return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
 

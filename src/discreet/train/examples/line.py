@@ -14,9 +14,9 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
+from discreet.train._collated import Microbatch
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run
-from discreet.train._units import Part
 
 X = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0)
 Y = (-3.8, -3.2, -2.2, -0.6, 0.9, 1.7, 3.3, 12.0)  # about twice as much, but for the last
@@ -89,7 +89,7 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
     data = {"x": torch.tensor(X)[:, None], "y": torch.tensor(Y)}
     payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
 
-    def losses(part: Part) -> Tensor:
+    def losses(part: Microbatch) -> Tensor:
         """Half the squared distances."""
         found: Tensor = 0.5 * (model(part.x)[:, 0] - part.y).square()
         return found

@@ -1,4 +1,4 @@
-"""How many rows are computed at once: fewer after memory ran out, which changes no sum."""
+"""The size of microbatches: how many rows are computed at once. It changes no sum."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -10,21 +10,20 @@ T = TypeVar("T")
 
 FIRST_SIZE = 1024
 
-_NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # as the processor says it, and libraries of CUDA
+_NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # in errors of the processor, and of CUDA libraries
 
 
 @dataclass(slots=True)
-class Physical:
-    """How many rows are computed at once, as the user chose or as they fit into memory; and of
-    which shapes a model was looked at."""
+class MicrobatchSize:
+    """How many rows fit into memory, unless the user chose; and the shapes that were checked."""
 
-    size: int = FIRST_SIZE
+    rows: int = FIRST_SIZE
     is_chosen: bool = False
     shapes: set[Hashable] = field(default_factory=set)
 
 
 def unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
-    """What the work on so many examples gives; nothing if memory ran out and fewer may fit."""
+    """The result of the work on ``size`` examples, or None if memory ran out and fewer may fit."""
     try:
         return work()
     except (MemoryError, RuntimeError) as error:
@@ -36,6 +35,6 @@ def unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether it says that memory ran out, of the processor or of another device."""
+    """Whether the memory of the processor or of another device ran out."""
     is_said = isinstance(error, RuntimeError) and any(one in str(error) for one in _NO_MEMORY)
     return is_said or isinstance(error, MemoryError | torch.OutOfMemoryError)

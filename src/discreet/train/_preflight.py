@@ -1,7 +1,7 @@
 """Refuses public mistakes before a run is charged.
 
 Nothing is read here but types, shapes of tensors and arrays, and public examples. Data sets that
-give items by number tell neither, so that they need public examples in the same form.
+give items by number show neither, so that they need public examples in the same form.
 """
 
 import torch
@@ -9,33 +9,35 @@ from torch import nn
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
-from discreet.train import _units
+from discreet.train import _data
 from discreet.train._buffers import Buffers
 from discreet.train._checking import check_alone
-from discreet.train._looks import Looks, Losses, Public, rows_of_a_batch
+from discreet.train._collated import Microbatch
+from discreet.train._data import Data, Invented
 from discreet.train._made_up import Values, repeated, tensors
+from discreet.train._microbatch import MicrobatchSize
+from discreet.train._model_check import Losses, ModelCheck, Public, rows_of_a_batch
 from discreet.train._noise import ExactGaussian
-from discreet.train._physical import Physical
 from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_losses, check_number, check_run
 from discreet.train._step_inputs import clipping_of
-from discreet.train._units import Data, Invented, Part, Persons
-from discreet.train.trials import try_optimizer
+from discreet.train._trials import try_optimizer
+from discreet.train._units import Units, rows_of
 
-Like = Data | Persons | Invented
+Like = Data | Units | Invented
 
 
-def preflight(  # what a run has
+def preflight(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    train_set: "Data | Persons",
+    train_set: "Data | Units",
     plan: TrainingPlan,
     *,
     losses: Losses | None,
     like: "Like | None",
     at_once: int | None,
-) -> tuple[Physical, Public | None]:
-    """Refuse what can't be trained; returns what fits into memory, and the public examples.
+) -> tuple[MicrobatchSize, Public | None]:
+    """Refuse what can't be trained; returns the size of microbatches, and the public examples.
 
     The model and the losses are checked if the losses are known.
     """
@@ -43,54 +45,59 @@ def preflight(  # what a run has
     check_number(train_set, plan)
     try_optimizer(optimizer)
     public = None if like is None else _public(train_set, like)
-    physical = Physical()
+    size = MicrobatchSize()
     if at_once is not None:
-        physical = Physical(_checks.positive_count(at_once=at_once), is_chosen=True)
+        size = MicrobatchSize(_checks.positive_count(at_once=at_once), is_chosen=True)
     if losses is not None:
         check_losses(losses)
-        _check_model(model, losses, train_set, plan, physical, public)
-    return physical, public
+        buffers = Buffers(model)
+        try:
+            _check_model(model, losses, train_set, plan, size, public)
+        finally:
+            buffers.check_buffers()
+    return size, public
 
 
-def _public(train_set: "Data | Persons", like: "Like") -> Public:
+def _public(train_set: "Data | Units", like: "Like") -> Public:
     if isinstance(like, Invented):
-        return Public(_units.like(train_set, like.data), Values.INVENTED)
-    return Public(_units.like(train_set, like), Values.GIVEN)
+        return Public(_data.public(rows_of(train_set), like.data), Values.INVENTED)
+    return Public(_data.public(rows_of(train_set), rows_of(like)), Values.GIVEN)
 
 
 def _check_model(  # noqa: PLR0917  # called in one place
     model: nn.Module,
     losses: Losses,
-    train_set: "Data | Persons",
+    train_set: "Data | Units",
     plan: TrainingPlan,
-    physical: Physical,
+    size: MicrobatchSize,
     like: Public | None,
 ) -> None:
     """Check the model and the losses on public examples, and in the form of the data."""
-    form = _units.of_zeros(train_set)
-    data = form if like is None else like.data
-    if data is None:
+    form = _data.of_zeros(rows_of(train_set))
+    examples = form if like is None else like.data
+    if examples is None:
         raise InvalidArgument(
             "train_set: the form of its rows is not known before they are read, and that is after "
             "the charge; give like=: two public examples or more in the form of train_set, such as "
             "invented ones, or give tensors or arrays by name"
         )
-    persons = train_set if isinstance(train_set, Persons) else None
-    buffers = Buffers(model)
-    try:
-        if isinstance(plan.noise, ExactGaussian):
-            _check_alone(model, losses, form, like, most=persons.most if persons else 1)
-            return
-        clipping = clipping_of(plan.phase_now(0, ()), plan.noise.order)
-        rows = rows_of_a_batch(plan, persons)
-        looks = Looks(
-            model, losses, clipping, data, physical, persons is not None, rows=rows, like=like
-        )
-        looks.first()
-        if other := _other_form(form, like):
-            looks.again(other[0])
-    finally:
-        buffers.check_buffers()
+    units = train_set if isinstance(train_set, Units) else None
+    if isinstance(plan.noise, ExactGaussian):
+        _check_alone(model, losses, form, like, most=units.most if units else 1)
+        return
+    check = ModelCheck(
+        model,
+        losses,
+        clipping_of(plan.phase_now(0, ()), plan.noise.order),
+        examples,
+        size,
+        by_unit=units is not None,
+        rows=rows_of_a_batch(plan, units),
+        like=like,
+    )
+    check.first()
+    for other in _other_form(form, like):
+        check.again(other)
 
 
 def _check_alone(
@@ -100,7 +107,7 @@ def _check_alone(
     for rows in sorted({1, most}):
         if like is None:
             assert form is not None
-            check_alone(model, losses, _units.of_one(form, rows))
+            check_alone(model, losses, _data.of_one(form, rows))
             continue
         check_alone(model, losses, like.taken(rows), values=like.values)
         for part in _other_form(form, like):
@@ -111,10 +118,10 @@ def _check_alone(
                 check_alone(model, losses, fitted(rows), values=like.values)
 
 
-def _other_form(form: Data | None, like: Public | None) -> list[Part]:
+def _other_form(form: Data | None, like: Public | None) -> list[Microbatch]:
     """One example in the form of the data, if public examples have another form."""
     if form is None or like is None:
         return []
-    part = _units.of_one(form, 1)
+    part = _data.of_one(form, 1)
     forms = [[(t.dtype, t.shape[1:]) for t in tensors(one)] for one in (part, like.taken(1))]
     return [part] if forms[0] != forms[1] else []

@@ -1,4 +1,4 @@
-"""Looks see something: values, many examples, and all of it before anything is paid."""
+"""ModelCheck see something: values, many examples, and all of it before anything is paid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from torch.utils.data import TensorDataset
 
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, Persons, check, fit
+from discreet.train import Collated, Units, check, fit
 from discreet.train._run import run
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, linear, sgd, short, weights
@@ -90,7 +90,7 @@ NARROW = [labelled, picking, asserting, of_logs]
 FORMS: dict[str, Callable[[dict[str, Tensor]], Wrong]] = {
     "by name": lambda fields: fields,
     "a tuple": lambda fields: tuple(fields.values()),
-    "persons": lambda fields: Persons(fields, [*range(len(fields["x"]))], "person", 2),
+    "persons": lambda fields: Units(fields, [*range(len(fields["x"]))], "person", 2),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from discreet.train._own_losses import kind_of_labels, named
-from discreet.train._units import Persons
+from discreet.train._units import Units
 
 _COUNT = 5  # items
 _LENGTH = 8  # words
@@ -23,7 +23,7 @@ Item = dict[str, Any]  # Any: lists and numbers, as tokenizers give them
 
 def field_names(data: Any) -> frozenset[str] | None:  # Any: a data set
     """The names of an item's fields, if the data set itself tells them; no item's code runs."""
-    inner: Any = data.data if isinstance(data, Persons) else data  # Any: as above
+    inner: Any = data.data if isinstance(data, Units) else data  # Any: as above
     columns = getattr(inner, "column_names", None)
     if isinstance(columns, list):
         return frozenset(columns)

@@ -1,0 +1,105 @@
+"""Items that the user's own function collates, one by one, and microbatches made of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from discreet.errors import InvalidArgument
+from discreet.train._sampling import Places
+
+Microbatch = Any  # argument of the user's losses: their own kind, or a named tuple of tensors
+
+
+class Source(Protocol):
+    """A data set that gives its items one by one, as PyTorch's do."""
+
+    def __len__(self) -> int:
+        """The number of items."""
+        ...
+
+    def __getitem__(self, place: int) -> Any:  # Any: the user's own
+        """One of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Collated:
+    """Items that a function of one's own collates, such as a data loader's or Trainer's.
+
+    ``collate`` gets each item alone, in a list, so that no example depends on another one. It
+    returns tensors of one row each, or a mapping or tuple of them. Rows are joined. Where rows have
+    different lengths, fields named in ``pads`` are padded at their ends with that number.
+    """
+
+    data: Source
+    collate: Callable[[list[Any]], Any]  # Any: the user's own items and microbatches
+    pads: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """The number of items."""
+        return len(self.data)
+
+    def __getitem__(self, place: int) -> Any:
+        """One item, not collated."""
+        return self.data[place]
+
+    def taken(self, places: Places) -> Microbatch:
+        """The items in these places, as a microbatch."""
+        return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
+
+    def shortened(self, part: Microbatch) -> tuple[Microbatch, Microbatch]:
+        """Examples that end halfway: padded to their former length, and not padded."""
+        return tuple(_halved(part, self.pads, "", is_padded) for is_padded in (True, False))
+
+
+def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # Any: as collated
+    """Microbatches of one row each as one microbatch; ``name`` is the field's."""
+    import torch
+
+    # 1. mappings and tuples, field by field
+    first = parts[0]
+    if isinstance(first, Mapping):
+        return {key: _joined([part[key] for part in parts], pads, str(key)) for key in first}
+    if isinstance(first, tuple | list):
+        fields = [_joined([*some], pads, name) for some in zip(*parts, strict=True)]
+        return _like(first, fields)
+    # 2. tensors of one row
+    if not isinstance(first, torch.Tensor) or any(part.shape[:1] != (1,) for part in parts):
+        raise InvalidArgument(
+            f"{name or 'a microbatch'}: of one item collate made something else than tensors of "
+            "one row; each item is to stay an example by itself, so don't pack, split or drop any"
+        )
+    if name in pads and first.dim() > 1:
+        longest = max(part.shape[1] for part in parts)
+        parts = [_padded(part, longest, pads[name]) for part in parts]
+    if len({part.shape for part in parts}) > 1:
+        raise InvalidArgument(
+            f"{name or 'items'}: examples have different shapes; give all the same, as by padding "
+            "to a maximal length"
+        )
+    return torch.cat(parts)
+
+
+def _halved(part: Any, pads: Mapping[str, float], name: str, is_padded: bool) -> Any:  # noqa: FBT001  # Any: as collated
+    """A microbatch whose padded fields end halfway, whether or not they are padded again."""
+    if isinstance(part, Mapping):
+        return {key: _halved(field, pads, str(key), is_padded) for key, field in part.items()}
+    if isinstance(part, tuple | list):
+        return _like(part, [_halved(field, pads, name, is_padded) for field in part])
+    if name not in pads or part.dim() < 2:
+        return part
+    length = part.shape[1]
+    half = part[:, : (length + 1) // 2]
+    return _padded(half, length, pads[name]) if is_padded else half
+
+
+def _like(example: Any, fields: list[Any]) -> Any:  # Any: tuples, named ones and lists
+    kind = type(example)
+    return kind(*fields) if hasattr(example, "_fields") else kind(fields)
+
+
+def _padded(part: Any, longest: int, number: float) -> Any:  # Any: tensors
+    import torch
+
+    more = part.new_full((len(part), longest - part.shape[1], *part.shape[2:]), number)
+    return torch.cat([part, more], dim=1)

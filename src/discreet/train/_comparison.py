@@ -1,0 +1,300 @@
+"""Compares gradients of a few examples: together with others, with changed others, and alone."""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from discreet.errors import DiscreetError, InvalidArgument, Refused
+from discreet.train._attributes import Attributes
+from discreet.train._clipping import Automatic, Clipping, Flat
+from discreet.train._collated import Microbatch
+from discreet.train._deterministic import Unrandom
+from discreet.train._engine import Contribution, clipped_sum
+from discreet.train._graph import by_custom_functions
+from discreet.train._made_up import Values, each, is_same, neighbours
+from discreet.train._microbatch import is_out_of_memory
+from discreet.train._owners import Owners
+from discreet.train._plain_loop import one_by_one
+from discreet.train._secret_draws import refuse_known_draws
+
+_SHUFFLES = 5  # seeds that are tried, if the model draws random numbers
+_WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in other types 0.1
+
+Call = tuple[str, list[Tensor], list[Tensor]]  # a module's label, its inputs and its results
+
+
+class Comparison:
+    """Compares the examples in the places ``compared`` of microbatches of so many examples."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        losses: Callable[[Microbatch], Tensor],
+        examples: int,
+        compared: Sequence[int],
+        *,
+        hides_shapes: bool = False,
+        values: Values = Values.MADE_UP,
+    ) -> None:
+        self.hides_shapes, self.values = hides_shapes, values
+        self.has_values = values is not Values.MADE_UP
+        self.model, self.losses = model, self._naming_failures(refuse_known_draws(losses))
+        self.examples, self.compared = examples, compared
+
+    # Comparisons
+
+    def compare(self, batch: Microbatch, clipping: Clipping | None, chance: Unrandom) -> Clipping:
+        """Compare, also with other random numbers; returns the clipping that was used."""
+        neighbour = self._neighbours(batch)[0]
+        self._together(batch, Flat(1.0))  # what the engine refuses, it explains best
+        limit = clipping or Flat(self._middle_norm(batch))
+        self.refuse_written(batch)
+        self.compare_once(batch, limit)
+        for seed in range(_SHUFFLES if chance.has_drawn else 0):
+            with chance.seeded(seed):
+                drawn = self._together(batch, limit)
+            with chance.seeded(seed):
+                moved = self._together(neighbour, limit)
+            if self.differs(moved, drawn) is not None:
+                raise self._mixing(batch, neighbour)
+        return limit
+
+    def compare_once(self, batch: Microbatch, limit: Clipping) -> None:
+        """Compare, without random numbers."""
+        wanted = self._one_by_one(batch, limit)
+        found = self._together(batch, limit)
+        # 1. other examples must not change these
+        for neighbour in self._neighbours(batch):
+            moved = self._together(neighbour, limit)
+            has_moved = not self._agree(self._norms(moved), self._norms(found))
+            if has_moved or self.differs(moved, found) is not None:
+                self._refuse_unsteady(batch, limit, found)
+                raise self._mixing(batch, neighbour)
+        # 2. the engine must agree with a plain loop
+        name = self.differs(found, wanted)
+        if name is None and not self._agree(self._norms(found), wanted.squared_norms.sqrt()):
+            name = "norms"
+        if name is not None:
+            self._refuse_unsteady(batch, limit, found)
+            raise Refused(
+                f"{name}: gradients of single examples differ from those that each example has "
+                "alone; use it in the model's forward by PyTorch's own functions, with examples in "
+                "the first dimension, and without reentrant checkpoints; no loss may depend on the "
+                "number of examples"
+            )
+        # 3. something must have been compared
+        squares = wanted.squared_norms.sum(0)
+        if not bool((squares.isfinite() & (squares > 0)).any()):
+            raise Refused(
+                f"on {self.values.value} all gradients are 0 or not finite, so that nothing can be "
+                f"compared; {self.values.advice}"
+            )
+
+    def compare_as_unit(self, batch: Microbatch, clipping: Clipping) -> None:
+        """Compare the examples as those of one unit with the sum of their losses alone. They must
+        be next to one another."""
+        before, after = self.compared[0], self.examples - self.compared[-1] - 1
+        owners = Owners.of([1] * before + [len(self.compared)] + [1] * after)
+        wanted = one_by_one(self.model, lambda _: self._sum_of_losses(batch), 1, clipping)
+        if (name := self.differs(self._together(batch, clipping, owners), wanted)) is not None:
+            raise Refused(
+                f"{name}: gradients of one unit's examples together differ from the sum of those "
+                "that each has alone; give rows as units, or leave this parameter untrained"
+            )
+
+    def differs(self, one: Contribution, other: Contribution) -> str | None:
+        """The first parameter whose sums differ by more than a small part of all sums."""
+        size = math.hypot(*(float(each.norm()) for each in other.sums))
+        within = self._within * (size + 1e-12)
+        names = [name for name, p in self.model.named_parameters() if p.requires_grad]
+        for name, mine, theirs in zip(names, one.sums, other.sums, strict=True):
+            if not float((mine - theirs).norm()) <= within:
+                return name
+        return None
+
+    # What a pass writes
+
+    def refuse_written(self, batch: Microbatch) -> None:
+        """Refuse passes that write into the model: they make another one of it."""
+        before = Attributes(self.model)
+        self._together(self._neighbours(batch)[0], Flat(1.0))
+        self.refuse_changed(before, batch)
+
+    def refuse_changed(self, before: Attributes, batch: Microbatch) -> None:
+        """Refuse other contents of the model than before, and put these back."""
+        changed = before.changed()
+        before.put_back()
+        if changed:
+            by = by_custom_functions(self.losses(batch))
+            raise Refused(
+                f"{changed[0]} was written{by} while the model saw data, without noise: keep "
+                "nothing of a batch in the model, and let the optimizer alone write its parameters"
+            )
+
+    # Sums of contributions
+
+    def alone(self, batch: Microbatch) -> Contribution:
+        """The sum of the examples, one by one, each scaled to the same norm."""
+        return self._one_by_one(batch, Automatic(1.0))
+
+    def _one_by_one(self, batch: Microbatch, clipping: Clipping) -> Contribution:
+        def alone(number: int) -> Tensor:
+            return self._loss_alone(batch, self.compared[number])
+
+        return one_by_one(self.model, alone, len(self.compared), clipping)
+
+    def _sum_of_losses(self, batch: Microbatch) -> Tensor:
+        return torch.cat([self._loss_alone(batch, n) for n in self.compared]).sum()
+
+    def _loss_alone(self, batch: Microbatch, place: int) -> Tensor:
+        """The loss of an example alone: a batch of one must not stop a run."""
+        found = self.losses(each(batch, lambda one: one[place : place + 1]))
+        if not isinstance(found, Tensor) or found.shape != (1,):
+            shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            are = "have another shape" if self.hides_shapes else f"are {shape}"
+            raise Refused(
+                f"the losses of one example alone {are}, and must have shape (1,): private "
+                "sampling may draw a batch of one; keep the first dimension, such as by "
+                ".squeeze(1) in place of .squeeze()"
+            )
+        return found
+
+    def _together(
+        self, batch: Microbatch, clipping: Clipping, owners: Owners | None = None
+    ) -> Contribution:
+        """The sum of the examples, computed by the engine together with all others."""
+
+        def chosen() -> Tensor:
+            found = self.losses(batch)
+            if not isinstance(found, Tensor) or found.shape != (self.examples,):
+                return found  # the engine explains what is wrong with it
+            places = {*self.compared}
+            marks = [place in places for place in range(self.examples)]
+            is_compared = torch.tensor(marks, device=found.device)
+            return torch.where(is_compared, found, torch.zeros_like(found))
+
+        return clipped_sum(
+            self.model,
+            chosen,
+            self.examples,
+            clipping,
+            owners=owners,
+            hides_shapes=self.hides_shapes,
+        )
+
+    def _neighbours(self, batch: Microbatch) -> list[Microbatch]:
+        found = neighbours(batch, self.compared, has_values=self.has_values)
+        has_others = len(self.compared) < self.examples
+        if self.has_values and has_others and all(is_same(batch, one) for one in found):
+            raise InvalidArgument("like: all examples are the same; give some that differ")
+        return found
+
+    def _naming_failures(
+        self, losses: Callable[[Microbatch], Tensor]
+    ) -> Callable[[Microbatch], Tensor]:
+        """The losses, whose own errors become refusals that name the values as a possible cause."""
+
+        def tried(part: Microbatch) -> Tensor:
+            try:
+                return losses(part)
+            except DiscreetError:
+                raise
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
+                text = type(error).__name__ if self.hides_shapes else repr(error)
+                raise Refused(
+                    f"the loss can't be computed on {self.values.value}: {text}; "
+                    f"{self.values.advice}"
+                ) from (None if self.hides_shapes else error)
+
+        return tried
+
+    # Norms
+
+    @property
+    def _within(self) -> float:
+        return max(_WITHIN.get(p.dtype, 0.1) for p in self.model.parameters())
+
+    def _norms(self, found: Contribution) -> Tensor:
+        """Norms of the examples before clipping: (group, example)."""
+        return found.squared_norms.detach().cpu()[:, [*self.compared]].sqrt()
+
+    def _agree(self, one: Tensor, other: Tensor) -> bool:
+        """Whether norms are the same; sums don't show it where all are clipped."""
+        one, other = (norms.detach().double().cpu().nan_to_num(0, 0, 0) for norms in (one, other))
+        within = self._within * (float(other.norm()) + 1e-12)
+        return bool(float((one - other).norm()) <= within)
+
+    def _middle_norm(self, batch: Microbatch) -> float:
+        """A norm that clips some examples but not all."""
+        middle = float(self._one_by_one(batch, Flat(1.0)).squared_norms.sqrt().median())
+        return middle if math.isfinite(middle) and middle > 0 else 1.0
+
+    # The layer to blame
+
+    def _refuse_unsteady(self, batch: Microbatch, clipping: Clipping, found: Contribution) -> None:
+        """Refuse a model that gives other results for the same examples each time."""
+        if self.differs(self._together(batch, clipping), found) is None:
+            return
+        where = self._first_that_differs(batch, batch) or "the loss"
+        raise Refused(
+            f"{where} gives something else for the same examples each time, and can't be compared; "
+            "draw random numbers by torch.rand, torch.randn, torch.bernoulli and their like, which "
+            "are held still, and keep nothing from one call to the next"
+        )
+
+    def _mixing(self, batch: Microbatch, neighbour: Microbatch) -> Refused:
+        """A refusal that names the first layer in which one example changes another one."""
+        name = self._first_that_differs(batch, neighbour)
+        where = f"{name} mixes examples" if name else "the loss of one example depends on others"
+        return Refused(
+            f"{where}: changing one example changes another one's gradient; compute each example "
+            "by itself (GroupNorm or LayerNorm for BatchNorm, as discreet.train.repair does; no "
+            "means, sums or contrasts over the batch; examples in the first dimension)"
+        )
+
+    def _first_that_differs(self, batch: Microbatch, neighbour: Microbatch) -> str | None:
+        """The first module that gives other results for equal inputs."""
+        calls = zip(self._calls(batch), self._calls(neighbour), strict=False)
+        for (name, given, result), (_, given_then, result_then) in calls:
+            if _alike(given, given_then) and not _alike(result, result_then):
+                return name
+        return None
+
+    def _calls(self, batch: Microbatch) -> list[Call]:
+        """Each module's call, inner ones first, for the examples compared."""
+        found: list[Call] = []
+        with ExitStack() as stack:
+            for name, module in self.model.named_modules():
+
+                def note(
+                    module: nn.Module, given: Any, result: Any, name: str = name
+                ) -> None:  # Any: what modules take and give
+                    label = f"{name or 'the model'} ({type(module).__name__})"
+                    found.append((label, self._rows(given), self._rows(result)))
+
+                stack.callback(module.register_forward_hook(note).remove)
+            with torch.no_grad():
+                self.losses(batch)
+        return found
+
+    def _rows(self, values: Any) -> list[Tensor]:  # Any: nested tensors
+        found: list[Tensor] = []
+        for one in values if isinstance(values, (list, tuple)) else [values]:
+            if isinstance(one, (list, tuple)):
+                found += self._rows(one)
+            elif isinstance(one, Tensor) and one.dim() and len(one) == self.examples:
+                found.append(one[[*self.compared]].detach().clone())
+        return found
+
+
+def _alike(some: list[Tensor], others: list[Tensor]) -> bool:
+    return len(some) == len(others) and all(
+        one.shape == two.shape and torch.allclose(one, two, rtol=1e-4, atol=1e-6, equal_nan=True)
+        for one, two in zip(some, others, strict=True)
+    )

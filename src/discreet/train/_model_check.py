@@ -1,0 +1,157 @@
+"""Checks a model and its losses on made-up or public examples, before real ones of their shapes.
+
+`ModelCheck` chooses how many examples are compared, by the memory that there is; the comparisons
+themselves are in `checking`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, sqrt
+
+import numpy as np
+from torch import Tensor, nn
+
+from discreet.errors import DiscreetError, Refused
+from discreet.train import _data as data
+from discreet.train._checking import check_among_many, check_padding, compare
+from discreet.train._clipping import Clipping
+from discreet.train._collated import Collated, Microbatch
+from discreet.train._data import Data
+from discreet.train._made_up import Values, in_shape, repeated, shapes
+from discreet.train._memory import room
+from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
+from discreet.train._plan import TrainingPlan
+from discreet.train._units import Units
+
+Losses = Callable[[Microbatch], Tensor]
+OfSize = Callable[[int], Microbatch]  # as many examples
+
+MADE_UP = 5  # examples
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Public:
+    """Public examples in the form of the data: two or more."""
+
+    data: Data
+    values: Values
+
+    def taken(self, size: int) -> Microbatch:
+        """As many of them, repeated if needed."""
+        try:
+            return data.taken(self.data, np.arange(size) % data.length(self.data))
+        except DiscreetError:
+            raise
+        except Exception as error:
+            raise Refused(
+                f"{self.values.value} can't be collated: {error!r}; {self.values.advice}"
+            ) from error
+
+    def in_shape_of(self, part: Microbatch) -> OfSize | None:
+        """The same examples in the shapes of another microbatch, or None if its fields differ."""
+        if in_shape(self.taken(1), repeated(part, 1)) is None:
+            return None
+        return lambda size: in_shape(self.taken(size), repeated(part, size))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelCheck:
+    """Refuses a model or a loss that mixes examples.
+
+    It compares a few examples, then as many as a batch has, if memory has room for them. A model
+    for which memory has no room for two examples gets microbatches of one. Values come from
+    ``like``, if it is given; otherwise they are made up.
+    """
+
+    model: nn.Module
+    losses: Losses
+    clipping: Clipping
+    data: Data
+    size: MicrobatchSize
+    by_unit: bool
+    rows: int = MADE_UP  # about as many as a batch has
+    like: Public | None = None
+    hides_shapes: bool = False  # in errors, of items that are private
+
+    def first(self) -> None:
+        """Check in the shapes of the public examples, or of the first item."""
+        if self.like is None:
+            self._check(partial(data.of_one, self.data))
+        else:
+            self._check(self.like.taken, self.like.values)
+
+    def is_due(self, part: Microbatch) -> bool:
+        """Whether no check has had the microbatch's shapes."""
+        return shapes(part) not in self.size.shapes
+
+    def again(self, part: Microbatch) -> None:
+        """Check in the microbatch's shapes; its numbers are not used."""
+        fitted = None if self.like is None else self.like.in_shape_of(part)
+        if self.like is None or fitted is None:
+            self._check(partial(repeated, part))
+        else:
+            self._check(fitted, self.like.values)
+
+    def _check(self, examples: OfSize, values: Values = Values.MADE_UP) -> None:
+        # 1. a few examples, fewer if memory runs out
+        few = MADE_UP
+        compared = partial(self._compare, examples, values)
+        while few > 1 and not unless_memory_runs_out(partial(compared, few), few):
+            few = (few + 1) // 2
+        # 2. the size of microbatches that fits into memory
+        if few == 1:
+            self.size.rows = 1
+        elif not self.size.is_chosen:
+            part = examples(few)
+            fits = room(self.model, lambda: self.losses(part), few)
+            self.size.rows = min(self.size.rows, fits or self.size.rows)
+        # 3. as many as a microbatch has
+        among_many = partial(self._compare_among_many, examples, values)
+        while (many := min(self.size.rows, self.rows)) > few:
+            if unless_memory_runs_out(partial(among_many, many), many):
+                break
+            self.size.rows = (many + 1) // 2
+        self.size.shapes.add(shapes(examples(1)))
+
+    def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
+        """True, so that it can be told from memory that ran out."""
+        part = examples(size)
+        compare(
+            self.model,
+            self.losses,
+            part,
+            self.clipping,
+            by_unit=self.by_unit,
+            hides_shapes=self.hides_shapes,
+            values=values,
+        )
+        if isinstance(self.data, Collated) and self.data.pads:
+            check_padding(
+                self.model,
+                self.losses,
+                part,
+                self.data.shortened,
+                hides_shapes=self.hides_shapes,
+                values=values,
+            )
+        return True
+
+    def _compare_among_many(self, examples: OfSize, values: Values, size: int) -> bool:
+        """True, as above."""
+        check_among_many(
+            self.model,
+            self.losses,
+            examples(size),
+            self.clipping,
+            hides_shapes=self.hides_shapes,
+            values=values,
+        )
+        return True
+
+
+def rows_of_a_batch(plan: TrainingPlan, given: Units | None) -> int:
+    """Rows of the largest batch, about: its mean and six standard deviations, or all."""
+    batch = max(phase.size.batch for phase in plan.phases)
+    of_units = min(batch + ceil(6 * sqrt(batch)), max(p.size.records for p in plan.phases))
+    return of_units * (1 if given is None else given.most)

@@ -1,0 +1,87 @@
+"""Checks within the steps of a run: the model's own state, and shapes that no check has seen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from discreet.errors import Refused
+from discreet.train._buffers import Buffers
+from discreet.train._collated import Microbatch
+from discreet.train._microbatch import MicrobatchSize
+from discreet.train._model_check import Losses, ModelCheck, Public, rows_of_a_batch
+from discreet.train._noise import ExactGaussian
+from discreet.train._plan import Phase, TrainingPlan
+from discreet.train._step_inputs import Examples, clipping_of
+
+
+class StepChecks:
+    """Watches one run's model: what it stores, and the shapes of the microbatches it gets."""
+
+    def __init__(  # noqa: PLR0917  # made in one place
+        self,
+        model: nn.Module,
+        examples: Examples,
+        plan: TrainingPlan,
+        size: MicrobatchSize,
+        like: Public | None,
+    ) -> None:
+        self._model, self._examples, self._plan = model, examples, plan
+        self._size, self._like = size, like
+        self._buffers = Buffers(model)
+        self._check: ModelCheck | None = None  # of the step in progress
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the model wrote private data into itself that can't be taken out."""
+        return self._buffers.is_spoiled
+
+    def refuse_spoiled(self) -> None:
+        """Raise `Refused` if the model holds private data."""
+        if self.is_spoiled:
+            raise Refused(
+                "the model wrote private data into itself in an earlier step: load it anew, from a "
+                "checkpoint of before"
+            )
+
+    @contextmanager
+    def step(self, phase: Phase, losses: Losses) -> Iterator[None]:
+        """Check the model before the step's first computation, and its state at the end."""
+        self._buffers.note()
+        self._check = self._model_check(phase, losses)
+        with self._buffers.checked():
+            # no shapes were checked yet if the losses were not known before the charge
+            if self._check and not self._size.shapes and self._examples.count:
+                self._check.first()
+                self._buffers.check_buffers()
+                self._buffers.note()  # a cache that depends on no data is there now
+            self._buffers.note_parameters()
+            yield
+
+    def microbatch(self, part: Microbatch) -> None:
+        """Check the model again if a microbatch has other shapes than all before."""
+        if self._check and self._check.is_due(part):
+            self._buffers.check()  # before the check, which moves parameters and puts them back
+            try:
+                self._check.again(part)
+            finally:
+                self._buffers.check_buffers()
+                self._buffers.note()
+                self._buffers.note_parameters()
+
+    def _model_check(self, phase: Phase, losses: Losses) -> ModelCheck | None:
+        """None for exact noise, which computes each unit alone."""
+        noise, units = self._plan.noise, self._examples.units
+        if isinstance(noise, ExactGaussian):
+            return None
+        return ModelCheck(
+            self._model,
+            losses,
+            clipping_of(phase, noise.order),
+            self._examples.data,
+            self._size,
+            by_unit=units is not None,
+            rows=rows_of_a_batch(self._plan, units),
+            like=self._like,
+            hides_shapes=True,
+        )

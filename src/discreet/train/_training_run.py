@@ -1,0 +1,272 @@
+"""A training run in progress, paid as a whole: each step once, then never again.
+
+A step draws its batch, sums clipped contributions, adds noise once, divides by a public number and
+calls the user's own optimizer.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from discreet import _checks
+from discreet._budget import CountsSteps, Receipt
+from discreet._ownership import Owned
+from discreet.accounting import PrivacyLoss
+from discreet.errors import Refused, SessionEnded
+from discreet.mechanisms._door import Door
+from discreet.train._adaptive import Adaptive, Counted
+from discreet.train._interrupts import uninterrupted
+from discreet.train._microbatch import MicrobatchSize
+from discreet.train._model_check import Losses, Public
+from discreet.train._noise import ExactGaussian
+from discreet.train._plan import Phase, TrainingPlan
+from discreet.train._refusals import check_optimizer
+from discreet.train._report import NotPrivate, Report
+from discreet.train._resume import public_fields, states
+from discreet.train._sampling import Places
+from discreet.train._secret_draws import secret_draws
+from discreet.train._step_checks import StepChecks
+from discreet.train._step_inputs import (
+    Examples,
+    StepInputs,
+    StepStatistics,
+    clipping_of,
+    exact_sums,
+    float_sums,
+    split,
+    trainable,
+)
+from discreet.train._step_ticket import StepTicket
+
+_BLOCKS = 100  # of steps that are reserved at once: a crash loses at most one of them
+
+
+class TrainingRun(Owned):
+    """A paid run: `run` makes these.
+
+    It belongs to the process that opened it and can't be copied: a copy, or a forked child, would
+    draw the same steps again, which were paid for once. `checkpoint` is for other processes.
+    """
+
+    described: ClassVar[str] = "a training run"
+    advice: ClassVar[str] = "go on elsewhere by run(..., resume=) with a checkpoint of it"
+
+    def __init__(  # noqa: PLR0913  # made in one place
+        self,
+        door: Door,
+        receipt: Receipt,
+        plan: TrainingPlan,
+        *,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        examples: Examples,
+        counter: CountsSteps[PrivacyLoss],
+        counts: Sequence[Counted] = (),
+        size: MicrobatchSize,
+        like: Public | None = None,
+    ) -> None:
+        """Go on after the steps that ``counter`` has, with the noisy ``counts`` that some gave."""
+        self.receipt, self.plan = receipt, plan
+        self.not_private: NotPrivate | None = None
+        self._door, self._counter = door, counter
+        self._model, self._optimizer, self._examples = model, optimizer, examples
+        self._size = size
+        self._checks = StepChecks(model, examples, plan, size, like)
+        self._block: deque[int] = deque()  # steps that are reserved and not yet taken
+        self._round: deque[Places] = deque()  # batches that share their draws
+        self._open: StepTicket | None = None
+        self._places: Places = np.empty(0, np.int64)  # of the open ticket's batch
+        self._last, self._done = counter.reserved(receipt) - 1, 0
+        self._counts = [*counts]
+        self._is_closed = False
+
+    def batches(self) -> Iterator[StepTicket]:
+        """Yield a ticket for each step that is left; each is durably counted before it is drawn.
+
+        Raises `Refused` if one is skipped: an empty batch is a step too.
+        """
+        while (ticket := self._next()) is not None:
+            yield ticket
+            if self._open is ticket:
+                self._open = None
+                raise Refused(
+                    f"step {ticket.step} was skipped: call run.step for each batch, also for an "
+                    "empty one, since skipping depends on the data"
+                )
+
+    def step(self, batch: StepTicket, losses: Losses) -> None:
+        """Make one step: clipped contributions, noise, the optimizer's own step.
+
+        ``losses`` is called once for each microbatch and returns one loss for each example. If
+        anything fails or is interrupted, nothing of the step stays, and the step counts as made.
+        Raises `Refused` for a ticket whose step is over, and for a model or a loss that mixes
+        examples: made-up ones show it (`check`), in the first step and where a microbatch has other
+        shapes than all before. Raises `Refused` in a forked child, also if the fork happened during
+        this step.
+        """
+        # 1. refuse what changed since the last step
+        self.check_owner()
+        if self._is_closed or batch is not self._open:
+            raise Refused(f"{batch!r} is over: each ticket is for one step, in its order")
+        self._open = None
+        self._checks.refuse_spoiled()
+        phase = self.plan.phase_now(batch.step - 1, self._counts)
+        check_optimizer(self._optimizer, self._model)
+        self._clear_gradients()
+        # 2. sum the contributions and add noise, with secret random numbers
+        inputs = StepInputs(
+            self._model,
+            self._examples,
+            self._places,
+            losses,
+            self._door.bits,
+            StepStatistics(),
+            self._checks.microbatch,
+        )
+        try:
+            with secret_draws(inputs.bits) as draws, self._checks.step(phase, losses):
+                noisy = self._noisy(replace(inputs, losses=draws.secret(losses)), phase)
+                counts = self._noisy_counts(batch, phase, inputs.statistics)
+            self.check_owner()
+            # 3. divide by the plan's batch, which is public, and step
+            for parameter, total in zip(trainable(self._model), noisy, strict=True):
+                parameter.grad = total.div_(phase.size.batch).to(parameter.dtype)
+            with uninterrupted():
+                self._optimizer.step()
+                self._done += 1
+                self._counts += counts
+        except BaseException:
+            self._clear_gradients()
+            raise
+        self.not_private = inputs.statistics.of_step(batch.step, float(phase.norm))
+        self._door.note("step", batch.step)
+
+    @property
+    def at_once(self) -> int:
+        """How many rows are computed together, at most; it shrinks where memory runs out.
+
+        Whatever it is, steps are the same, up to rounding. A unit's rows stay together.
+        """
+        return self._size.rows
+
+    @at_once.setter
+    def at_once(self, examples: int) -> None:
+        self._size.rows = _checks.positive_count(at_once=examples)
+        self._size.is_chosen = True
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the model wrote private data into itself that can't be taken out."""
+        return self._checks.is_spoiled
+
+    def report(self) -> Report:
+        """The public statement about the run so far."""
+        return Report(
+            self.plan, self.receipt, self._done, self._last + 1, norms=tuple(self._counts)
+        )
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Model, optimizer and receipt, for ``torch.save`` and for ``run(..., resume=)``.
+
+        The ledger knows how many steps were taken. Raises `Refused` in a forked child: its file
+        could replace the one of the process that goes on.
+        """
+        self.check_owner()
+        self._checks.refuse_spoiled()
+        return {**self.paid(), **states(self._model, self._optimizer)}
+
+    def paid(self) -> dict[str, Any]:
+        """A checkpoint without the states, for libraries that save these themselves: all public."""
+        self.check_owner()
+        return public_fields(self.plan, self.receipt, self._counts)
+
+    def close(self) -> None:
+        """End the run; steps that were not made can be made by resuming it."""
+        self._is_closed, self._open = True, None
+        self._block.clear()
+        self._round.clear()
+
+    def _next(self) -> StepTicket | None:
+        self.check_owner()
+        if self._is_closed:
+            raise SessionEnded("the run is over: resume it from a checkpoint, or pay for another")
+        self._open = None
+        step = self._next_step()
+        if step is None:
+            return None
+        phase, _ = self.plan.phase_at(step)
+        if self.plan.next_round(step) == step:
+            drawn = self.plan.sampling.round(phase.size, self._examples.count, self._door.bits)
+            self._round = deque(drawn)
+        self._last, self._places = step, self._round.popleft()
+        self._open = StepTicket(step + 1)
+        return self._open
+
+    def _next_step(self) -> int | None:
+        """The next step whose batch can be drawn: one in the middle of a round only if the whole
+        round was drawn here."""
+        while True:
+            if not self._block and not self._reserve():
+                return None
+            step = self._block.popleft()
+            is_next = step == self._last + 1 and bool(self._round)
+            if is_next or self.plan.next_round(step) == step:
+                return step
+            self._last = step
+
+    def _reserve(self) -> bool:
+        """Reserve the next block of steps durably; False if none is left."""
+        steps = self.plan.steps
+        try:
+            block = self._counter.reserve(
+                self.receipt,
+                self.plan.privacy_loss,
+                count=-(-steps // _BLOCKS),
+                of=steps,
+                plan=self.plan.digest,
+            )
+        except SessionEnded:
+            return False
+        self._block.extend(block)
+        return True
+
+    def _noisy(self, inputs: StepInputs, phase: Phase) -> list[Tensor]:
+        """The sum of contributions, with noise that is added once."""
+        noise, bits = self.plan.noise, self._door.bits
+        scale = self.plan.scale(phase)
+        if isinstance(noise, ExactGaussian):
+            steps = exact_sums(inputs, phase, noise)
+            self.check_owner()  # the user's losses may have forked meanwhile
+            flat = noise.noisy(steps, scale, bits)
+            sums = split(flat, trainable(self._model))
+        else:
+            sums = float_sums(inputs, clipping_of(phase, noise.order), self._size)
+            self.check_owner()  # as above
+            noise.add(sums, scale, bits)
+        return sums
+
+    def _noisy_counts(
+        self, ticket: StepTicket, phase: Phase, statistics: StepStatistics
+    ) -> list[Counted]:
+        """The noisy share of contributions within the clip norm, if the plan has paid for it."""
+        clip = self.plan.phase_at(ticket.step - 1)[0].clip
+        if not isinstance(clip, Adaptive):
+            return []
+        norm = float(phase.norm)
+        within = statistics.within(norm)
+        beyond = statistics.examples - within
+        share = clip.share(within, beyond, phase.size.batch, self._door.bits)
+        return [Counted(ticket.step, norm, share)]
+
+    def _clear_gradients(self) -> None:
+        for parameter in self._model.parameters():
+            parameter.grad = None
+
+    def __repr__(self) -> str:
+        """The receipt and the steps taken, which are public."""
+        return f"TrainingRun(receipt {self.receipt.number}, {self._last + 1} steps taken)"

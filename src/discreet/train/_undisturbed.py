@@ -1,0 +1,57 @@
+"""The state in which a model is checked: parameters moved a little, and no random numbers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
+
+from discreet.noise import SecureBits
+from discreet.train._deterministic import Unrandom
+from discreet.train._secret_draws import secret_draws
+
+
+@contextmanager
+def undisturbed(model: nn.Module) -> Iterator[Unrandom]:
+    """Check a model within; afterwards parameters, buffers and random numbers are as before."""
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
+    dropouts = [
+        (module, module.dropout)
+        for module in model.modules()
+        if isinstance(module, nn.RNNBase | nn.MultiheadAttention)
+    ]
+    lists = [one for one in model.modules() if isinstance(one, ParametrizationList)]
+    iterating = [module for one in lists for module in one.modules() if module.training]
+    try:
+        for module, _ in dropouts:
+            module.dropout = 0.0
+        for each in iterating:  # spectral norms go on with each call
+            each.training = False
+        for parameter, _ in moved:
+            _move(parameter)
+        with secret_draws(SecureBits()), Unrandom() as chance:
+            yield chance
+    finally:
+        for module, dropout in dropouts:
+            module.dropout = dropout
+        for each in iterating:
+            each.training = True
+        with torch.no_grad():
+            for parameter, before in moved:
+                parameter.copy_(before)
+            for name, buffer in model.named_buffers():
+                copied = buffers.get(name)
+                if copied is None or buffer.shape != copied.shape or buffer.equal(copied):
+                    continue  # writing an equal value would count as a change
+                buffer.copy_(copied)
+
+
+@torch.no_grad()
+def _move(parameter: Tensor) -> None:
+    """Add normal numbers of a tenth of its own size, or of 0.05 where it is 0."""
+    size = 0.1 * float(parameter.double().square().mean().sqrt()) or 0.05
+    generator = torch.Generator().manual_seed(parameter.numel())
+    numbers = torch.randn(parameter.shape, generator=generator)
+    parameter.add_(size * numbers.to(parameter.device, parameter.dtype))
