@@ -269,7 +269,7 @@ def test_a_file_is_written_once_paid_and_when_it_is_due(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever is killed in the first step, or any other, goes on without paying twice."""
-    monkeypatch.setattr(sys.modules["discreet.train._fit"], "KEPT_EVERY", 0.0)
+    monkeypatch.setattr(sys.modules["discreet.train._fit"], "SAVED_EVERY", 0.0)
     keep, ledger, found = tmp_path / "run.pt", Ledger.open(path), list[Wrong]()
 
     def looking(model: nn.Module, part: Any) -> Tensor:

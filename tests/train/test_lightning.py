@@ -15,7 +15,7 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import TrainingPlan, Units
-from discreet.train.lightning import KEPT, PrivateStrategy
+from discreet.train.lightning import SAVED, PrivateStrategy
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, short
 from tests.train.third_party_models import by_hand, close, moved, weights
@@ -248,7 +248,7 @@ def test_what_was_left_goes_on_from_its_checkpoint(
         with pytest.raises((SystemExit, failure)):
             first.fit(Logistic(), loader())
     kept = tmp_path / "kept.ckpt"
-    assert KEPT in torch.load(kept, weights_only=True)
+    assert SAVED in torch.load(kept, weights_only=True)
     ledger, strategy = Ledger.open(path), private(Ledger.open(path), plan=made)
     model = Logistic()
     second = trainer(tmp_path, strategy)

@@ -188,7 +188,7 @@ def test_no_noise_is_left_behind(
 ) -> None:
     """In the memory that goes from call to call, also where a call fails halfway."""
     monkeypatch.setattr(_noise, "_AT_ONCE", 1000)
-    kept = _noise._KEPT.rooms
+    kept = _noise._REUSED.buffers
     kept.clear()
     for fails in (False, True):
         with monkeypatch.context() as patch:

@@ -27,7 +27,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import Collated, TrainingPlan, Units
 from discreet.train._own_losses import own_losses
-from discreet.train.transformers import KEPT, PrivateTrainer
+from discreet.train.transformers import SAVED, PrivateTrainer
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, short
 from tests.train.third_party_models import (
@@ -298,7 +298,7 @@ def test_what_was_left_goes_on_from_its_checkpoint(
         with pytest.raises(failure):
             first.train()
     kept = tmp_path / "checkpoint-2"
-    assert (kept / KEPT).exists()
+    assert (kept / SAVED).exists()
     ledger, model = Ledger.open(path), gpt()
     second = trainer(tmp_path, model, payer=ledger, **changes)
     output = second.train(resume_from_checkpoint=str(kept))
@@ -312,8 +312,8 @@ def test_what_was_left_goes_on_from_its_checkpoint(
     other = trainer(tmp_path, gpt(), payer=ledger, plan=plan(multiplier=1), **changes)
     with pytest.raises(InvalidArgument, match="another plan"):
         other.train(resume_from_checkpoint=str(kept))
-    (kept / KEPT).unlink()
-    with pytest.raises(InvalidArgument, match=f"checkpoint-2 has no {KEPT}"):
+    (kept / SAVED).unlink()
+    with pytest.raises(InvalidArgument, match=f"checkpoint-2 has no {SAVED}"):
         second.train(resume_from_checkpoint=str(kept))
 
 

@@ -1,5 +1,10 @@
-"""Private training of any PyTorch model: a plan that knows its price, and gradients of single
-examples, clipped, at nearly the price of plain ones. Needs `pip install "discreet[torch]"`."""
+"""Private training of PyTorch models: plans with their privacy loss, and clipped gradients of
+single examples at nearly the speed of plain ones. Needs `pip install "discreet[torch]"`.
+
+Read `plan` first: what a run does and costs. `run` opens a run: `preflight` refuses public
+mistakes, then the plan is charged, and `training_run` makes the steps, from sums of `contributions`
+by `engine`, and `noise`. `checking` compares the engine with a plain loop.
+"""
 
 try:
     import torch as _torch  # noqa: F401

@@ -1,7 +1,7 @@
-"""A clip norm that follows the contributions it clips: a private quantile of their norms.
+"""A clip norm that moves to a private quantile of the contributions' norms.
 
-Each step counts in its own batch how many contributions are within the clip norm, with exact noise.
-The next step's norm follows from that count alone, and so is public. Sum and count are of one
+Each step counts the contributions of its batch within the clip norm, with exact noise. The next
+step's norm follows from that noisy count only, so that it is public. Sum and count are of one
 sample, and a plan prices them together before the first step. Andrew et al. (2021),
 "Differentially private learning with adaptive clipping".
 """
@@ -27,8 +27,10 @@ COUNT_GAP = (
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a step told of its contributions, in public: the norm that they were clipped to, and the
-    noisy share of them that were within it. Steps are counted from 1."""
+    """A step's clip norm and the noisy share of contributions within it, both public.
+
+    Steps are counted from 1.
+    """
 
     step: int
     norm: float
@@ -37,12 +39,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """All parameters together to an L2 norm that a ``quantile`` of contributions is within.
+    """Clips to an L2 norm of all parameters that moves to a ``quantile`` of the norms.
 
     It begins at ``start``. After each step it is multiplied by exp(rate (quantile - share)), where
-    the share of contributions within it is counted with noise: of this standard deviation,
-    ``stddev``, as a share of the plan's batch. It stays within a millionth and a million of its
-    start. Noise on the sum is the plan's multiplier times the norm in use.
+    the noisy share of contributions within it has standard deviation ``stddev``, as a share of the
+    plan's batch. It stays between a millionth of its start and a million times its start. The noise
+    on the sum is the plan's multiplier times the norm in use.
 
     Guarantee: a step costs what its sum and its count cost together, on one sample. In the count
     each contribution is 1 or -1, so that a unit that comes or goes moves it by 1, and one that is
@@ -60,7 +62,6 @@ class Adaptive:
     order: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        """Refuse what is no quantile, norm, rate or noise."""
         for name in ("quantile", "start", "rate", "stddev"):
             given = _checks.positive(**{name: getattr(self, name)})
             object.__setattr__(self, name, float(given))
@@ -73,39 +74,39 @@ class Adaptive:
         return self.start
 
     def scale(self, batch: int) -> Fraction:
-        """The noise's standard deviation on how many more are within the norm than beyond it."""
+        """Standard deviation of the noise on the number within the norm minus the number beyond."""
         return 2 * fraction(self.stddev) * batch
 
     def term(self, *, batch: int, moves: int) -> Gaussian:
-        """What the count costs, where a unit moves it by at most so much."""
+        """The count's term, where a unit moves it by at most ``moves``."""
         return Gaussian(self.scale(batch) / moves)
 
     def share(self, within: int, beyond: int, batch: int, bits: Bits) -> float:
-        """The noisy share of contributions within the norm, of a batch of the public size."""
+        """The noisy share of contributions within the norm, relative to the public batch size."""
         noise = int(RoundedGaussianLaw(self.scale(batch)).draws(bits, 1)[0])
         return 0.5 + (within - beyond + noise) / (2 * batch)
 
     def after(self, last: Counted) -> float:
-        """The norm that follows."""
+        """The norm of the next step."""
         far = math.log(last.norm / self.start) + self.rate * (self.quantile - last.share)
         return self.start * math.exp(min(max(far, -_FARTHEST), _FARTHEST))
 
     def explain(self, batch: int) -> str:
-        """What it clips to, and what is counted."""
+        """The clip norm and its count, in words."""
         return (
             f"an L2 norm that starts at {self.start:g} and goes to where {self.quantile:g} of all "
             f"are within it; how many are is counted with noise of {shown(self.scale(batch) / 2)}"
         )
 
 
-def read(told: Any) -> list[Counted]:  # Any: of a file
-    """What a checkpoint has of the steps' counts."""
+def read(norms: Any) -> list[Counted]:  # Any: of a file
+    """The counts of steps in a checkpoint."""
     try:
-        found = [Counted(int(step), float(norm), float(share)) for step, norm, share in told]
+        found = [Counted(int(step), float(norm), float(share)) for step, norm, share in norms]
     except (TypeError, ValueError):
         found = [Counted(0, math.nan, math.nan)]
     if not all(0 < each.norm < math.inf and math.isfinite(each.share) for each in found):
         raise InvalidArgument(
-            "resume: its clip norms are none; give what TrainingRun.checkpoint made"
+            "resume: its clip norms are not positive; give what TrainingRun.checkpoint returns"
         )
     return found

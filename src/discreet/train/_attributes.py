@@ -1,9 +1,9 @@
-"""Whatever else a model keeps: attributes of its modules, and what its state dictionary shows.
+"""Finds changed attributes of a model: of its modules, and in its state dictionary.
 
-A forward pass that writes a mean of its rows into `self.mean`, or into what `get_extra_state`
-returns, puts private data into the model without noise. Values are compared by content, so that a
-cache that is computed again may stay. Not seen: objects of other libraries that change in place,
-and variables outside of the model.
+A forward pass that writes a mean of its rows into `self.mean`, or into the value that
+`get_extra_state` returns, puts private data into the model without noise. Values are compared by
+content, so that a cache may be computed again. Not found: objects of other libraries that change in
+place, and variables outside of the model.
 """
 
 from collections import deque
@@ -27,22 +27,21 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # 
 
 
 class Attributes:
-    """The parameters, the attributes and the state of a model, as they are when this is made."""
+    """The contents of a model's parameters, attributes and state when this is made."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Read all of them."""
         self._model = model
         self._values = dict(_attributes(model))
         self._before = _contents(model)
 
     def changed(self) -> list[str]:
-        """The names of all that is another now."""
+        """The names of all contents that differ now."""
         now, absent = _contents(self._model), object()
         names = dict.fromkeys([*self._before, *now])
         return [name for name in names if self._before.get(name, absent) != now.get(name, absent)]
 
     def put_back(self) -> None:
-        """Bring back attributes that were replaced; what was changed in place stays changed."""
+        """Restore attributes that were replaced; changes in place stay."""
         for module, name in dict(_attributes(self._model)).keys() - self._values.keys():
             del vars(module)[name]
         for (module, name), value in self._values.items():
@@ -50,7 +49,7 @@ class Attributes:
 
 
 def _attributes(model: nn.Module) -> Iterator[tuple[Place, Any]]:  # Any: of the user's own kinds
-    """Those of all modules but PyTorch's own, which write none."""
+    """The attributes of all modules but PyTorch's own, which write none."""
     for module in model.modules():
         if not type(module).__module__.startswith("torch."):
             for name, value in [*vars(module).items()]:
@@ -59,7 +58,7 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Place, Any]]:  # Any: of the
 
 
 def _contents(model: nn.Module) -> dict[str, Content]:
-    """By name, what the model keeps beside its buffers, which are watched by themselves."""
+    """Contents by name, without buffers: `Buffers` watches these."""
     names = {module: name for name, module in model.named_modules()}
     found: dict[str, Content] = {}
     for (module, name), value in _attributes(model):
@@ -89,7 +88,7 @@ def _has_state_of_its_own(model: nn.Module) -> bool:
 
 
 def _content(value: Any, modules: set[nn.Module], depth: int) -> Content:  # Any: any attribute
-    """What the value holds; of what can't be read, which object it is."""
+    """The value's content; for values that can't be read, the object's identity."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return type(value).__name__, repr(value)
     if isinstance(value, Tensor):
@@ -99,7 +98,7 @@ def _content(value: Any, modules: set[nn.Module], depth: int) -> Content:  # Any
     is_module = isinstance(value, nn.Module)
     if depth == 0 or (is_module and value in modules):
         return id(value)
-    if is_module:  # one that the model does not know as its own
+    if is_module:  # one that is no submodule of the model
         return id(value), _content(value.state_dict(keep_vars=True), modules, depth - 1)
     if isinstance(value, Mapping):
         pairs = value.items()
@@ -120,7 +119,7 @@ def _content(value: Any, modules: set[nn.Module], depth: int) -> Content:  # Any
 
 
 def _sums(tensors: list[Tensor]) -> list[Content]:
-    """For each, a checksum of its bits, whatever version it says it has."""
+    """A checksum of each tensor's bits: versions don't show all writes."""
     sums = [_sum(one.detach()) for one in tensors]
     found: list[Content] = [None] * len(sums)
     for device in {each.device for each in sums}:

@@ -1,8 +1,8 @@
-"""What a model keeps must not change while it sees data, but by the optimizer's step.
+"""Refuses models that write private data into themselves: only the optimizer may change a model.
 
-A running mean is written by the forward pass, from the data and without noise. Whoever saves the
-model saves it too. So is an attribute, or a parameter by way of its `.data`. A parametrization sees
-weights alone, so what it keeps may change.
+A forward pass may write a running mean of the data without noise, and it is saved with the model.
+Attributes are the same, and parameters that are written by way of `.data`. A parametrization gets
+weights only, so that its buffers may change.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from discreet.train._attributes import Attributes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Kept:
-    """One buffer: where it is, how often it had been written, and a copy."""
+class _Buffer:
+    """One buffer: its place in the model, its version, and a copy."""
 
     module: nn.Module
     name: str
@@ -33,43 +33,42 @@ class _Kept:
 
 
 class Buffers:
-    """A model's buffers, watched over the steps of a run, and its parameters, without copies."""
+    """Watches a model's buffers and attributes, and its parameters by their versions."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Copy the buffers."""
         self._model = model
         self.is_spoiled = False  # private data are in the model and can't be taken out
-        self._kept: list[_Kept] = []
+        self._copied: list[_Buffer] = []
         self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
 
     def note(self) -> None:
-        """Take them as they are now, as public; copies are made of what changed only."""
+        """Take the present state as public; only changed buffers are copied."""
         self._versions = []
         self._attributes = Attributes(self._model)
         buffers = [*_buffers(self._model)]
-        if len(self._kept) == len(buffers) and all(kept.is_same for kept in self._kept):
+        if len(self._copied) == len(buffers) and all(one.is_same for one in self._copied):
             return
-        self._kept = [
-            _Kept(module, name, tensor, tensor._version, tensor.detach().clone())  # noqa: SLF001
+        self._copied = [
+            _Buffer(module, name, tensor, tensor._version, tensor.detach().clone())  # noqa: SLF001
             for module, name, tensor in buffers
         ]
 
     def note_parameters(self) -> None:
-        """Take them as they are now."""
+        """Take the parameters' present versions as public."""
         named = self._model.named_parameters()
         self._versions = [(name, one, one._version) for name, one in named]  # noqa: SLF001
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Check at the end, however that comes."""
+        """Check at the end, also after a failure."""
         try:
             yield
         finally:
             self.check()
 
     def check(self) -> None:
-        """Put back and refuse what was written since `note`; parameters can't be put back."""
+        """Refuse what was written since `note`, and put it back; parameters can't be put back."""
         changed = self._attributes.changed()
         self._attributes.put_back()
         versions = self._versions
@@ -93,13 +92,13 @@ class Buffers:
             )
 
     def check_buffers(self) -> None:
-        """Put back and refuse buffers that were written since `note`."""
-        changed = [kept for kept in self._kept if not kept.is_same]
-        for kept in changed:
-            kept.module._buffers[kept.name] = kept.copy  # noqa: SLF001
+        """Refuse buffers that were written since `note`, and put them back."""
+        changed = [one for one in self._copied if not one.is_same]
+        for one in changed:
+            one.module._buffers[one.name] = one.copy  # noqa: SLF001
         if changed:
-            self._kept = []
-            kinds = sorted({f"{type(kept.module).__name__}.{kept.name}" for kept in changed})
+            self._copied = []
+            kinds = sorted({f"{type(one.module).__name__}.{one.name}" for one in changed})
             raise Refused(
                 f"{', '.join(kinds)} was written while the model saw data, without noise; it was "
                 "put back: use layers that keep nothing of a batch, such as GroupNorm in place of "
@@ -108,7 +107,7 @@ class Buffers:
 
 
 def _buffers(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
-    """All that may not change, each with where it is; parametrizations' may."""
+    """All buffers but those of parametrizations: module, name and tensor."""
     lists = (one for one in model.modules() if isinstance(one, ParametrizationList))
     may_change = {module for one in lists for module in one.modules()}
     for module in model.modules():

@@ -1,8 +1,8 @@
-"""How far one example may move a sum of gradients: factors from norms.
+"""Clipping: factors that bound each example's contribution to a sum of gradients.
 
-Every kind states its `sensitivity`: what one example's contribution, over all groups together,
-never exceeds in the norm of its `order`. Norms that come in are upper bounds of those of the very
-contributions that are summed, round-off included; factors round down.
+Each kind states its `sensitivity`: the largest norm of a contribution, over all groups together, in
+L1 or L2 (`order`). Its input are upper bounds of the norms of the contributions that are summed,
+round-off included; factors round down.
 """
 
 import math
@@ -17,34 +17,34 @@ from torch import Tensor
 from discreet._checks import positive
 from discreet.errors import InvalidArgument
 
-ROUND_OFF = 64  # units of round-off by which every factor is shaved; equal numbers add up most
+ROUND_OFF = 64  # units of round-off that each factor is smaller by; equal numbers need most
 
 
 class Clipping(Protocol):
-    """Which parameters are clipped together, and by how much."""
+    """Groups of parameters that are clipped together, and their factors."""
 
     @property
     def order(self) -> int:
-        """1 or 2: the norm that is bounded."""
+        """The norm that is bounded: L1 or L2."""
         ...
 
     @property
     def sensitivity(self) -> float:
-        """What one example's whole contribution never exceeds in that norm."""
+        """The largest norm of an example's whole contribution."""
         ...
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """For each parameter, the number of its group, from 0 on."""
+        """The group of each parameter, counted from 0."""
         ...
 
     def factors(self, norms: Tensor) -> Tensor:
-        """What contributions of these norms are multiplied with: (group, example) each."""
+        """The factors of contributions with these norms: both (group, example)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _OneNorm:
-    """Contributions are bounded in one norm: that of all parameters together, unless said."""
+    """Bounds one norm, of all parameters together unless a subclass groups them."""
 
     norm: float
     order: ClassVar[int] = 2
@@ -58,31 +58,32 @@ class _OneNorm:
         return self.norm
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One for all."""
+        """One group for all parameters."""
         return (0,) * len(names)
 
     def factors(self, norms: Tensor) -> Tensor:
-        """The least of 1 and norm / norms."""
+        """min(1, norm / norms)."""
         return _shrunk(norms, self.norm)
 
 
 @dataclass(frozen=True, slots=True)
 class Flat(_OneNorm):
-    """All parameters together to one L2 norm: Abadi et al. (2016)."""
+    """Clips all parameters together to one L2 norm: Abadi et al. (2016)."""
 
 
 @dataclass(frozen=True, slots=True)
 class L1(_OneNorm):
-    """All parameters together to one L1 norm, for Laplace noise and pure epsilon."""
+    """Clips all parameters together to one L1 norm, for Laplace noise and pure epsilon."""
 
     order: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Automatic(_OneNorm):
-    """Every contribution scaled to just below one L2 norm: norm / (its own + stability).
+    """Scales each contribution to just below one L2 norm: norm / (its own + stability).
 
-    No clip norm to tune, since the rate absorbs it: Bu et al. (2023), "Automatic clipping".
+    No clip norm needs tuning, since the learning rate absorbs it: Bu et al. (2023), "Automatic
+    clipping".
     """
 
     norm: float = 1.0
@@ -93,31 +94,31 @@ class Automatic(_OneNorm):
         object.__setattr__(self, "stability", float(positive(stability=self.stability)))
 
     def factors(self, norms: Tensor) -> Tensor:
-        """The norm over norms + stability."""
+        """norm / (norms + stability)."""
         return self.norm / (norms + self.stability)
 
 
 @dataclass(frozen=True, slots=True)
 class PerLayer(_OneNorm):
-    """Each layer's parameters to an equal part of one L2 norm: norm / sqrt(layers)."""
+    """Clips each layer's parameters to an equal part of one L2 norm: norm / sqrt(layers)."""
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One for each module that has parameters of its own."""
+        """One group for each module that has parameters of its own."""
         layers = {name.rpartition(".")[0]: None for name in names}
         numbers = {layer: number for number, layer in enumerate(layers)}
         return tuple(numbers[name.rpartition(".")[0]] for name in names)
 
     def factors(self, norms: Tensor) -> Tensor:
-        """Each layer's own."""
+        """The factors of each layer."""
         return _shrunk(norms, self.norm / math.sqrt(len(norms)))
 
 
 @dataclass(frozen=True, slots=True)
 class PerGroup:
-    """Each group of parameters to an L2 norm of its own.
+    """Clips each group of parameters to an L2 norm of its own.
 
-    A group is named by the start of its parameters' names, in whole parts: ``"encoder"`` has
-    ``encoder.0.weight``. The longest that fits counts; ``""`` has what no other has.
+    A group is named by the start of its parameters' names, in whole components: ``"encoder"``
+    contains ``encoder.0.weight``. The longest name that fits counts; ``""`` contains the rest.
     """
 
     norms: Mapping[str, float]
@@ -131,11 +132,11 @@ class PerGroup:
 
     @property
     def sensitivity(self) -> float:
-        """The root of the sum of squares."""
+        """The root of the sum of the norms' squares."""
         return math.hypot(*self.norms.values()) * (1 + 2**-50)
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """In the order in which the norms were given."""
+        """The groups, in the order of the norms."""
         found = tuple(self._group(name) for name in names)
         if empty := set(range(len(self.norms))) - set(found):
             start = [*self.norms][min(empty)]
@@ -143,7 +144,7 @@ class PerGroup:
         return found
 
     def factors(self, norms: Tensor) -> Tensor:
-        """Each group's own."""
+        """The factors of each group."""
         limits = torch.tensor([*self.norms.values()], dtype=norms.dtype, device=norms.device)
         return _shrunk(norms, limits[:, None])
 
@@ -155,5 +156,5 @@ class PerGroup:
 
 
 def _shrunk(norms: Tensor, limit: float | Tensor) -> Tensor:
-    """The least of 1 and limit / norms; 1 at norm 0."""
+    """min(1, limit / norms); 1 at norm 0."""
     return (limit / norms).clamp(max=1)

@@ -1,4 +1,4 @@
-"""A count of steps for payers that keep none: until the process ends, and never resumed."""
+"""Counts steps in memory, for payers that count none. Such a run can't be resumed."""
 
 from typing import ClassVar
 
@@ -9,14 +9,13 @@ from discreet.errors import SessionEnded
 
 
 class Uncounted(Owned):
-    """Steps of one run in memory. A ledger counts them durably."""
+    """The count of one run's steps. A ledger counts them durably."""
 
     __slots__ = ("_taken",)
 
     described: ClassVar[str] = "a run's count of steps"
 
     def __init__(self) -> None:
-        """None taken."""
         self._taken = 0
 
     def reserve(
@@ -28,7 +27,7 @@ class Uncounted(Owned):
         of: int,
         plan: str,  # noqa: ARG002  # the same
     ) -> range:
-        """The next steps of all."""
+        """Reserve the next steps."""
         self.check_owner()
         if self._taken >= of:
             raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
@@ -36,5 +35,5 @@ class Uncounted(Owned):
         return range(first, self._taken)
 
     def reserved(self, receipt: Receipt) -> int:  # noqa: ARG002  # one run, one receipt
-        """How many were taken."""
+        """The number of steps that were reserved."""
         return self._taken

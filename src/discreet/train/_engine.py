@@ -1,9 +1,9 @@
 """The sum of clipped gradients of single examples, from one forward and one backward pass.
 
-Book-keeping (Bu et al. 2023): `Capture` notes the uses of weights in the forward pass, the
-backward pass gives the gradients of their results only, and both together make pieces, from which
-first the norms come and then, by the factors that the norms allow, the sums. Everything is in
-float32 or better, whatever the model computes in.
+Book-keeping (Bu et al. 2023): `Capture` records the uses of weights in the forward pass, and the
+backward pass computes gradients of their results only. Both together give per-example gradients in
+compact form: first their norms, then their sums with the factors of clipping. All sums are in
+float32 or better.
 """
 
 import math
@@ -35,20 +35,20 @@ from discreet.train._rules._gradients import (
 )
 from discreet.train._rules._packed import packing
 
-_SLACK = 8  # units of round-off of every piece, which may be made in another order for the sum
-_LOST = 2.0**40  # squares of which each may have lost what is below the least number
+_SLACK = 8  # units of round-off for each piece, since sums may add in another order than norms
+_LOST = 2.0**40  # at most as many squares may underflow
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one physical part adds to a step; private until noise is added.
+    """The contribution of one microbatch to a step; private until noise is added.
 
     Attributes:
         sums: for each trainable parameter, in the order of ``model.named_parameters()`` (tied ones
             once), the sum of clipped gradients of single examples, in float32 or better.
         squared_norms: for each group of parameters and example, (group, example), the square of
-            the norm that decided, before clipping; with `L1` that of the L1 norm. Where it is not
-            finite, the example counts as zero. With `Owners`, of units in place of examples.
+            its gradient's norm before clipping; with `L1` that of the L1 norm. An example whose
+            norm is not finite counts as zero. With `Owners`, of units in place of examples.
     """
 
     sums: tuple[Tensor, ...]
@@ -68,11 +68,11 @@ def clipped_sum(
 
     `losses` runs the forward pass and returns one loss for each example, (examples,). No example
     moves the sums by more than ``clipping.sensitivity``, provided that its loss depends on no
-    other example; `discreet.train.check` looks whether that is so. The model is left as it was:
-    no hook, no ``.grad``, whatever `losses` raises.
+    other example, which `discreet.train.check` tests. The model stays as it was: no hook, no
+    ``.grad``, also if `losses` raises.
 
-    With `owners` the same holds for units of several examples: what is clipped is the sum of the
-    gradients of a unit's examples. With `hides_shapes` no error says how many examples there are.
+    With `owners` the same holds for units of several examples: the sum of the gradients of a unit's
+    examples is clipped. With `hides_shapes` no error says how many examples there are.
     """
     examples = count(examples=examples)
     units = examples if owners is None else owners.units(examples)
@@ -91,14 +91,14 @@ def clipped_sum(
         given = checked_losses(made, examples, hides_shapes=hides_shapes)
         if capture.pauses:
             refuse_reentrant(given)
-        if capture.is_weight(given):  # it depends on no data at all
+        if capture.is_weight(given):  # it does not depend on data
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
     with whole(device), torch.no_grad():
         pieces = _pieces(capture, rows, parameters, owners)
         found = [_Gradient(of, p, units) for of, p in zip(pieces, parameters, strict=True)]
-        capture.uses.clear()  # what they refer to refers to them
-        del made, given, rows, pieces  # so that pieces can let go what they no longer need
+        capture.uses.clear()  # breaks a reference cycle
+        del made, given, rows, pieces  # so that pieces can free their memory
         squares = _measured(found, groups, clipping)
         least = torch.float32 if torch.float32 in map(wide_type, parameters) else torch.float64
         factors, kept = _factors(squares, clipping, least)
@@ -110,7 +110,7 @@ def clipped_sum(
 
 
 def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
-    """The losses, if there is one for each example."""
+    """The losses; raises unless there is one for each example."""
     if not isinstance(losses, Tensor) or not losses.is_floating_point():
         kind = losses.dtype if isinstance(losses, Tensor) else type(losses).__name__
         raise InvalidArgument(
@@ -134,7 +134,7 @@ def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False)
 def _gradients(
     capture: Capture, losses: Tensor, trainable: dict[str, nn.Parameter]
 ) -> tuple[Tensor | None, ...]:
-    """For each use of a weight, the gradient of what it was used for."""
+    """For each use of a weight, the gradient of the result."""
     capture.replaying = True
     targets = [*(use.target for use in capture.uses), *trainable.values()]
     if not losses.requires_grad:
@@ -158,7 +158,7 @@ def _pieces(
     parameters: list[nn.Parameter],
     owners: Owners | None,
 ) -> list[list[Piece]]:
-    """For each parameter, the pieces of its gradients: of itself and of what derives from it."""
+    """For each parameter, the pieces of its gradient: its own, and those of derived weights."""
     found: dict[int, list[Piece]] = {}
     for use, gradient in zip(capture.uses, gradients, strict=True):
         if gradient is not None:
@@ -180,8 +180,7 @@ def _pieces(
 
 
 def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: Clipping) -> Tensor:
-    """For each group and example, the squared norm: (group, example). In place of each gradient
-    comes the one to go on with."""
+    """Squared norms, (group, example); replaces each gradient by one whose norm is known."""
     norms: list[list[Tensor]] = [[] for _ in range(max(groups) + 1)]
     for number, group in enumerate(groups):
         found, gradients[number] = gradients[number].measured(clipping.order)
@@ -192,7 +191,7 @@ def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: C
 
 
 def _gradient_now(parameter: nn.Parameter) -> tuple[int, int]:
-    """What shows that a backward pass wrote a gradient of its own."""
+    """The identity and version of ``.grad``, which a backward pass of its own changes."""
     gradient = parameter.grad
     return (0, 0) if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
 
@@ -200,9 +199,8 @@ def _gradient_now(parameter: nn.Parameter) -> tuple[int, int]:
 def backward(
     losses: Tensor, ones: Tensor, targets: Sequence[Tensor | GradientEdge]
 ) -> tuple[Tensor | None, ...]:
-    """What `torch.autograd.grad` returns of their sum; that one would leave the mode, and
-    checkpointed parts of the model, computed again while it runs, would use the parameters
-    themselves."""
+    """The result of `torch.autograd.grad` for the losses' sum, without leaving the capturing mode:
+    checkpointed parts, which are computed again meanwhile, would use the parameters themselves."""
     found: tuple[Tensor | None, ...] = _engine_run_backward(
         (losses,),
         (ones,),
@@ -224,7 +222,7 @@ class _Gradient:
     examples: int
 
     def measured(self, order: int) -> "tuple[Tensor, _Gradient]":
-        """Squared L2 norms, or L1 norms: (example,); and the gradient to go on with."""
+        """Squared L2 norms, or L1 norms, (example,); and the gradient with its norm known."""
         if not self.pieces:
             return torch.zeros(self.examples, device=self.weight.device), self
         if order == 2 and len(self.pieces) == 1:
@@ -233,8 +231,8 @@ class _Gradient:
         return self.written_norms(order), self
 
     def written_norms(self, order: int) -> Tensor:
-        """The same from gradients that are written out, some examples at a time. Where pieces
-        cancel, the round-off of their sums does not: it is added."""
+        """The same from dense gradients, some examples at a time. The round-off of sums stays where
+        pieces cancel, so that it is added."""
         step = max(1, AT_ONCE // max(1, self.weight.numel()))
         found = []
         for start in range(0, self.examples, step):
@@ -245,7 +243,7 @@ class _Gradient:
         return torch.cat(found).square() if order == 2 else torch.cat(found)
 
     def part(self, start: int, stop: int) -> Tensor:
-        """Written out for some examples: (example, *weight)."""
+        """Dense gradients of some examples: (example, *weight)."""
         return _sum(self._parts(start, stop))
 
     def _parts(self, start: int, stop: int) -> list[Tensor]:
@@ -258,19 +256,19 @@ class _Gradient:
         return _sum([piece.total(factors) for piece in self.pieces])
 
     def only(self, kept: Tensor) -> "_Gradient":
-        """The same with zeros for examples that are not kept."""
+        """The same, with zeros for all other examples."""
         return replace(self, pieces=[piece.only(kept) for piece in self.pieces])
 
 
 @dataclass(frozen=True, slots=True)
 class _Mapped:
-    """The gradient of a parameter by way of a weight that derives from it, such as a slice."""
+    """The gradient of a parameter through a weight that derives from it, such as a slice."""
 
     parameter: Tensor
     derived: _Gradient
 
     def measured(self) -> "tuple[Tensor, _Mapped]":
-        """Those of the derived weight if it is only a view, else of what is written out."""
+        """Norms of the derived weight if it is only a view, else of dense gradients."""
         if _is_part_of(self.derived.weight, self.parameter):
             norms, derived = self.derived.measured(2)
             return norms, replace(self, derived=derived)
@@ -278,12 +276,12 @@ class _Mapped:
         return whole.written_norms(2), self
 
     def part(self, start: int, stop: int) -> Tensor:
-        """Some of the derived weight's, mapped together."""
+        """Dense gradients of some examples, mapped from the derived weight together."""
         return self._mapped(self.derived.part(start, stop), of_many=True)
 
     def total(self, factors: Tensor) -> Tensor:
-        """The derived weight's, mapped once if that adds no round-off; else the sum of what was
-        measured, since what is mapped may cancel."""
+        """The derived weight's sum, mapped once if that adds no round-off; otherwise the sum of the
+        same dense gradients that gave the norms, since mapped ones may cancel."""
         if _is_part_of(self.derived.weight, self.parameter):
             return self._mapped(self.derived.total(factors), of_many=False)
         step = max(1, AT_ONCE // max(1, self.parameter.numel()))
@@ -293,7 +291,7 @@ class _Mapped:
         return _sum([weighted(self.part(*each), factors[slice(*each)]) for each in parts])
 
     def only(self, kept: Tensor) -> "_Mapped":
-        """The same with zeros for examples that are not kept."""
+        """The same, with zeros for all other examples."""
         return replace(self, derived=self.derived.only(kept))
 
     def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:
@@ -318,7 +316,7 @@ def _lengths(rows: Tensor, order: int) -> Tensor:
 
 
 def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
-    """Whether the weight is a view of the parameter that has none of its numbers twice."""
+    """Whether the weight is a view of the parameter without overlaps."""
     if weight._base is not parameter:  # noqa: SLF001  PyTorch has no public name for it
         return False
     return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
@@ -327,7 +325,7 @@ def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
 def _factors(
     squares: Tensor, clipping: Clipping, least: torch.dtype
 ) -> tuple[Tensor, Tensor | None]:
-    """For each group and example the factor; and which examples are kept, if not all are."""
+    """Factors, (group, example); and which examples are finite, or None if all are."""
     if math.isfinite(squares.sum()):  # and then each of them is
         return clipping.factors(_whole_norms(squares, least)), None
     kept = squares.isfinite().all(0)
@@ -336,7 +334,7 @@ def _factors(
 
 
 def _whole_norms(squares: Tensor, least: torch.dtype) -> Tensor:
-    """Norms with the round-off that a factor spares, and with all that squares of numbers too
-    small for any lose, which counts beside a tiny clip norm only."""
+    """Upper bounds of the norms: with round-off, and with squares that underflowed, which matter
+    for a tiny clip norm only."""
     about = torch.finfo(least)
     return (squares + _LOST * about.tiny).sqrt_().mul_(1 + ROUND_OFF * about.eps)

@@ -1,7 +1,7 @@
-"""Functions that no rule knows: each example is computed with a copy of the weights of its own.
+"""Functions without a rule: each example gets its own copy of the weights.
 
 PyTorch's `vmap` runs the function once for all examples, and its backward pass then gives each
-example's gradient. Only this call is treated so, not the layer or model around it.
+example's gradient. Only this call is computed so, not the layer or model around it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ CHUNK = 64  # examples at once
 def by_example(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
-    """The function of one example's data and the weights, for all examples."""
+    """Call the function with one example's data and the weights, for all examples."""
     found = [*_tensors((args, keywords))]
     weights = weights_among(capture, found)
     name = getattr(function, "__name__", "a function")

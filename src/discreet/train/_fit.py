@@ -1,4 +1,4 @@
-"""A whole run in one call: paid, made step by step, shown, kept in a file, reported."""
+"""A whole run in one call, with a progress bar, a file to resume from, and a report."""
 
 import os
 import time
@@ -28,7 +28,7 @@ from discreet.train._training_run import TrainingRun
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units
 
-KEPT_EVERY = 60.0  # seconds
+SAVED_EVERY = 60.0  # seconds
 
 
 def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would do
@@ -47,24 +47,24 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
     name: str = "training",
     by: str = "owner",
 ) -> Report:
-    """Train by the whole plan, and return what may be said of it.
+    """Train by the whole plan, and return a public report.
 
-    Guarantee: that of `run`. Of tensors and arrays, shapes and types are seen before it is paid:
-    the model and the loss are tried on made-up examples like them. ``losses`` gives one loss for
-    each example of a part, such as ``lambda model, part: cross_entropy(model(part.x), part.y,
-    reduction="none")``. ``like`` has public examples, two or more, in the form of the data: the
-    look takes these instead of made-up ones. After each step each of ``schedulers`` makes one too.
-    The file ``keep`` is written right after the charge, every minute and however the run ends;
-    ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are computed
-    together, by default as many as memory has room for; it changes results by rounding alone. On
-    Ctrl-C the model is as after the last whole step, and what was charged stays charged. On a
-    terminal a bar shows step, loss (not private), epsilon so far and time left, if it takes over
-    two seconds.
+    Guarantee: that of `run`. Model and loss are checked before the charge: on made-up examples in
+    the shapes of tensors and arrays, or on ``like``, two or more public examples in the form of the
+    data, which items by number need. ``losses`` returns one loss for each example of a part, such
+    as ``lambda model, part: cross_entropy(model(part.x), part.y, reduction="none")``. Each of
+    ``schedulers`` steps after each step.
+
+    The file ``keep`` is written right after the charge, every minute, and at the end, also after a
+    failure; ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are
+    computed together, by default as many as fit into memory; results change by rounding only. After
+    Ctrl-C the model is as after the last whole step, and the charge stays. On a terminal a bar
+    shows step, loss (not private), epsilon so far and time left, if it takes over two seconds.
     """
     check_losses(losses)
     _check_schedulers(schedulers, optimizer, plan, resume)
     if keep is not None:
-        _check_keeping(model, optimizer, schedulers, Path(keep))
+        _check_file(model, optimizer, schedulers, Path(keep))
     opened = run_through(
         Door.secure(payer),
         model,
@@ -82,7 +82,7 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         training = stack.enter_context(opened)
         stack.enter_context(_stepping(optimizer, schedulers, resume))
         show = stack.enter_context(progress(training))
-        save = stack.enter_context(_keeping(training, schedulers, keep))
+        save = stack.enter_context(_saving(training, schedulers, keep))
         for batch in training.batches():
             training.step(batch, partial(losses, model))
             show()
@@ -90,13 +90,13 @@ def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would d
         return training.report()
 
 
-def _check_keeping(
+def _check_file(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     schedulers: Sequence[LRScheduler],
     keep: Path,
 ) -> None:
-    """Refuse a file that can't be written, or a state that can't, before anything is charged."""
+    """Refuse a file or a state that can't be written, before the charge."""
     if not keep.parent.is_dir():
         raise InvalidArgument(f"keep = {str(keep)!r}: there is no such folder; make it first")
     if keep.is_dir():
@@ -141,10 +141,10 @@ def _check_schedulers(
                 "schedulers: ReduceLROnPlateau looks at a loss, which is not private; take one "
                 "that goes by steps"
             )
-    kept = len(resume.get("schedulers", ())) if resume is not None else len(schedulers)
-    if kept != len(schedulers):
+    saved = len(resume.get("schedulers", ())) if resume is not None else len(schedulers)
+    if saved != len(schedulers):
         raise InvalidArgument(
-            f"schedulers: {len(schedulers)} of them, and the checkpoint has {kept}: give those it "
+            f"schedulers: {len(schedulers)} of them, and the checkpoint has {saved}: give those it "
             "was made with"
         )
     if resume is None and isinstance(plan, TrainingPlan):  # what is no plan, `run` refuses
@@ -156,7 +156,7 @@ def _stepping(
     schedulers: Sequence[LRScheduler],
     resume: Checkpoint | None,
 ) -> AbstractContextManager[None]:
-    """The schedulers, as they were kept, step whenever the optimizer has: both or neither."""
+    """Load the schedulers, and step them after each step of the optimizer: both or neither."""
     for scheduler, state in zip(schedulers, (resume or {}).get("schedulers", ()), strict=False):
         scheduler.load_state_dict(state)
 
@@ -168,10 +168,10 @@ def _stepping(
 
 
 @contextmanager
-def _keeping(
+def _saving(
     training: TrainingRun, schedulers: Sequence[LRScheduler], keep: Path | str | None
 ) -> Iterator[Callable[[], None]]:
-    """Gives what is to be called after each step: it writes the file if that is due."""
+    """Yields a function to call after each step: it writes the file if that is due."""
     if keep is None:
         yield lambda: None
         return
@@ -180,12 +180,12 @@ def _keeping(
         states = [scheduler.state_dict() for scheduler in schedulers]
         _write({**training.checkpoint(), "schedulers": states}, Path(keep))
 
-    write()  # who is killed now has paid, and goes on from there
+    write()  # a run that is killed from now on can be resumed
     last = time.monotonic()
 
     def write_if_due() -> None:
         nonlocal last
-        if time.monotonic() - last >= KEPT_EVERY:
+        if time.monotonic() - last >= SAVED_EVERY:
             write()
             last = time.monotonic()
 
@@ -197,7 +197,7 @@ def _keeping(
 
 
 def _write(checkpoint: Checkpoint, path: Path) -> None:
-    """The whole file, or the one before."""
+    """Replace the file in one move, so that it is whole at any time."""
     new = _beside(path)
     torch.save(checkpoint, new)
     os.replace(new, path)  # noqa: PTH105

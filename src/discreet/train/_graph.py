@@ -1,4 +1,4 @@
-"""What a loss was made by, as PyTorch's graph of its gradient has it."""
+"""Searches PyTorch's graph of a loss for functions of which gradients are wrong."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _REENTRANT = "CheckpointFunctionBackward"
 
 
 def nodes(losses: Tensor) -> Iterator[Node]:
-    """Each function's node, once."""
+    """Yield each function's node once."""
     ahead, seen = [losses.grad_fn], set[Node]()
     while ahead:
         node = ahead.pop()
@@ -30,11 +30,11 @@ def by_custom_functions(losses: Tensor) -> str:
 
 
 def refuse_reentrant(losses: Tensor) -> None:
-    """Raise `Refused` if a part of what made the losses is checkpointed with `use_reentrant`.
+    """Raise `Refused` if a part of the losses' graph is checkpointed with `use_reentrant`.
 
-    Such checkpoints compute gradients of parameters apart, when they please. PyTorch itself gives
-    none of these where it is asked for some, and says nothing if nothing that was asked for lies
-    behind such a part: the part would never be trained.
+    Such checkpoints compute gradients of parameters in a backward pass of their own. PyTorch does
+    not return these, and raises no error if no other requested gradient lies behind the part: the
+    part would never be trained.
     """
     if any(node.name() == _REENTRANT for node in nodes(losses)):
         raise Refused(

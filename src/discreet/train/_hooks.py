@@ -1,4 +1,4 @@
-"""What is done right before and after each step of an optimizer, whatever it is wrapped in."""
+"""Calls right before and after each step of an optimizer, also of a wrapped one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ def around_steps(
     before: Callable[[], None] = lambda: None,
     after: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Call both with each step made within the block; a step and what follows are one to Ctrl-C."""
+    """Call both around each step within the block; Ctrl-C can't come before ``after``."""
     inner: torch.optim.Optimizer = getattr(
         optimizer, "optimizer", optimizer
     )  # Accelerate's is in it

@@ -1,7 +1,7 @@
-"""A paid run within another library's loop, which asks for its steps turn by turn.
+"""A paid run within the loop of another library: Hugging Face's Trainer, or Lightning's.
 
-Hugging Face's Trainer and Lightning's ask at different times, and for the same: pay once model and
-optimizer are ready, give a turn for each step, say what a checkpoint keeps, end with the loop.
+Both loops do the same at different times: they open the run once model and optimizer are ready, ask
+for a ticket for each step, save the run's public fields in their checkpoints, and close the run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +29,14 @@ from discreet.train._training_run import TrainingRun
 from discreet.train._units import Units
 
 Call = Callable[[], None]
-Kept = Mapping[str, Any]  # Any: what `TrainingRun.paid` tells, as it was read from a file
+Saved = Mapping[str, Any]  # Any: what `TrainingRun.paid` returned, as it was read from a file
 
 
 class Hosted(Owned):
-    """The run, from before it is paid until the loop around it has ended. It belongs to the process
-    that made it."""
+    """The run, from before the charge until the loop around it has ended.
+
+    It belongs to the process that made it.
+    """
 
     described: ClassVar[str] = "the run of a Trainer"
     advice: ClassVar[str] = (
@@ -46,8 +48,8 @@ class Hosted(Owned):
     ) -> None:
         self.plan = plan
         self.run: TrainingRun | None = None
-        self._payer, self._told = payer, {"name": name, "by": by}
-        self._turns: Iterator[StepTicket] = iter(())
+        self._payer, self._charge = payer, {"name": name, "by": by}
+        self._tickets: Iterator[StepTicket] = iter(())
         self._opened = ExitStack()
 
     def open(  # noqa: PLR0913  # called in two places
@@ -59,20 +61,20 @@ class Hosted(Owned):
         losses: Losses | None,
         like: Data | Invented | None,
         at_once: int,
-        kept: Kept | None,
+        saved: Saved | None,
         before: Call,
         after: Call = lambda: None,
     ) -> None:
-        """Pay, or go on with what was ``kept``: model and optimizer are then loaded already.
+        """Pay, or resume from ``saved`` fields: model and optimizer are then loaded already.
 
         Before the charge, model and losses are checked. ``before`` and ``after`` are called around
         each of the optimizer's steps.
         """
         self.check_owner()
         resume = None
-        if kept is not None:
+        if saved is not None:
             states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-            resume = {**kept, **states}
+            resume = {**saved, **states}
         opened = run_through(
             Door.secure(self._payer),
             model,
@@ -83,16 +85,16 @@ class Hosted(Owned):
             losses=losses,
             like=like,
             at_once=at_once,
-            **self._told,
+            **self._charge,
         )
         self.run = self._opened.enter_context(opened)
-        self._turns = self.run.batches()
+        self._tickets = self.run.batches()
         self._opened.enter_context(around_steps(optimizer, before=before, after=after))
 
-    def turn(self) -> StepTicket | None:
-        """The next step's, if one is left."""
+    def ticket(self) -> StepTicket | None:
+        """The next step's ticket, if a step is left."""
         self.check_owner()
-        return next(self._turns, None)
+        return next(self._tickets, None)
 
     def close(self) -> None:
         """End the run, if it is open."""
@@ -100,11 +102,11 @@ class Hosted(Owned):
 
     @property
     def not_private(self) -> NotPrivate | None:
-        """What the last step saw of the data. NOT PRIVATE."""
+        """Figures of the last step's batch. NOT PRIVATE."""
         return None if self.run is None else self.run.not_private
 
     def report(self) -> Report:
-        """What may be said of the last run."""
+        """The public statement about the last run."""
         if self.run is None:
             raise Refused("nothing was trained yet: let the Trainer train first")
         return self.run.report()
@@ -120,26 +122,26 @@ class Hosted(Owned):
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A setting of a Trainer's: the values that can be obeyed, and a mend for all others."""
+    """A setting of a Trainer: the values that a private run can obey, and advice for all others."""
 
     name: str
     allowed: tuple[Any, ...]  # Any: the Trainer's own
-    mend: str
+    advice: str
 
 
 def check_obeyed(settings: object, only: Sequence[Only]) -> None:
-    """Refuse by its name what can't be obeyed."""
+    """Refuse settings that can't be obeyed, by their names."""
     for each in only:
         found = getattr(settings, each.name)
         if found not in each.allowed:
-            raise InvalidArgument(f"{each.name} = {found}: {each.mend}")
+            raise InvalidArgument(f"{each.name} = {found}: {each.advice}")
 
 
 def check_public(name: str, *, is_public: bool) -> None:
-    """Refuse to look at data that nobody said are public."""
+    """Refuse to evaluate data that nobody declared public."""
     if not is_public:
         raise InvalidArgument(
-            f"{name}: what is found on private data is not private; give public data and say so by "
+            f"{name}: figures of private data are not private; give public data and say so by "
             "eval_is_public=True, or release the figure with a charge of its own"
         )
 
@@ -149,7 +151,7 @@ def collated(
     collate: Callable[[list[Any]], Any],
     pads: Mapping[str, float],
 ) -> Collated | Units:
-    """The training data, each item made a part by itself; persons' tensors need no collation."""
+    """The training data, each item collated by itself; tensors of units need no collation."""
     if not isinstance(data, Units):
         return Collated(data, collate, pads)
     if isinstance(data.data, Mapping | tuple):

@@ -1,4 +1,4 @@
-"""Ctrl-C in the midst of a step waits until the step is whole."""
+"""Delays Ctrl-C until a step is whole."""
 
 import signal
 import threading
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, which is to be short; then it acts as ever.
+    """Hold Ctrl-C back until the short block has ended; then raise it.
 
-    Where no signal arrives, in threads beside the main one, nothing is done.
+    Other threads than the main one get no signals, so that nothing is done there.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():

@@ -1,7 +1,7 @@
-"""How many examples a processor's memory has room for, from what a few of them keep.
+"""Estimates how many examples fit into a processor's memory, from the memory that a few need.
 
-On CUDA too large a part fails and is halved. A processor's system ends the whole program instead,
-so that the first part must fit.
+On CUDA a microbatch that is too large fails and is halved. On a processor the system ends the whole
+program instead, so that the first microbatch must fit.
 """
 
 import os
@@ -19,15 +19,15 @@ from discreet.train._rules import RULES
 from discreet.train._rules._packed import packing
 from discreet.train._secret_draws import secret_draws
 
-_SHARE = 16  # a part's activations take at most that part of what is free; gradients come on top
-_UNKNOWN = 1 << 30  # bytes, where no system says what is free
+_SHARE = 16  # activations may take 1 / 16 of the free memory; gradients come on top
+_UNKNOWN = 1 << 30  # bytes, if the system does not tell how many are free
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def room(model: nn.Module, losses: Callable[[], Tensor], examples: int) -> int | None:
-    """For how many examples there is room, at least one; nothing where it need not be known.
+    """The number of examples that fit, at least one; None on other devices than processors.
 
-    The losses are of so many examples, made-up ones.
+    ``losses`` are of ``examples`` made-up examples.
     """
     if any(parameter.device.type != "cpu" for parameter in model.parameters()):
         return None
@@ -36,7 +36,7 @@ def room(model: nn.Module, losses: Callable[[], Tensor], examples: int) -> int |
 
 
 def _kept_bytes(model: nn.Module, losses: Callable[[], Tensor], examples: int) -> int:
-    """What a forward pass keeps for the backward pass, and the gradients of what it computed."""
+    """The bytes that a forward pass saves for the backward pass, and the gradients' bytes."""
     own = {one.untyped_storage().data_ptr() for one in (*model.parameters(), *model.buffers())}
     found: dict[int, int] = {}
 
@@ -57,7 +57,7 @@ def _kept_bytes(model: nn.Module, losses: Callable[[], Tensor], examples: int) -
 
 
 def free() -> int:
-    """Bytes that this program may still take, as far as the system says."""
+    """Bytes that this program may still allocate, by the system's own figures."""
     found = [_of_machine()]
     with suppress(OSError, ValueError):  # "max" is no number, and then there is no limit
         limit = int((_GROUP / "memory.max").read_text())

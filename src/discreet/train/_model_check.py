@@ -115,7 +115,7 @@ class ModelCheck:
         self.size.shapes.add(shapes(examples(1)))
 
     def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
-        """True, so that it can be told from memory that ran out."""
+        """Return True: None means that memory ran out."""
         part = examples(size)
         compare(
             self.model,
@@ -138,7 +138,7 @@ class ModelCheck:
         return True
 
     def _compare_among_many(self, examples: OfSize, values: Values, size: int) -> bool:
-        """True, as above."""
+        """Return True, as above."""
         check_among_many(
             self.model,
             self.losses,

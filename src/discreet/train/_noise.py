@@ -1,9 +1,8 @@
-"""Noise for sums of gradients: each kind with its term, so that what is added is what is priced.
+"""Noise for sums of gradients: each kind with its term, so that the added noise is the priced one.
 
 Normal and Laplace numbers are made in float32, from 63-bit uniforms and 32-bit angles of a cipher's
-stream that nothing can seed. What they were added to is then rounded to a public grid, so that its
-low bits, where float32's own grain would show, don't come out. That is fast, and not exact:
-`gap` says what it leaves open. `ExactGaussian` leaves nothing open of that kind.
+stream that can't be seeded. The noisy sums are then rounded to a public grid, which hides their low
+bits. That is fast, and not exact: `gap` states the difference. `ExactGaussian` has no such gap.
 """
 
 import math
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 Steps = npt.NDArray[np.int64]
 
-FINEST = 30  # a clip norm is at most 2^30 steps of the grid, so that squares and sums fit
+FINEST = 30  # a clip norm is at most 2^30 steps of the grid, so that squares fit into int64
 
-_AT_ONCE = 1 << 16  # numbers in a row of those made at once, which stay in a processor's cache
-_FINENESS = 7  # steps that results are rounded to are 2^-7 to 2^-6 of the noise's scale
+_AT_ONCE = 1 << 16  # numbers in a row: rows stay in a processor's cache
+_FINENESS = 7  # results are rounded to steps of 2^-7 to 2^-6 of the noise's scale
 _LEAST = 2.0**-126
-_SPARE = 1 + 2.0**-20  # more than float32 can round down by, from a word to a number
+_SPARE = 1 + 2.0**-20  # makes up for float32 rounding down from words to numbers
 _WITHIN = 2.0**-62 * (1 - 2.0**-30)  # so that no square of a uniform is above 1
 
 
 def _gap(words: str, end: str) -> str:
-    """What noise in floating point leaves open."""
+    """The difference of floating-point noise from exact noise, in words."""
     return (
         f"float noise: the noise is made and added in float32, from {words}, so that it ends at "
         f"{end} (probability below 1e-19 for each number), and sums of contributions are rounded; "
@@ -47,26 +46,26 @@ def _gap(words: str, end: str) -> str:
 
 
 class Noise(Protocol):
-    """A kind of noise: what it costs, and how it is added to a sum of contributions."""
+    """A kind of noise for a sum of contributions, with its term."""
 
     @property
     def order(self) -> int:
-        """The norm in which contributions must be bounded: L1 or L2."""
+        """The norm in which contributions are bounded: L1 or L2."""
         ...
 
     @property
     def gap(self) -> str | None:
-        """What it leaves open, in words."""
+        """Its difference from exact noise, in words."""
         ...
 
     def term(self, multiplier: Fraction) -> Term:
-        """What it costs who is in the sum, its scale being that many times the sensitivity."""
+        """The term for a unit in the sum; the scale is ``multiplier`` times the sensitivity."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FloatGaussian:
-    """Normal noise in floating point, close to the speed of PyTorch's own."""
+    """Normal noise in floating point, about as fast as PyTorch's."""
 
     order: ClassVar[int] = 2
     gap: ClassVar[str | None] = _gap("63-bit uniforms and 32-bit angles", "9.3 standard deviations")
@@ -76,7 +75,7 @@ class FloatGaussian:
         return Gaussian(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
-        """Add a number of this standard deviation to each entry, in place."""
+        """Add noise of this standard deviation to each entry, in place."""
         add_normal(sums, float_up(scale), bits)
 
 
@@ -92,17 +91,17 @@ class FloatLaplace:
         return Laplace(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
-        """Add a number of this scale to each entry, in place."""
+        """Add noise of this scale to each entry, in place."""
         add_laplace(sums, float_up(scale), bits)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactGaussian:
-    """Rounded normal noise on multiples of 2^-k: each example's contribution is put onto that
-    grid, clipped again as integers and summed exactly; only the noisy sum becomes a float.
+    """Rounded normal noise on multiples of 2^-k.
 
-    Contributions are made one by one, each of them whatever the others are, which is slow.
-    Clipping is by one L2 norm over all.
+    Each example's contribution is rounded to that grid, clipped again as integers and summed
+    exactly; only the noisy sum becomes a float. Each contribution is computed alone, so that it
+    does not depend on others; that is slow. Clipping is by one L2 norm of all parameters.
     """
 
     k: int
@@ -111,7 +110,6 @@ class ExactGaussian:
     gap: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no grid."""
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not -60 <= self.k <= 60:
             raise InvalidArgument(f"k = {self.k!r}: give a whole number from -60 to 60")
 
@@ -124,7 +122,7 @@ class ExactGaussian:
         return length * Fraction(2) ** self.k
 
     def check(self, norm: Fraction) -> None:
-        """Refuse clip norms of less than a step, or of more than can be summed."""
+        """Refuse clip norms below a step, or too large to be summed."""
         if not 1 <= self.steps(norm) <= 1 << FINEST:
             raise InvalidArgument(
                 f"k = {self.k}: a clip norm of {shown(norm)} is {float(self.steps(norm)):g} steps "
@@ -132,8 +130,8 @@ class ExactGaussian:
             )
 
     def on_grid(self, values: npt.NDArray[np.floating], norm: Fraction) -> Steps:
-        """One contribution as integers whose L2 norm is at most the clip norm in steps, whatever
-        the values are."""
+        """A contribution as integers whose L2 norm is at most the clip norm in steps, for all
+        values."""
         most = self.steps(norm)
         with np.errstate(over="ignore"):
             found = values * values.dtype.type(2.0**self.k)
@@ -144,7 +142,7 @@ class ExactGaussian:
         return clipped(found.astype(np.int64), most)
 
     def noisy(self, sums: Steps, scale: Fraction, bits: Bits) -> npt.NDArray[np.float64]:
-        """The sums with their noise, ``scale`` being its standard deviation; floats at last."""
+        """The sums with noise of standard deviation ``scale``, as floats."""
         grid = RoundedGaussianLaw(scale).on_grid(self.k)
         return grid.floats(sums + grid.law.draws(bits, sums.size).reshape(sums.shape))
 
@@ -153,7 +151,7 @@ AnyNoise = FloatGaussian | FloatLaplace | ExactGaussian
 
 
 def clipped(steps: Steps, most: Fraction) -> Steps:
-    """The integers, shrunk toward 0 if their L2 norm lies above ``most``; exactly no longer.
+    """The integers, shrunk toward 0 so that their L2 norm is at most ``most``, exactly.
 
     >>> clipped(np.array([3, -4]), Fraction(5)).tolist(), clipped(np.array([3, -4]), Fraction(4))
     ([3, -4], array([ 1, -2]))
@@ -176,15 +174,17 @@ def squared_norm(steps: Steps) -> int:
 
 
 def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
-    """Add normal noise to every entry of the tensors, in place, by Box and Muller (1958): the
-    radius sqrt(-2 ln U) from 64 bits, the angle from 32 others, two numbers from both."""
+    """Add normal noise to all entries of the tensors, in place, by Box and Muller (1958).
+
+    The radius sqrt(-2 ln U) takes 64 bits, the angle 32 others; together they give two numbers.
+    """
     import torch
 
     scale = stddev * _SPARE
-    for flat, room in _pieces(sums, 2):
+    for flat, buffers in _pieces(sums, 2):
         half = (len(flat) + 1) // 2
-        high, low, angle = room.integers(3, half, bits)
-        radius = room.log_of_squares(high, low, high).neg_().sqrt_()
+        high, low, angle = buffers.integers(3, half, bits)
+        radius = buffers.log_of_squares(high, low, high).neg_().sqrt_()
         angle.mul_(math.pi * 2.0**-31)
         flat[:half].addcmul_(radius, torch.cos(angle, out=low), value=scale)
         rest = len(flat) - half  # as many, or one less
@@ -193,19 +193,18 @@ def add_normal(sums: Sequence["Tensor"], stddev: float, bits: Bits) -> None:
 
 
 def add_laplace(sums: Sequence["Tensor"], scale: float, bits: Bits) -> None:
-    """Add Laplace noise to every entry of the tensors, in place: -ln U from 63 bits, the sign from
-    another."""
+    """Add Laplace noise to all entries, in place: -ln U takes 63 bits, the sign one."""
     import torch
 
-    for flat, room in _pieces(sums, 1):
-        high, low = room.integers(2, len(flat), bits)
-        made = room.log_of_squares(high, low, low)
+    for flat, buffers in _pieces(sums, 1):
+        high, low = buffers.integers(2, len(flat), bits)
+        made = buffers.log_of_squares(high, low, low)
         flat.add_(torch.copysign(made, high, out=made), alpha=scale * _SPARE / 2)
         _round(flat, scale)
 
 
 def _round(flat: "Tensor", scale: float) -> None:
-    """Round to steps of a power of two, by way of numbers so large that they have no finer ones."""
+    """Round to steps of a power of two: adding a large number rounds to its own step."""
     import torch
 
     _, exponent = math.frexp(scale)
@@ -214,8 +213,8 @@ def _round(flat: "Tensor", scale: float) -> None:
 
 
 @dataclass(slots=True)
-class _Room:
-    """Where numbers are made, and the words that they are made of."""
+class _Buffers:
+    """Buffers for random words and for the numbers that are made of them."""
 
     numbers: "Tensor"
     words: Words
@@ -224,16 +223,16 @@ class _Room:
     used: int = 0  # numbers
 
     @staticmethod
-    def like(flat: "Tensor") -> "_Room":
+    def like(flat: "Tensor") -> "_Buffers":
         import torch
 
         numbers = torch.zeros(3 * _most(flat), dtype=flat.dtype, device=flat.device)
         words = np.zeros((len(numbers) + 1) // 2, np.uint64)
         least = torch.full((), _LEAST, dtype=flat.dtype, device=flat.device)
-        return _Room(numbers, words, torch.from_numpy(words.view(np.int32)), least)
+        return _Buffers(numbers, words, torch.from_numpy(words.view(np.int32)), least)
 
     def integers(self, rows: int, size: int, bits: Bits) -> "Sequence[Tensor]":
-        """Rows of integers of 32 bits with a sign, which a word has two of."""
+        """Split each 64-bit word into two signed 32-bit integers; returns rows of these."""
         count = rows * size
         self.used = max(self.used, count)
         words = self.words[: (count + 1) // 2]
@@ -244,7 +243,7 @@ class _Room:
         return self.numbers[:count].copy_(self.halves[:count]).view(rows, size).unbind()
 
     def log_of_squares(self, high: "Tensor", low: "Tensor", into: "Tensor") -> "Tensor":
-        """ln U^2 of integers x = high 2^32 + low: U is |x| / 2^63, and 2^-63 in place of 0."""
+        """ln(U^2) with U = |high 2^32 + low| / 2^63, and 2^-63 instead of 0."""
         import torch
 
         high.add_(low, alpha=2.0**-32)
@@ -256,40 +255,42 @@ class _Room:
         self.used = 0
 
 
-class _Kept(threading.local):
-    """Each thread's rooms, from call to call: memory that is new costs more than what is made."""
+class _Reused(threading.local):
+    """Each thread's buffers, used again by later calls: new memory would take most of the time."""
 
     def __init__(self) -> None:
-        self.rooms: dict[object, _Room] = {}
+        self.buffers: dict[object, _Buffers] = {}
 
 
-_KEPT = _Kept()
+_REUSED = _Reused()
 
 
 def _most(like: "Tensor") -> int:
     return _AT_ONCE << 8 if like.is_cuda else _AT_ONCE
 
 
-def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _Room]]:
-    """Every entry once, in flat pieces of so many rows at most, and their room, which is wiped."""
+def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _Buffers]]:
+    """Yield all entries in flat pieces, each with buffers for it, which are wiped at the end."""
     import torch
 
-    used: dict[object, _Room] = {}
+    used: dict[object, _Buffers] = {}
     try:
         for flat in _flats(sums):
             kind = flat.device, flat.dtype, _most(flat)
-            room = used[kind] = used.get(kind) or _KEPT.rooms.pop(kind, None) or _Room.like(flat)
+            buffers = used[kind] = (
+                used.get(kind) or _REUSED.buffers.pop(kind, None) or _Buffers.like(flat)
+            )
             for piece in torch.split(flat, times * _most(flat)):
-                yield piece, room
+                yield piece, buffers
     finally:
-        for each, room in used.items():
-            room.wipe()
-            if not room.numbers.is_cuda:
-                _KEPT.rooms[each] = room
+        for each, buffers in used.items():
+            buffers.wipe()
+            if not buffers.numbers.is_cuda:
+                _REUSED.buffers[each] = buffers
 
 
 def _flats(sums: Sequence["Tensor"]) -> Iterator["Tensor"]:
-    """Every tensor as a flat one. Small ones come joined, and get what became of them there."""
+    """Yield each tensor as a flat one; small ones are joined, and copied back afterwards."""
     import torch
 
     small: dict[object, list[Tensor]] = {}

@@ -1,7 +1,8 @@
-"""Each example's own loss of a Hugging Face model, as the model computes it for that one alone.
+"""Losses of single examples for Hugging Face models.
 
-The models themselves give one number for a whole batch, in which examples weigh by what the others
-have; here the mean is over an example's own tokens.
+The models themselves return one number for a whole batch, in which an example's weight depends on
+the other examples' tokens. Here each loss is the mean over the example's own tokens, as the model
+computes it for that example alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from transformers.models.auto import modeling_auto as auto
 
 from discreet.errors import Refused
 
-IGNORED = -100  # the label of tokens that have none
+IGNORED = -100  # the label of tokens without a label
 Inputs = Mapping[str, Any]  # Any: what the model takes
 
 
@@ -32,7 +33,7 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
 
 
 def check_known(model: nn.Module) -> None:
-    """Refuse models whose losses are not known, by their name."""
+    """Refuse models whose losses are not known."""
     _known(model, ["labels"])
 
 
@@ -67,7 +68,7 @@ def _of_next_tokens(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
 
 
 def _of_tokens(logits: Tensor, labels: Tensor, _: Any) -> Tensor:
-    """The mean over those that have a label; 0 where none has."""
+    """The mean over tokens that have a label; 0 if none has."""
     shape = labels.shape
     each = F.cross_entropy(
         logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
@@ -76,7 +77,7 @@ def _of_tokens(logits: Tensor, labels: Tensor, _: Any) -> Tensor:
 
 
 def _of_examples(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
-    """As the configuration's kind of problem has it, or number and type of the labels say."""
+    """By the configuration's problem type, or else by the number and type of labels."""
     problem = config.problem_type
     if problem == "regression" or (problem is None and config.num_labels == 1):
         return (logits - labels.view_as(logits)).square().mean(1)
@@ -97,7 +98,7 @@ _KINDS: tuple[tuple[Mapping[str, Any], Loss], ...] = (
 
 
 def named(model: nn.Module) -> tuple[str, Any]:
-    """The class and configuration of the model itself, whatever it is wrapped in."""
+    """The class and configuration of the model itself, also if it is wrapped."""
     from transformers import PreTrainedModel
 
     for module in model.modules():

@@ -1,7 +1,7 @@
-"""What a training run will do and what that costs, fixed before the first step.
+"""Plans of training runs, with their privacy loss, fixed before the first step.
 
-A `TrainingPlan` couples sampling, clip norm, noise and accounting: each of them is read from it
-and from nowhere else, so that no step can differ from what is priced. Nothing private is in it.
+A `TrainingPlan` couples sampling, clip norm, noise and accounting. A run reads each of them from
+its plan only, so that no step can differ from the priced one. Nothing private is in a plan.
 """
 
 import hashlib
@@ -32,24 +32,25 @@ _HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 
 
 class Clip(Protocol):
-    """A way to clip: what one contribution never exceeds, and in which norm."""
+    """A way to clip contributions, with a bound on each of them."""
 
     @property
     def order(self) -> int:
-        """1 or 2."""
+        """The norm that is bounded: L1 or L2."""
         ...
 
     @property
     def sensitivity(self) -> float:
-        """The most that one contribution has in that norm."""
+        """The largest norm of a contribution."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stretch of a schedule, as it is asked for: so many steps, and what differs in them.
+    """A part of a schedule: a number of steps, and how they differ from the rest of the plan.
 
-    What isn't said is as in the plan. ``noise`` is relative: 2 is twice the plan's multiplier.
+    Fields that are None are as in the plan. ``noise`` is relative: 2 is twice the plan's
+    multiplier.
     """
 
     steps: int
@@ -58,17 +59,16 @@ class Stage:
     noise: Number = 1
 
     def __post_init__(self) -> None:
-        """Refuse stages without steps or noise."""
         object.__setattr__(self, "steps", _checks.positive_count(steps=self.steps))
         object.__setattr__(self, "noise", _checks.positive(noise=self.noise))
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of a plan in which all steps are of one kind.
+    """A part of a plan in which all steps are alike.
 
-    ``multiplier`` is the noise's scale over what one unit can move the sum by. A number as
-    ``clip`` is one norm for all parameters together: L2, or L1 for Laplace noise.
+    ``multiplier`` is the scale of the noise in units of the sum's sensitivity. A number as ``clip``
+    is one norm for all parameters together: L2, or L1 for Laplace noise.
     """
 
     steps: int
@@ -78,21 +78,22 @@ class Phase:
 
     @property
     def norm(self) -> Fraction:
-        """What one example's contribution never exceeds; of an adaptive clip, in its first step."""
+        """The largest norm of a contribution; for an adaptive clip, that of its first step."""
         return self.clip if isinstance(self.clip, Fraction) else fraction(self.clip.sensitivity)
 
     def at(self, norm: float) -> "Phase":
-        """The phase as it is in a step that clips to this norm."""
+        """The phase, with this clip norm."""
         return replace(self, clip=fraction(norm))
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A training run, wholly stated: `plan` makes these.
+    """All public facts of a training run: `plan` makes these.
 
     Guarantee: a run of this plan costs its unit `privacy_loss`, however the model, the loss
-    function and the optimizer use what earlier steps gave, given that each example's contribution
-    depends on that example and on earlier releases alone. Not covered: what `explain` lists.
+    function and the optimizer use the results of earlier steps, given that each example's
+    contribution depends on that example and on earlier releases only. `explain` lists what is
+    assumed and what is not covered.
     """
 
     unit: Unit
@@ -105,12 +106,12 @@ class TrainingPlan:
 
     @property
     def steps(self) -> int:
-        """How many steps it has."""
+        """The number of steps."""
         return sum(phase.steps for phase in self.phases)
 
     @cached_property
     def privacy_loss(self) -> PrivacyLoss:
-        """What the whole run costs the unit."""
+        """The privacy loss of the whole run."""
         return self.loss_after(self.steps)
 
     @cached_property
@@ -119,7 +120,7 @@ class TrainingPlan:
         return self.privacy_loss.epsilon(self.delta)
 
     def loss_after(self, step: int) -> PrivacyLoss:
-        """What the first so many steps cost; the rest of a round that is begun counts too."""
+        """The privacy loss of the first ``step`` steps; a round that has begun counts whole."""
         left, total = _checks.count(step=step), PrivacyLoss(unit=self.unit)
         if left > self.steps:
             raise InvalidArgument(f"step = {step}: the plan has {self.steps}")
@@ -130,11 +131,11 @@ class TrainingPlan:
         return total
 
     def epsilon_after(self, step: int) -> float:
-        """The epsilon of the first so many steps at the plan's delta, rounded up."""
+        """The epsilon of the first ``step`` steps at the plan's delta, rounded up."""
         return self.loss_after(step).epsilon(self.delta)
 
     def curve(self, points: int = _SHOWN) -> tuple[tuple[int, float], ...]:
-        """(step, epsilon after it), at so many steps from the first to the last one."""
+        """Pairs (step, epsilon after it), for about ``points`` steps up to the last one."""
         wanted = min(_checks.positive_count(points=points), self.steps)
         steps = sorted({ceil(self.steps * Fraction(n, wanted)) for n in range(1, wanted + 1)})
         return tuple((step, self.epsilon_after(step)) for step in steps)
@@ -149,8 +150,7 @@ class TrainingPlan:
         raise InvalidArgument(f"step = {step}: the plan has {self.steps}")
 
     def next_round(self, step: int) -> int:
-        """The first step, this one or a later one, whose batch shares no draws with those of
-        earlier steps."""
+        """The first step from this one on whose batch shares no draws with earlier batches."""
         if step >= self.steps:
             return self.steps
         phase, first = self.phase_at(step)
@@ -159,27 +159,26 @@ class TrainingPlan:
 
     @property
     def moves(self) -> int:
-        """How many contributions change where one unit does: two if it is replaced by another."""
+        """The number of contributions that change with one unit: two if it is replaced."""
         return 2 if self.unit.change is Change.REPLACE else 1
 
     def scale(self, phase: Phase) -> Fraction:
-        """The noise's scale, in the units of the sum: the multiplier times what one unit can move
-        it by."""
+        """The scale of the noise in the units of the sum: multiplier times sensitivity."""
         return phase.multiplier * phase.norm * self.moves
 
-    def phase_now(self, step: int, told: Sequence[Counted]) -> Phase:
-        """The phase of a step, counted from 0. An adaptive clip is at the norm that follows from
-        what earlier steps told; it goes on from the last of them that had the same clip."""
+    def phase_now(self, step: int, counts: Sequence[Counted]) -> Phase:
+        """The phase of a step, counted from 0. The norm of an adaptive clip follows from the noisy
+        count of the last step that had the same clip."""
         phase, _ = self.phase_at(step)
         if not isinstance(phase.clip, Adaptive):
             return phase
-        for last in reversed(told):
+        for last in reversed(counts):
             if self.phase_at(last.step - 1)[0].clip == phase.clip:
                 return phase.at(phase.clip.after(last))
         return phase.at(phase.clip.start)
 
     def _step(self, phase: Phase) -> Term | PrivacyLoss:
-        """What a step costs who is in its batch: its sum's noise, and that of its count."""
+        """The privacy loss of a step for a unit in its batch: of its sum, and of its count."""
         term = self.noise.term(phase.multiplier)
         if not isinstance(phase.clip, Adaptive):
             return term
@@ -187,13 +186,13 @@ class TrainingPlan:
 
     @cached_property
     def digest(self) -> str:
-        """What stands for this plan in a ledger: another plan has another one."""
+        """A hash that stands for this plan in a ledger."""
         facts = (self.unit, self.records, self.phases, self.sampling, self.noise)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the privacy loss rests on that is not checked while it runs."""
+        """Assumptions of the privacy loss that a run can't check."""
         who = "record" if self.unit.column is None else f"value of {self.unit.column!r}"
         return (
             f"{self.records} is public: {self.sampling.declared.value}, a {who} being one",
@@ -209,13 +208,13 @@ class TrainingPlan:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What is not covered."""
+        """Known gaps, which the privacy loss does not cover."""
         is_counted = any(isinstance(phase.clip, Adaptive) for phase in self.phases)
         gaps = (self.noise.gap, COUNT_GAP if is_counted else None)
         return tuple(gap for gap in gaps if gap is not None)
 
     def explain(self) -> str:
-        """The plan in words: what it does, what it costs, what it assumes."""
+        """The plan in words: steps, privacy loss, assumptions and gaps."""
         lines = [f"{self.steps} steps, for {self.unit}"]
         for phase, first in zip(self.phases, self._starts(), strict=True):
             lines += [
@@ -223,8 +222,8 @@ class TrainingPlan:
                 f"  examples: {self.sampling.explain(phase.size)}",
                 f"  clipped to {_clip_in_words(phase, self.noise.order)}",
                 f"  noise: {self.noise!r} of scale {_scale_in_words(self, phase)},",
-                f"    {shown(phase.multiplier)} times what one unit can move the sum by",
-                f"  divided by {phase.size.batch}, whatever the batch has",
+                f"    {shown(phase.multiplier)} times the sensitivity of the sum",
+                f"  divided by {phase.size.batch}, whatever the batch's size",
             ]
         lines += [
             f"cost: {self.privacy_loss}",
@@ -253,11 +252,11 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     sampling: Sampling | None = None,
     noise: AnyNoise | None = None,
 ) -> TrainingPlan:
-    """A plan with the least noise that keeps it within (epsilon, delta), or with this multiplier.
+    """A plan with the least noise that stays within (epsilon, delta), or with this multiplier.
 
-    ``records`` is a public number, declared by whoever owns the data: how many units they have,
-    about. It gives the rate (exactly batch / records) and with ``epochs`` the number of steps;
-    sums are divided by ``batch``. Where they differ, ``stages`` say the steps one after another.
+    ``records`` is a public number, declared by the owner of the data: about how many units they
+    have. It gives the sampling rate (exactly batch / records) and, with ``epochs``, the number of
+    steps. Sums are divided by ``batch``. ``stages`` are for plans whose steps differ.
 
     >>> made = plan(epsilon=3, delta=1e-6, records=60_000, batch=4096, epochs=20)
     >>> made.steps, made.phases[0].size.rate, made.epsilon <= 3
@@ -300,7 +299,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
 
 
 def _check_counts(made: TrainingPlan, target: Fraction) -> None:
-    """Refuse counts that cost too much, whatever else is spent."""
+    """Refuse counts of an adaptive clip that alone cost more than the target."""
     if any(isinstance(phase.clip, Adaptive) for phase in made.phases) and made.epsilon > target:
         raise InvalidArgument(
             f"clip: counting alone costs epsilon = {made.epsilon:.6g}, and the limit is "
@@ -313,8 +312,8 @@ def _check_kinds(sampling: Sampling, noise: AnyNoise) -> None:
         raise InvalidArgument(f"sampling = {sampling!r}: give one, like PoissonSampling()")
     if not isinstance(noise, AnyNoise):
         raise InvalidArgument(
-            f"noise = {noise!r}: give a kind of noise, like FloatGaussian(); how much of it there "
-            "is, epsilon or multiplier says"
+            f"noise = {noise!r}: give a kind of noise, like FloatGaussian(); its scale follows "
+            "from epsilon or multiplier"
         )
 
 
@@ -337,9 +336,9 @@ def _stages(
     epochs: Number | None,
     steps: int | None,
 ) -> tuple[Stage, ...]:
-    """The schedule, or the one stage that is asked for otherwise."""
+    """The given stages, or one stage of the given steps or epochs."""
     if sum((bool(stages), epochs is not None, steps is not None)) != 1:
-        raise InvalidArgument("give one of epochs, steps and stages: it says how long to train")
+        raise InvalidArgument("give one of epochs, steps and stages, for the length of the run")
     if stages:
         return tuple(stages)
     if steps is not None:
@@ -350,14 +349,14 @@ def _stages(
 
 def _batch(batch: int | None) -> int:
     if batch is None:
-        raise InvalidArgument("batch: say how many records a batch is to have, about")
+        raise InvalidArgument("batch: give about how many records a batch is to have")
     return batch
 
 
 def _checked(
     stage: Stage, records: int, batch: int | None, *, clip: "Number | Clip", noise: AnyNoise
 ) -> "tuple[Size, Fraction | Clip]":
-    """The stage's sizes and clip, once the noise goes with them."""
+    """The stage's sizes and clip, checked against the noise."""
     size = Size(records, _batch(batch if stage.batch is None else stage.batch))
     given = clip if stage.clip is None else stage.clip
     if not isinstance(given, Number):

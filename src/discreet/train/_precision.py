@@ -1,8 +1,8 @@
-"""Numbers as long as they look: neither autocast nor a processor's shorter products.
+"""Turns off autocast and products of reduced precision.
 
-PyTorch may cut float32 down to 10 bits (TF32) or 7 (bfloat16) inside products and convolutions; on
-CUDA it does so in convolutions unless it is told otherwise. A norm and the sum that it bounds would
-then be of different numbers.
+PyTorch may round float32 to 10 bits (TF32) or 7 (bfloat16) inside products and convolutions; on
+CUDA it does so in convolutions by default. A norm and the sum that it bounds would then be of
+different numbers.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import backends
 
-_WHOLE = "ieee", "none"  # nothing said means the same, where no backend has a default of its own
+_WHOLE = "ieee", "none"  # none means the same, where no backend has a default of its own
 _BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn't see all in them
     "cpu": (backends.mkldnn, backends.mkldnn),
     "cuda": (backends.cuda, backends.cudnn),
@@ -20,7 +20,7 @@ _BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn'
 
 
 def unmixed(device: torch.device) -> AbstractContextManager[object]:
-    """Without autocast within, if it was on."""
+    """Turn autocast off within the block."""
     if not _is_mixed(device.type):
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
@@ -28,7 +28,7 @@ def unmixed(device: torch.device) -> AbstractContextManager[object]:
 
 @contextmanager
 def whole(device: torch.device) -> Iterator[None]:
-    """Within, float32 is float32, and nothing is cast by itself."""
+    """Use full float32 within the block, without autocast."""
     said = [(each, each.fp32_precision) for each in _places(device.type)]
     cut = [(each, before) for each, before in said if before not in _WHOLE]
     try:
@@ -38,7 +38,7 @@ def whole(device: torch.device) -> Iterator[None]:
             yield
     finally:
         for each, before in cut:
-            each.fp32_precision = "none"  # so that one that was said for all stays so
+            each.fp32_precision = "none"  # first the default, which a global setting may give
             if each.fp32_precision != before:
                 each.fp32_precision = before
 
@@ -49,7 +49,7 @@ def _is_mixed(kind: str) -> bool:
 
 
 def _places(kind: str) -> list[Any]:  # Any: what has a `fp32_precision`
-    """Where it is said how products and convolutions are made."""
+    """PyTorch's settings of the precision of products and convolutions."""
     if kind not in _BACKENDS:
         return []
     for_products, for_convolutions = _BACKENDS[kind]

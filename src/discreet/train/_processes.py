@@ -1,7 +1,7 @@
-"""One process, one model, one optimizer step for each step: what several would get wrong.
+"""Refuses several processes, and optimizers that skip steps or scale gradients.
 
-Several processes would each draw batches and noise of their own, which no plan here has priced.
-Accelerate's optimizers are welcome; where they would skip steps or scale gradients, they are not.
+Several processes would each draw batches and noise of their own, which no plan here prices.
+Accelerate's optimizers are accepted, unless they accumulate or scale gradients.
 """
 
 import torch
@@ -13,7 +13,7 @@ _SEVERAL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel
 
 
 def check(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Refuse what would train in several processes, or not step when it is told to."""
+    """Refuse several processes, gradient scaling and gradient accumulation."""
     names = {kind.__name__ for module in model.modules() for kind in type(module).__mro__}
     for name in _SEVERAL:
         if name in names:

@@ -1,4 +1,4 @@
-"""How far a run has come, on a terminal: step, loss, epsilon so far, time left."""
+"""A progress bar on a terminal: step, loss, epsilon so far, time left."""
 
 import math
 import sys
@@ -15,33 +15,36 @@ from discreet.train._training_run import TrainingRun
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-PATIENCE = 2.0  # seconds in which nothing is shown
-BETWEEN = 0.5  # seconds for which a figure stays
+PATIENCE = 2.0  # seconds before a bar is shown
+BETWEEN = 0.5  # seconds between updates of the figures
 
 
 @contextmanager
 def progress(training: TrainingRun) -> Iterator[Callable[[], None]]:
-    """Gives what is to be called after each step. The bar is for a terminal on stderr, where
-    whoever reads may see the data: the loss is not private. Elsewhere nothing is shown."""
+    """Yields a function to call after each step.
+
+    The bar is shown on stderr if that is a terminal, where the reader may see the data: the loss is
+    not private. Nothing is shown elsewhere.
+    """
     if not sys.stderr.isatty():
         yield lambda: None
         return
     bar = _bar()
-    task = bar.add_task("", total=training.plan.steps, completed=_taken(training), told="")
+    task = bar.add_task("", total=training.plan.steps, completed=_taken(training), figures="")
     later = Timer(PATIENCE, bar.start)
     later.daemon = True
     later.start()
     try:
-        yield _Teller(training, bar, task)
-        bar.update(task, completed=_taken(training), told=_told(training))
+        yield _Updates(training, bar, task)
+        bar.update(task, completed=_taken(training), figures=_figures(training))
     finally:
         later.cancel()
         later.join()
         bar.stop()
 
 
-class _Teller:
-    """Tells a bar what a run has done, at most every so often: epsilon takes its time."""
+class _Updates:
+    """Updates the bar after each step, and its figures less often: epsilon takes time."""
 
     def __init__(self, training: TrainingRun, bar: "Progress", task: "TaskID") -> None:
         self.training, self.bar, self.task = training, bar, task
@@ -50,7 +53,7 @@ class _Teller:
     def __call__(self) -> None:
         self.bar.update(self.task, completed=_taken(self.training))
         if time.monotonic() - self.last >= BETWEEN:
-            self.bar.update(self.task, told=_told(self.training))
+            self.bar.update(self.task, figures=_figures(self.training))
             self.last = time.monotonic()
 
 
@@ -63,7 +66,7 @@ def _bar() -> "Progress":
         TextColumn("step"),
         MofNCompleteColumn(),
         BarColumn(20),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[figures]}", markup=False),
         TimeLeft(),
         TextColumn("left"),
         console=Console(stderr=True),
@@ -74,10 +77,10 @@ def _taken(training: TrainingRun) -> int:
     return training.report().taken
 
 
-def _told(training: TrainingRun) -> str:
-    """Loss and epsilon; the latter is exact, and rounded up."""
-    seen = training.not_private
-    loss = "-" if seen is None or math.isnan(seen.loss) else f"{seen.loss:.4g}"
+def _figures(training: TrainingRun) -> str:
+    """Loss and epsilon, which is rounded up."""
+    last = training.not_private
+    loss = "-" if last is None or math.isnan(last.loss) else f"{last.loss:.4g}"
     spent = float(_thousandths_up(training.report().epsilon))
     return f"loss {loss} (not private)  ε {spent:.3f} of {training.plan.epsilon:.3f}"
 

@@ -1,4 +1,4 @@
-"""What can't be run is refused before anything is charged or read."""
+"""Refuses models, optimizers, data and plans that don't go together, before the charge."""
 
 import torch
 from torch import nn
@@ -20,7 +20,7 @@ def check_run(
     train_set: "Data | Units",
     plan: TrainingPlan,
 ) -> None:
-    """All but the number of units."""
+    """Check everything but the number of units."""
     if not isinstance(plan, TrainingPlan):
         raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
     if isinstance(train_set, Units):
@@ -43,8 +43,11 @@ def check_run(
 
 
 def check_number(train_set: "Data | Units", plan: TrainingPlan) -> None:
-    """Refuse data of another size than is declared, where units are replaced: all neighbours have
-    the same number of units, which is public. Otherwise the data are not looked at."""
+    """Refuse data of another size than declared, for samplings that replace units.
+
+    There all neighbours have the same number of units, which is public. For other samplings nothing
+    is counted.
+    """
     if plan.sampling.declared is not Declared.EXACT:
         return
     found = Examples.of(train_set).count
@@ -91,7 +94,7 @@ def _check_model(model: nn.Module) -> None:
 
 
 def check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """Refuse one that steps other parameters than those that are trained."""
+    """Refuse an optimizer that steps other parameters than the trained ones."""
     if not hasattr(optimizer, "param_groups"):
         raise InvalidArgument(
             f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"

@@ -1,4 +1,4 @@
-"""Layers that mix examples, replaced by their nearest kin that don't."""
+"""Replaces layers that mix examples by similar layers that don't."""
 
 import copy
 import math
@@ -14,10 +14,9 @@ GROUPS = 32  # at most
 def repair(model: nn.Module) -> nn.Module:
     """A copy of the model in which each example is computed by itself.
 
-    A batch norm becomes a group norm of the same channels and scale (by up to 32 groups,
-    a `BatchNorm1d` by one), and an
-    instance norm keeps no running statistics. What a trained model knew of its data's means is
-    lost with them, so repair before training. Give the copy's parameters to the optimizer.
+    A batch norm becomes a group norm of the same channels and scale, with up to 32 groups
+    (`BatchNorm1d`: one), and an instance norm loses its running statistics. A trained model loses
+    these too, so repair before training. Give the copy's parameters to the optimizer.
 
     >>> from torch import nn
     >>> repair(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1]

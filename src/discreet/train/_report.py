@@ -1,4 +1,4 @@
-"""What may be said of a training run, and what of it is not private."""
+"""The public report of a training run, and the figures that are not private."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from discreet.train._plan import TrainingPlan
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """A run's statement. It holds nothing private.
+    """The public statement of a run. It holds nothing private.
 
-    ``done`` is how many steps gave something; ``taken`` how many count as made, which are more
-    where steps failed or were left. The whole plan was paid for, whatever was made of it. ``norms``
-    has the clip norms of steps in which they are adaptive, and the noisy shares that move them.
+    ``done`` steps moved the model; ``taken`` steps count as made, which are more if some failed or
+    were left. The whole plan was paid for in any case. ``norms`` has adaptive clip norms and the
+    noisy shares that move them.
     """
 
     plan: TrainingPlan
@@ -26,16 +26,16 @@ class Report:
 
     @property
     def epsilon(self) -> float:
-        """What the steps that count as made cost, at the plan's delta."""
+        """The epsilon of the steps that count as made, at the plan's delta."""
         return self.plan.epsilon_after(self.taken)
 
     def curve(self, points: int = 20) -> tuple[tuple[int, float], ...]:
-        """(step, epsilon after it), as far as the run has come."""
+        """Pairs (step, epsilon after it), up to the last step taken."""
         ends = [(step, epsilon) for step, epsilon in self.plan.curve(points) if step < self.taken]
         return (*ends, (self.taken, self.epsilon)) if self.taken else ()
 
     def __repr__(self) -> str:
-        """The statement in words."""
+        """The report in words."""
         receipt, plan = self.receipt, self.plan
         insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
         return "\n".join(
@@ -61,9 +61,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NotPrivate:
-    """What the last step saw of the data. NOT PRIVATE: for the eyes of who may see the data.
+    """Figures of the last step's batch. NOT PRIVATE: only for people who may see the data.
 
-    Showing it to others, or stopping or choosing by it, is not covered by the privacy loss.
+    The privacy loss does not cover showing it to others, or stopping or choosing by it.
     """
 
     step: int

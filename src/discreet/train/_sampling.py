@@ -1,8 +1,8 @@
-"""Which examples each step sees, and what that costs: one object, so that the two can't differ.
+"""Ways to draw batches, each with its privacy loss, so that the two can't differ.
 
-A sampling is asked for a plan's public facts only (`Size`) to price a step, and for these, the
-data's true size and secure bits to draw its batches. Batches come in rounds: the steps of one
-round share their draws, such as the batches of a shuffled epoch; most have rounds of one step.
+A sampling prices steps from a plan's public facts (`Size`). To draw batches it also gets the data's
+true size and secure bits. The steps of one round share their draws, such as the batches of a
+shuffled epoch; most samplings have rounds of one step.
 """
 
 from dataclasses import dataclass
@@ -33,14 +33,12 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is public about the sizes: how many records are declared, and how many of them a batch
-    is to have."""
+    """Public sizes: the declared number of records, and about how many of them a batch has."""
 
     records: int
     batch: int
 
     def __post_init__(self) -> None:
-        """Refuse batches that are larger than all records."""
         records = _checks.positive_count(records=self.records)
         batch = _checks.positive_count(batch=self.batch)
         if batch > records:
@@ -48,17 +46,17 @@ class Size:
 
     @property
     def rate(self) -> Fraction:
-        """The share of the records that a batch is to have, exactly."""
+        """The exact sampling rate, batch / records."""
         return Fraction(self.batch, self.records)
 
     @property
     def batches(self) -> int:
-        """How many batches all records fill, the last one perhaps not wholly."""
+        """The number of batches that all records fill; the last one may be smaller."""
         return -(-self.records // self.batch)
 
 
 class Declared(Enum):
-    """What a declared number of records says of the true one."""
+    """How the declared number of records relates to the true one."""
 
     ABOUT = "about as many as the data have"
     MOST = "at least as many as the data have"
@@ -66,36 +64,36 @@ class Declared(Enum):
 
 
 class Sampling(Protocol):
-    """A way to choose batches, with its price."""
+    """A way to draw batches, with its privacy loss."""
 
     @property
     def change(self) -> Change:
-        """How neighbouring data differ, for its price to hold."""
+        """The neighbouring data for which its privacy loss holds."""
         ...
 
     @property
     def declared(self) -> Declared:
-        """How the declared number of records relates to the true one, for its price to hold."""
+        """The declaration of the number of records that its privacy loss needs."""
         ...
 
     def round_steps(self, size: Size) -> int:
-        """How many steps share their draws."""
+        """The number of steps that share their draws."""
         ...
 
     def epoch_steps(self, epochs: Fraction, size: Size) -> int:
-        """In how many steps so many epochs are made."""
+        """The number of steps in as many epochs."""
         ...
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """What so many steps cost, each of which costs ``step`` who is in its batch."""
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         ...
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
-        """The batches of a round, drawn anew: places among ``count`` examples, in order."""
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         ...
 
     def explain(self, size: Size) -> str:
-        """What is drawn, and what is assumed."""
+        """The law of batches, and its assumptions, in words."""
         ...
 
 
@@ -105,12 +103,11 @@ class _Fresh:
     __slots__ = ()
 
     def round_steps(self, _size: Size) -> int:
-        """One."""
+        """One step."""
         return 1
 
     def epoch_steps(self, epochs: Fraction, size: Size) -> int:
-        """As many as it takes for batches to have that often as many examples as there are
-        records, on average; an exact quotient, rounded up."""
+        """epochs * records / batch, rounded up."""
         return ceil(epochs * size.records / size.batch)
 
 
@@ -120,19 +117,19 @@ class _InEpochs:
     __slots__ = ()
 
     def round_steps(self, size: Size) -> int:
-        """As many as batches are filled."""
+        """The batches of an epoch."""
         return size.batches
 
     def epoch_steps(self, epochs: Fraction, size: Size) -> int:
-        """That many times a whole epoch's, rounded up."""
+        """epochs times the batches of an epoch, rounded up."""
         return ceil(epochs * size.batches)
 
 
 @dataclass(frozen=True, slots=True)
 class PoissonSampling(_Fresh):
-    """Each example is in a step's batch by itself, with the exact probability batch / records.
+    """Each example is in a step's batch independently, with the exact probability batch / records.
 
-    The data may have another size than is declared, and that shows nowhere.
+    The data may have another size than declared; it shows nowhere.
 
     >>> from discreet.accounting import Gaussian
     >>> PoissonSampling().privacy_loss(Gaussian(2), Size(records=930, batch=10), steps=5)
@@ -143,24 +140,23 @@ class PoissonSampling(_Fresh):
     declared: ClassVar[Declared] = Declared.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """Poisson samples of this rate, one for each step."""
+        """That of one Poisson sample for each step."""
         return steps * PoissonSampled(step, size.rate)
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
-        """One batch, of any size from 0 on."""
+        """One batch, of any size."""
         return [_sampled(size, count, bits)]
 
     def explain(self, size: Size) -> str:
-        """The rate."""
+        """The rate, in words."""
         return f"each with probability {size.batch} / {size.records}, independently"
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPoissonSampling(_Fresh):
-    """As `PoissonSampling`, but of more than ``most`` examples only so many stay, any of them
-    being as likely: a batch that always fits.
+    """`PoissonSampling` with at most ``most`` examples in a batch: of more, a uniform subset.
 
-    Its price counts on the data having at most as many records as are declared.
+    The data must have at most the declared number of records.
     """
 
     most: int
@@ -169,22 +165,21 @@ class TruncatedPoissonSampling(_Fresh):
     declared: ClassVar[Declared] = Declared.MOST
 
     def __post_init__(self) -> None:
-        """Refuse a batch that never has anything."""
         object.__setattr__(self, "most", _checks.positive_count(most=self.most))
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """Truncated Poisson samples of this rate, one for each step."""
+        """That of one truncated Poisson sample for each step."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
-        """One batch, of at most ``most``."""
+        """One batch, of at most ``most`` examples."""
         places = _sampled(size, count, bits)
         if places.size > self.most:
             places = places[np.sort(sample_without_replacement(places.size, self.most, bits))]
         return [places]
 
     def explain(self, size: Size) -> str:
-        """The rate, the cut, and what is counted on."""
+        """The rate, the cut, and the assumption."""
         return (
             f"each with probability {size.batch} / {size.records}, independently, and of more than "
             f"{self.most} any {self.most} of them; the data have at most {size.records}"
@@ -193,7 +188,7 @@ class TruncatedPoissonSampling(_Fresh):
 
 @dataclass(frozen=True, slots=True)
 class WithoutReplacement(_Fresh):
-    """Exactly ``batch`` examples in each step, all such sets being as likely.
+    """Exactly ``batch`` examples in each step, drawn uniformly without replacement.
 
     The data must have exactly the declared number of records. Neighbours replace a unit.
     """
@@ -202,40 +197,41 @@ class WithoutReplacement(_Fresh):
     declared: ClassVar[Declared] = Declared.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """Samples of this size, one for each step."""
+        """That of one sample without replacement for each step."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
-        """One batch of exactly that size."""
+        """One batch of exactly this size."""
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
     def explain(self, size: Size) -> str:
-        """The two sizes."""
+        """Both sizes, in words."""
         return f"exactly {size.batch} of exactly {size.records}, all such sets being as likely"
 
 
 @dataclass(frozen=True, slots=True)
 class ShuffledBatches(_InEpochs):
-    """Each epoch all examples in a new random order, cut into batches.
+    """All examples in each epoch, in a new random order, cut into batches.
 
-    The order is not counted on: an epoch costs as much as if it were told in which batch a unit
-    is. The data must have exactly the declared number of records. Neighbours replace a unit.
+    The privacy loss gains nothing from the order: an epoch costs as much as if the batch of each
+    unit were public. The data must have exactly the declared number of records. Neighbours replace
+    a unit.
     """
 
     change: ClassVar[Change] = Change.REPLACE
     declared: ClassVar[Declared] = Declared.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """One step's for each epoch that is begun."""
+        """That of one step for each epoch that has begun."""
         return -(-steps // size.batches) * Shuffled(step)
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
-        """All examples; the last batch has what is left."""
+        """All examples; the last batch may be smaller."""
         order = permutation(count, bits)
         return [np.sort(order[first : first + size.batch]) for first in range(0, count, size.batch)]
 
     def explain(self, size: Size) -> str:
-        """The sizes, and that the order counts for nothing."""
+        """The sizes, and the assumption about the order."""
         return (
             f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; no "
             "gain from the order is counted on"
@@ -244,17 +240,17 @@ class ShuffledBatches(_InEpochs):
 
 @dataclass(frozen=True, slots=True)
 class AllocatedBatches(_InEpochs):
-    """Each epoch every example is in exactly one batch, drawn for it by itself, all batches of
-    the epoch being as likely ("balls and bins").
+    """Each example is in one batch of each epoch, drawn uniformly and independently ("balls and
+    bins").
 
-    The data may have another size than is declared, and that shows nowhere.
+    The data may have another size than declared; it shows nowhere.
     """
 
     change: ClassVar[Change] = Change.ADD_REMOVE
     declared: ClassVar[Declared] = Declared.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
-        """A random allocation for each epoch that is begun."""
+        """That of a random allocation for each epoch that has begun."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
     def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
@@ -265,7 +261,7 @@ class AllocatedBatches(_InEpochs):
         return [np.flatnonzero(batch == number) for number in range(size.batches)]
 
     def explain(self, size: Size) -> str:
-        """The number of batches."""
+        """The number of batches, in words."""
         return f"each epoch each in one of {size.batches} batches, drawn by itself"
 
 

@@ -1,10 +1,9 @@
-"""Random numbers within a step are secret: its generators are seeded by secure bits.
+"""Seeds the global generators with secure bits within a step, so that random numbers are secret.
 
-Dropout and augmentation draw from the global generators of PyTorch, NumPy and Python, which
-programs seed with numbers that everybody knows. Who knows the draws knows which mask each row of a
-batch gets. One example more shifts the masks of all rows behind it, and so changes what all of them
-contribute, not only what it contributes itself. With secret draws the masks of all others have the
-same law either way.
+Dropout and augmentation draw from the global generators of PyTorch, NumPy and Python, whose seeds
+are often public. If the draws are known, the mask of each row of a batch is known. One example more
+shifts the masks of all rows behind it, and so changes all of their contributions, not only its own.
+With secret draws the masks of all others have the same law either way.
 """
 
 import hashlib
@@ -25,23 +24,22 @@ T = TypeVar("T")
 
 _WORDS = 4  # of the key: 256 bits from a secure source
 _TWISTER = 624  # numbers of 32 bits: the state of PyTorch's generator on a processor (MT19937)
-_STATE = 3  # where they start in what `Generator.get_state` returns, in words of 64 bits
+_STATE = 3  # the place of the first one in `Generator.get_state`, in words of 64 bits
 
 _MEND = (
-    "leave it out: within a step draws are from generators that secure bits seed, since whoever "
-    "knows a seed knows which example got which draws"
+    "leave it out: within a step, secure bits seed the generators, since a known seed tells which "
+    "example got which draws"
 )
 
 
 class SecretDraws:
-    """Seeds all global generators from one key, each time with other numbers."""
+    """Seeds all global generators from one key, with fresh seeds each time."""
 
     def __init__(self, bits: Bits) -> None:
-        """Draw the key."""
         self._key, self._seeded = bits.words(_WORDS).tobytes(), 0
 
     def renew(self) -> None:
-        """Seed all of them anew; what was seeded by others since then has no effect any more."""
+        """Seed all of them anew, whatever seeded them meanwhile."""
         self._seeded += 1
         for generator in _generators():
             if generator.device.type == "cpu":
@@ -53,7 +51,7 @@ class SecretDraws:
         random.seed(self._stream("python")[:64])
 
     def secret(self, losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
-        """The same losses from draws of their own; they may not seed any themselves."""
+        """The same losses with fresh draws; losses that seed a generator are refused."""
         refused = refuse_known_draws(losses)
 
         def drawn(part: Any) -> T:  # Any: as above
@@ -66,14 +64,14 @@ class SecretDraws:
         return drawn
 
     def _stream(self, name: str) -> bytes:
-        """As many secret bytes as a generator's state has."""
+        """Secret bytes for a generator's state."""
         secret = self._key + self._seeded.to_bytes(8) + name.encode()
         return hashlib.shake_256(secret).digest(8 + 4 * _TWISTER)
 
 
 @contextmanager
 def secret_draws(bits: Bits) -> Iterator[SecretDraws]:
-    """Seed the global generators secretly within; afterwards they are as they were before."""
+    """Seed the global generators secretly within the block; restore them afterwards."""
     generators = [(generator, generator.get_state()) for generator in _generators()]
     numbers, numbers_state = mtrand.get_bit_generator(), np.random.get_state(legacy=False)
     python = random.getstate()
@@ -90,10 +88,10 @@ def secret_draws(bits: Bits) -> Iterator[SecretDraws]:
 
 
 def refuse_known_draws(losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
-    """The same losses, refused where they seed a generator or draw from one of their own.
+    """The same losses; they are refused if they seed a generator or draw from one of their own.
 
-    Not seen: Python's own generator where it is seeded, and generators of NumPy and Python that
-    the user made.
+    Not found: seeds of Python's own generator, and generators of NumPy and Python that the user
+    made.
     """
 
     def watched(part: Any) -> T:  # Any: as above

@@ -1,4 +1,4 @@
-"""A training run as a mechanism, so that a choice among runs can be paid for: private tuning."""
+"""A training run as a mechanism, for private tuning: a paid choice among runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trained(Generic[V]):
-    """Trains a new model by a plan on the computation's value, and gives its state dictionary.
+    """Trains a new model by a plan on the computation's value, and returns its state dictionary.
 
-    ``start`` makes a model and its optimizer, from public things alone; ``data`` makes examples of
-    the value, one for each unit, each of its own rows alone; ``losses`` gives one loss for each
+    ``start`` makes a model and its optimizer from public facts; ``data`` makes examples of the
+    value, one for each unit, each of that unit's rows only; ``losses`` returns one loss for each
     example of a part. A candidate for `discreet.mechanisms.tuning`, scored by `Scored`. With
     ``like``, public examples in the form of what ``data`` makes, model and losses are checked when
     this is made; otherwise in the first step, which is after the charge.
 
     Guarantee: a draw costs the unit the plan's privacy loss, given the plan's assumptions, and that
-    ``data`` keeps units apart: that is asserted by the caller. It draws bits of its own, secure
-    ones, whatever bits it is given: a run is never replayed.
+    ``data`` keeps units apart, which the caller asserts. It draws secure bits of its own, whatever
+    bits it is given: a run is never replayed.
     """
 
     plan: TrainingPlan
@@ -60,7 +60,7 @@ class Trained(Generic[V]):
             )
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """The plan's, for the unit that it protects."""
+        """The plan's privacy loss, for the unit that it protects."""
         if bounded.unit != self.plan.unit:
             raise InvalidArgument(
                 f"the plan protects {self.plan.unit}, and {bounded.name!r} is of {bounded.unit}: "
@@ -69,7 +69,7 @@ class Trained(Generic[V]):
         return self.plan.privacy_loss
 
     def sample(self, value: V, bits: Bits) -> State:  # noqa: ARG002  # a run takes secure ones
-        """The trained model's state."""
+        """Train, and return the model's state dictionary."""
         payer = _Paid()  # first: the user's functions may fork
         model, optimizer = self.start()
         with run(model, optimizer, self.data(value), self.plan, payer=payer) as training:
@@ -78,12 +78,12 @@ class Trained(Generic[V]):
         return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
 
     def __repr__(self) -> str:
-        """What is public about it; the functions aren't shown."""
+        """The plan's public facts; functions aren't shown."""
         return f"Trained({self.plan.steps} steps, epsilon={self.plan.epsilon:.6g})"
 
 
 class _Paid(Owned):
-    """Whoever draws from the mechanism has paid already: nothing is charged a second time."""
+    """A payer for a run that a release has paid for already: it charges nothing."""
 
     __slots__ = ()
 
@@ -98,12 +98,12 @@ class _Paid(Owned):
         request: Request | None = None,  # noqa: ARG002  # a payer's
         is_insecure: bool = False,
     ) -> Receipt:
-        """A receipt that nobody sees."""
+        """Return a receipt that nobody sees."""
         self.check_owner()
         return Receipt(0, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Nothing has a request."""
+        """Do nothing: no charge has a request."""
 
     def lock(self, receipt: Receipt) -> None:
-        """What fails, fails the release, which locks."""
+        """Do nothing: a failure fails the release, which locks."""

@@ -1,7 +1,7 @@
 """Private training by Lightning's Trainer: its hooks, loggers, schedules and checkpoints.
 
-`PrivateStrategy` is where Lightning hands over a batch and an optimizer step. The loader that a
-Trainer is given says what the examples are, and how they are collated; the plan draws them.
+Lightning hands each batch and each optimizer step to a strategy: here `PrivateStrategy`. Trainer's
+loader says what the examples are and how they are collated; the plan draws them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,14 +27,14 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
-from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
+from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_public, collated
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units
 
-KEPT = "discreet"  # in each checkpoint
+SAVED = "discreet"  # the key in each checkpoint
 
 
 class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it ships without types
@@ -44,10 +44,9 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     returns one loss for each example and logs nothing: it would tell of private data, of which
     `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
     at once; its data set may be `Units`. ``like`` is a data set of public examples in the form of
-    the loader's: module and losses are looked at with these before anything is paid. What Trainer
-    and loader are told that can't be obeyed is refused by name. ``eval_is_public`` states that
-    whatever is validated is no one's private data. It trains in the process that made it, and can't
-    be copied or pickled.
+    the loader's: module and losses are checked on these before the charge. Settings of Trainer and
+    loader that can't be obeyed are refused by name. ``eval_is_public`` states that validation data
+    are public. It trains in the process that made it, and can't be copied or pickled.
     """
 
     described: ClassVar[str] = "a PrivateStrategy"
@@ -67,24 +66,24 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         super().__init__(device)
         self.plan, self.like, self.eval_is_public = plan, like, eval_is_public
         self.hosted = Hosted(plan, payer, name=name, by=by)
-        self.turn: StepTicket | None = None  # whose it is
-        self._kept: Kept | None = None  # of the checkpoint that is gone on with
+        self.ticket: StepTicket | None = None  # of the step in progress
+        self._saved: Saved | None = None  # of the checkpoint that is resumed
         self._source: Collated | Units | None = None
         self._at_once, self._place = 1, 0
 
     @property
     def not_private(self) -> object:
-        """What the last step saw of the data. NOT PRIVATE."""
+        """Figures of the last step's batch. NOT PRIVATE."""
         return self.hosted.not_private
 
     def report(self) -> Report:
-        """What may be said of the last run."""
+        """The public statement about the last run."""
         return self.hosted.report()
 
     # Before the first step
 
     def setup(self, trainer: Trainer) -> None:
-        """Look at what Trainer was told, and take its loader's place."""
+        """Check Trainer's settings, and take its loader's place."""
         if trainer.state.fn == TrainerFn.FITTING:
             _check(self, trainer)
             source = trainer.fit_loop._data_source  # noqa: SLF001  # no public name leads to it
@@ -98,9 +97,9 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         super().setup(trainer)
 
     def on_train_start(self) -> None:
-        """Pay, once model and optimizer are as they were kept."""
+        """Pay, once model and optimizer are loaded."""
         assert self._source is not None
-        if self._kept is None:
+        if self._saved is None:
             for config in self.lr_scheduler_configs:
                 if not config.reduce_on_plateau:
                     steps = _steps_of(config, self.plan)
@@ -113,58 +112,58 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
                 losses=self._losses,
                 like=self.like,
                 at_once=self._at_once,
-                kept=self._kept,
+                saved=self._saved,
                 before=self._before_step,
             )
 
     # One step
 
     def training_step(self, _: int, place: int = 0) -> Tensor:
-        """Nothing yet: Lightning asks before the optimizer does."""
+        """Compute nothing yet: Lightning calls this before the optimizer's step."""
         self._place = place
         return torch.tensor(float("nan"))
 
     def backward(self, closure_loss: Tensor, *_: Any, **__: Any) -> Tensor:
-        """Only the hook that comes before."""
+        """Call only the hook that comes before."""
         self.precision_plugin.pre_backward(closure_loss, self.lightning_module)
         return closure_loss
 
     def optimizer_step(
         self, _: torch.optim.Optimizer, closure: Callable[[], Any], *__: Any, **___: Any
     ) -> Any:
-        """The whole step: contributions, noise, the optimizer's own step."""
+        """Make the whole step: contributions, noise, the optimizer's own step."""
         assert self.hosted.run is not None
-        assert self.turn is not None
+        assert self.ticket is not None
         result = closure()
         with _unlogged(self.lightning_module):
-            self.hosted.run.step(self.turn, self._losses)
+            self.hosted.run.step(self.ticket, self._losses)
         return result
 
     def _before_step(self) -> None:
-        """The hooks that come once there are gradients; they have their noise."""
+        """Call the hooks that take gradients, which have their noise by now."""
         module, optimizer = self.lightning_module, self._lightning_optimizers[0]
         self.precision_plugin.post_backward(torch.tensor(float("nan")), module)
         self.precision_plugin._after_closure(module, optimizer)  # noqa: SLF001  # as Lightning does
 
     def _losses(self, part: Microbatch) -> Tensor:
-        """By the module's own training step."""
+        """The losses that the module's own training step returns."""
         found = super().training_step(self.batch_to_device(part), self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
 
-    # What it keeps
+    # Checkpoints
 
     def save_checkpoint(self, checkpoint: dict[str, Any], *args: Any, **keywords: Any) -> None:
-        """The receipt is kept in it; no key and no noise is."""
+        """Add the plan and the receipt; no key and no noise is saved."""
         if self.hosted.run is not None:
-            checkpoint[KEPT] = self.hosted.run.paid()
+            checkpoint[SAVED] = self.hosted.run.paid()
         super().save_checkpoint(checkpoint, *args, **keywords)
 
     def load_checkpoint(self, *args: Any, **keywords: Any) -> dict[str, Any]:
-        """Without a receipt there is none to go on with."""
+        """Refuse to train on from a checkpoint without a receipt."""
         found: dict[str, Any] = super().load_checkpoint(*args, **keywords)
-        self._kept = found.get(KEPT)
-        if self._kept is None and self.lightning_module.trainer.state.fn == TrainerFn.FITTING:
+        self._saved = found.get(SAVED)
+        if self._saved is None and self.lightning_module.trainer.state.fn == TrainerFn.FITTING:
             raise InvalidArgument(
                 "ckpt_path: this checkpoint was not made with a PrivateStrategy; load its weights "
                 "into the model instead"
@@ -172,9 +171,9 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         return found
 
     def teardown(self) -> None:
-        """End the run, however Trainer ended."""
+        """End the run, also after a failure."""
         self.hosted.close()
-        self._kept = None
+        self._saved = None
         super().teardown()
 
 
@@ -185,7 +184,7 @@ def _steps_of(config: Any, plan: TrainingPlan) -> int:  # Any: Lightning's confi
 
 
 class _Drawn:
-    """Stands where the loader was: so many turns for each epoch, and no data."""
+    """Stands in for the loader: the numbers of an epoch's steps, and no data."""
 
     def __init__(self, strategy: PrivateStrategy, trainer: Trainer) -> None:
         self.strategy, self.trainer = strategy, trainer
@@ -195,28 +194,28 @@ class _Drawn:
 
     def __iter__(self) -> Iterator[int]:
         for _ in range(len(self)):
-            batch = self.strategy.hosted.turn()
+            batch = self.strategy.hosted.ticket()
             if batch is None:
                 self.trainer.should_stop = True
                 return
-            self.strategy.turn = batch
+            self.strategy.ticket = batch
             yield batch.step
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: where it is, the ledger knows."""
+        """Empty: the ledger counts the steps."""
         return {}
 
     def load_state_dict(self, _: dict[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing, as above."""
 
 
 @contextmanager
 def _unlogged(module: LightningModule) -> Iterator[None]:
-    """Refuse to log what a module sees of private data."""
+    """Refuse `self.log`, which would publish figures of private data."""
 
     def log(name: str, *_: Any, **__: Any) -> None:
         raise Refused(
-            f"self.log({name!r}) in training_step would tell of private data; leave it out: "
+            f"self.log({name!r}) in training_step would publish private data; leave it out: "
             "PrivateStrategy.not_private has the loss, for whoever may see the data"
         )
 
@@ -228,7 +227,7 @@ def _unlogged(module: LightningModule) -> Iterator[None]:
 
 
 def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
-    """Refuse what Trainer was told and can't be obeyed, by its name."""
+    """Refuse settings of Trainer that can't be obeyed."""
     check_obeyed(trainer, _ONLY)
     strategy.hosted.check_steps(trainer.max_steps, also=", max_epochs=-1")
     if not trainer.lightning_module.automatic_optimization:
@@ -240,7 +239,7 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
 
 
 def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
-    """Refuse a loader of which something can't be obeyed."""
+    """Refuse settings of the loader that can't be obeyed."""
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
         raise InvalidArgument(
             "train_dataloaders: give one DataLoader of a data set that has len() and items by "

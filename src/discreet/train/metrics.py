@@ -1,6 +1,6 @@
-"""Figures of a model on private examples, as computations to release: each with its own charge.
+"""Figures of a model on private examples, as computations to release, each with its own charge.
 
-What `TrainingRun.not_private` shows may not be told, nor may it decide when to stop. These may,
+The figures of `TrainingRun.not_private` may not be published, nor decide when to stop. These may,
 once `discreet.release` has paid for them and added noise.
 """
 
@@ -19,15 +19,15 @@ from discreet.mechanisms._fixed_point import FixedPoint
 
 STEPS = 1 << 12  # of a total's grid, in its bound
 
-_PER_EXAMPLE = "one figure for each unit, of its own examples and of what was released alone"
+_PER_EXAMPLE = "one figure for each unit, of its own examples and of earlier releases only"
 
 
 def count(each: Callable[[], Tensor], *, name: str, unit: Unit = Unit.ROW) -> Bounded[int]:
-    """For how many units something is so, such as a right answer of the model.
+    """The number of units for which something is true, such as a right answer of the model.
 
-    ``each`` gives one truth value for each unit, and runs after the charge. A unit that comes, goes
-    or is replaced moves the count by at most 1, given that each value is of one unit's examples
-    and of what was released before: that is asserted by the caller.
+    ``each`` returns one truth value for each unit, and runs after the charge. A unit that is added,
+    removed or replaced moves the count by at most 1, given that each value depends on one unit's
+    examples and on earlier releases only, which the caller asserts.
 
     >>> right = count(lambda: torch.tensor([True, False, True]), name="right answers")
     >>> right.part.sensitivity.l1
@@ -45,10 +45,10 @@ def total(
 ) -> Bounded[FixedPoint]:
     """The sum of a figure of each unit, such as its loss, clipped to between 0 and ``most``.
 
-    ``each`` gives one number for each unit, and runs after the charge. What is no number counts as
-    ``most``. Each is put onto a public grid before they are summed, so that their order does not
-    matter. A unit moves the sum by at most ``most``, given what `count` says. For a mean, divide
-    what came out by a public number of units, by `Release.processed`.
+    ``each`` returns one number for each unit, and runs after the charge. NaN counts as ``most``.
+    Numbers are rounded to a public grid before they are summed, so that their order does not
+    matter. A unit moves the sum by at most ``most``, under the assumption of `count`. For a mean,
+    divide the release by a public number of units, by `Release.processed`.
 
     >>> losses = total(lambda: torch.tensor([0.25, 7.0, float("nan")]), most=2, name="loss")
     >>> losses.checked(losses.compute()).floats

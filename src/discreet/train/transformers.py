@@ -1,7 +1,7 @@
 """Private training by Hugging Face's Trainer: its callbacks, logs, schedules and checkpoints.
 
 Trainer's own loop can't be made private: it draws batches by itself, averages their losses and
-counts their tokens. `PrivateTrainer` puts a paid run in the place of that loop and leaves the rest.
+counts their tokens. `PrivateTrainer` replaces that loop by a paid run and leaves the rest.
 """
 
 import json
@@ -24,7 +24,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.train._collated import Collated
 from discreet.train._data import Data, Invented, of_zeros
-from discreet.train._hosted import Hosted, Kept, Only, check_obeyed, check_public, collated
+from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_public, collated
 from discreet.train._invented import field_names, invented_items
 from discreet.train._own_losses import IGNORED, check_known, own_losses
 from discreet.train._plan import TrainingPlan
@@ -34,25 +34,25 @@ from discreet.train._step_ticket import StepTicket
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units, rows_of
 
-KEPT = "discreet.json"  # in each checkpoint's folder
+SAVED = "discreet.json"  # the file in each checkpoint's folder
 
 _PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_ids": 0}
-_NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's own names, which have nothing here
+_NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's names, which are never logged
 
 
 class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships without types
     """A Trainer that trains by a plan, paid for as a whole before it reads any example.
 
-    Guarantee: that of `discreet.train._run`, for the model, its checkpoints and its logs. What the
-    training data would tell is not logged: no loss, only epsilon so far; `not_private` shows it.
+    Guarantee: that of `discreet.train._run`, for the model, its checkpoints and its logs. No figure
+    of the training data is logged, only epsilon so far; `not_private` shows the loss.
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't
     be obeyed are refused by name. ``train_dataset`` may be `Units` of a data set.
     Model and losses are checked before the charge: on ``like``, a data set of public examples in
     the form of ``train_dataset``, or on invented inputs, if the names of its fields are known
     without reading it (a list of mappings, or a data set with ``column_names``).
-    ``eval_is_public`` states that whatever is evaluated are no one's private data. It trains in the
-    process that made it, and can't be copied or pickled.
+    ``eval_is_public`` states that evaluation data are public. It trains in the process that made
+    it, and can't be copied or pickled.
     """
 
     described: ClassVar[str] = "a PrivateTrainer"
@@ -79,11 +79,11 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
 
     @property
     def not_private(self) -> object:
-        """What the last step saw of the data. NOT PRIVATE."""
+        """Figures of the last step's batch. NOT PRIVATE."""
         return self.hosted.not_private
 
     def report(self) -> Report:
-        """What may be said of the last run."""
+        """The public statement about the last run."""
         return self.hosted.report()
 
     def train(
@@ -92,28 +92,28 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         trial: Any = None,
         ignore_keys_for_eval: list[str] | None = None,
     ) -> TrainOutput:
-        """Train by the whole plan; charged once, also where a checkpoint is gone on with."""
+        """Train by the whole plan; charged once, also if a checkpoint is resumed."""
         _check(self)
         if trial is not None:
             raise InvalidArgument("trial: a choice among runs goes through discreet's Tuning")
         with closing(self.hosted):
             return super().train(resume_from_checkpoint, None, ignore_keys_for_eval)
 
-    # What Trainer's loop is made of
+    # The parts of Trainer's loop
 
     def get_train_dataloader(self) -> "_Drawn":
-        """As long as an epoch; no one draws from it."""
+        """A stand-in with the length of an epoch."""
         return _Drawn(self.plan.phases[0].size.batches)
 
     def num_examples(self, dataloader: Any) -> int:
-        """Of the training data the declared number, which is public."""
+        """The declared number for the training data, which is public."""
         if isinstance(dataloader, _Drawn):
             return self.plan.records
         found: int = super().num_examples(dataloader)
         return found
 
     def get_total_train_batch_size(self, _: Any) -> int:
-        """About so many examples, as the plan has it."""
+        """The plan's batch, which is about the number of examples in a step."""
         return self.plan.phases[0].size.batch
 
     def _prepare_for_training(
@@ -123,11 +123,11 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         prepared: tuple[nn.Module, Any] = super()._prepare_for_training(
             max_steps, train_dataloader, resume_from_checkpoint
         )
-        kept = None if resume_from_checkpoint is None else _kept(Path(resume_from_checkpoint))
+        saved = None if resume_from_checkpoint is None else _saved(Path(resume_from_checkpoint))
         source, model = self._source(), prepared[0].train()
         if callable(getattr(self.optimizer, "train", None)):
             self.optimizer.train()
-        if kept is None and not isinstance(self.lr_scheduler, GreedyLR):
+        if saved is None and not isinstance(self.lr_scheduler, GreedyLR):
             try_schedulers(self.optimizer, [self.lr_scheduler], self.plan.steps)
         self.hosted.open(
             model,
@@ -136,7 +136,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
             losses=partial(self._losses, model),
             like=self._examples(model, source),
             at_once=self.args.per_device_train_batch_size,
-            kept=kept,
+            saved=saved,
             before=partial(self._call, "on_pre_optimizer_step"),
             after=partial(self._call, "on_optimizer_step"),
         )
@@ -153,26 +153,26 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         return None if items is None else Invented(items)
 
     def _source(self) -> "Collated | Units":
-        """The training data, each example made by itself."""
+        """The training data, each item collated by itself."""
         collate = self._get_collator_with_removed_columns(self.data_collator, "training")
         token = getattr(self.processing_class, "pad_token_id", None)
         return collated(self.train_dataset, collate, {**_PADS, "input_ids": token or 0})
 
-    def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **told: Any) -> None:
-        """The plan's steps up to the epoch's end, with what Trainer does around them."""
-        resumed = told["resume_from_checkpoint"]
-        if resumed is not None and epoch == told["epochs_trained"]:
+    def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **state: Any) -> None:
+        """Make the plan's steps up to the epoch's end, with Trainer's events around them."""
+        resumed = state["resume_from_checkpoint"]
+        if resumed is not None and epoch == state["epochs_trained"]:
             self._load_rng_state(resumed)
 
         def log_save_evaluate(rate: float | None) -> None:
-            some = [told[key] for key in ("ignore_keys_for_eval", "start_time")]
+            some = [state[key] for key in ("ignore_keys_for_eval", "start_time")]
             self._maybe_log_save_evaluate(
                 self._tr_loss, None, model, None, epoch, *some, learning_rate=rate
             )
 
         rate = None
         while self.state.global_step < (epoch + 1) * steps_in_epoch:
-            batch = self.hosted.turn()
+            batch = self.hosted.ticket()
             if batch is None:
                 self.control.should_training_stop = True
                 break
@@ -187,7 +187,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         log_save_evaluate(rate)
 
     def _one_step(self, model: nn.Module, batch: StepTicket) -> float:
-        """One step; returns the rate that it was made with."""
+        """Make one step; returns its learning rate."""
         assert self.hosted.run is not None
         self._call("on_step_begin")
         model.train()
@@ -196,7 +196,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         self.hosted.run.step(batch, partial(self._losses, model))
         rate: float = self._get_learning_rate()
         if not isinstance(self.lr_scheduler, (ReduceLROnPlateau, GreedyLR)):
-            self.lr_scheduler.step()  # those go by what is evaluated, when it is
+            self.lr_scheduler.step()  # those two step after evaluations
         return rate
 
     def _losses(self, model: nn.Module, part: dict[str, Any]) -> Tensor:
@@ -206,10 +206,10 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         tell = getattr(self.callback_handler, event)
         self.control = tell(self.args, self.state, self.control)
 
-    # What it tells and keeps
+    # Logs and checkpoints
 
     def log(self, logs: dict[str, float], *more: Any) -> None:
-        """Without what would come from the training data; with epsilon so far."""
+        """Log without figures of the training data, and with epsilon so far."""
         if "loss" in logs and self.hosted.run is not None:
             logs["epsilon"] = self.hosted.report().epsilon
         for name in _NOT_PRIVATE & set(logs):
@@ -217,32 +217,32 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         super().log(logs, *more)
 
     def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
-        """As Trainer does, of public data."""
+        """Evaluate public data, as Trainer does."""
         check_public("eval_dataset", is_public=self.eval_is_public)
         found: dict[str, float] = super().evaluate(*args, **keywords)
         return found
 
     def predict(self, *args: Any, **keywords: Any) -> Any:
-        """As Trainer does, of public data."""
+        """Predict for public data, as Trainer does."""
         check_public("eval_dataset", is_public=self.eval_is_public)
         return super().predict(*args, **keywords)
 
     def _finalize_training(self, *args: Any) -> TrainOutput:
-        """Without a loss."""
+        """Remove the loss from the metrics."""
         found = super()._finalize_training(*args)
         metrics = {name: figure for name, figure in found.metrics.items() if name != "train_loss"}
         return TrainOutput(found.global_step, float("nan"), metrics)
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        """The receipt is kept beside them; no key and no noise is."""
+        """Save the plan and the receipt beside them; no key and no noise."""
         super()._save_optimizer_and_scheduler(output_dir)
         if self.hosted.run is not None:
-            told = json.dumps(self.hosted.run.paid(), indent=2)
-            (Path(output_dir) / KEPT).write_text(told, encoding="utf-8")
+            fields = json.dumps(self.hosted.run.paid(), indent=2)
+            (Path(output_dir) / SAVED).write_text(fields, encoding="utf-8")
 
 
 class _Drawn:
-    """Stands where a data loader would: how many steps an epoch has, and nothing to draw."""
+    """Stands in for a data loader: it has a length, and nothing can be drawn from it."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -254,20 +254,20 @@ class _Drawn:
         raise Refused("train_dataloader: batches are drawn by the plan, and no one sees them")
 
 
-def _kept(folder: Path) -> Kept:
-    """The plan and the receipt that a checkpoint was made with."""
+def _saved(folder: Path) -> Saved:
+    """The plan and the receipt of a checkpoint."""
     try:
-        found: Kept = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        found: Saved = json.loads((folder / SAVED).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidArgument(
-            f"resume_from_checkpoint: {folder.name} has no {KEPT}; give a checkpoint of a "
+            f"resume_from_checkpoint: {folder.name} has no {SAVED}; give a checkpoint of a "
             "PrivateTrainer, made without save_only_model"
         ) from None
     return found
 
 
 def _check(trainer: PrivateTrainer) -> None:
-    """Refuse what can't be obeyed, by its name, before anything is paid or read."""
+    """Refuse settings that can't be obeyed, before the charge."""
     _check_arguments(trainer.args)
     check_losses(trainer.losses)
     trainer.hosted.check_steps(trainer.args.max_steps)

@@ -1,4 +1,4 @@
-"""Two Gaussian clusters, told apart by logistic regression: private beside plain."""
+"""Two Gaussian clusters, separated by logistic regression: private beside plain."""
 
 from dataclasses import dataclass
 
@@ -24,21 +24,23 @@ APART = 1.5  # from the middle to each cluster's centre, of a standard deviation
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where the two sides are as likely: normal . point + offset = 0."""
+    """The line on which both clusters are equally likely: normal . point + offset = 0."""
 
     normal: tuple[float, float]
     offset: float
 
     def sides(self, points: Floats) -> npt.NDArray[np.bool_]:
-        """On which side points (point, 2) lie."""
+        """The sides of points, shape (point, 2)."""
         found: npt.NDArray[np.bool_] = points @ np.array(self.normal) + self.offset > 0
         return found
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Clusters:
-    """The points, on which side each belongs, and the boundaries that were found. The points are
-    made up; real ones would be private, and so would the plain boundary."""
+    """The points, the cluster of each, and the boundaries that were found.
+
+    The points are made up; real ones would be private, and so would the plain boundary.
+    """
 
     points: Floats
     labels: npt.NDArray[np.bool_]
@@ -70,7 +72,7 @@ def main(*, epsilon: Number = 1, delta: Number = 1e-5, records: int = 500) -> Cl
 
 
 def made_up(records: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Points of two normal clusters, and which of them each is of."""
+    """Points of two normal clusters, and the cluster of each."""
     chance = np.random.default_rng(6)
     labels = np.arange(records) % 2 == 1
     centres = APART * np.where(labels, 1, -1)[:, None] * np.array([0.8, 0.6])
@@ -78,7 +80,7 @@ def made_up(records: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def trained(x: Tensor, y: Tensor, made: TrainingPlan) -> tuple[Boundary, Report]:
-    """By private steps, as the plan has them."""
+    """Train by the plan's private steps."""
     model, optimizer = start()
     payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
     report = fit(model, optimizer, {"x": x, "y": y}, made, losses=losses, payer=payer)
@@ -86,7 +88,7 @@ def trained(x: Tensor, y: Tensor, made: TrainingPlan) -> tuple[Boundary, Report]
 
 
 def trained_plainly(x: Tensor, y: Tensor) -> Boundary:
-    """By the same steps without clipping and noise."""
+    """Train by the same steps without clipping and noise."""
     model, optimizer = start()
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -104,7 +106,7 @@ def start() -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def losses(model: nn.Module, part: Microbatch) -> Tensor:
-    """One for each example of a part."""
+    """One loss for each example of a part."""
     return score(model, part.x, part.y)
 
 
@@ -114,7 +116,7 @@ def score(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def boundary(model: nn.Module) -> Boundary:
-    """What a model has learned."""
+    """The boundary that a model has learned."""
     across, up, offset = (
         float(each) for p in model.parameters() for each in p.detach().reshape(-1)
     )

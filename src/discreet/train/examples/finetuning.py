@@ -1,8 +1,8 @@
-"""Learn features from public data, and what they mean from private ones.
+"""Learn features from public data, and classes from private data.
 
-Points of two dimensions belong to rings; which ring is which class differs between the public and
-the private data. A network that was trained on the public ones has features for rings already, and
-only its last layer is trained privately: few weights, and so little noise.
+Points of two dimensions belong to rings. The classes of the rings differ between public and private
+data. A network that was trained on public data has features for rings already, and only its last
+layer is trained privately: few weights, and so little noise.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def features() -> nn.Module:
 
 
 def pre_trained(public: Data) -> nn.Module:
-    """Features by which points of public data are told apart, ring by ring; without privacy."""
+    """Features that separate the rings of public data; trained without privacy."""
     found = features()
     model = nn.Sequential(found, nn.Linear(WIDTH, RINGS))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -86,7 +86,7 @@ def pre_trained(public: Data) -> nn.Module:
 
 
 def trained(model: nn.Module, private: Data, made: TrainingPlan) -> nn.Module:
-    """By private steps; what does not require a gradient stays."""
+    """Train by private steps; parameters that don't require gradients stay."""
     optimizer = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=RATE)
     payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
     fit(model, optimizer, private, made, losses=losses, payer=payer)
@@ -94,7 +94,7 @@ def trained(model: nn.Module, private: Data, made: TrainingPlan) -> nn.Module:
 
 
 def losses(model: nn.Module, part: Microbatch) -> Tensor:
-    """One for each example of a part."""
+    """One loss for each example of a part."""
     return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
 
 

@@ -1,7 +1,7 @@
-"""One weight, learned by private steps that are told one by one: y = weight x.
+"""One weight, learned by private steps that are shown one by one: y = weight x.
 
 Each step takes every example's gradient, clips it, adds all up, adds noise, and moves the weight.
-Gradients, their sum and the noise would be private: they are told since the data are made up.
+Gradients, their sum and the noise would be private: they are shown since the data are made up.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run
 
 X = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0)
-Y = (-3.8, -3.2, -2.2, -0.6, 0.9, 1.7, 3.3, 12.0)  # about twice as much, but for the last
+Y = (-3.8, -3.2, -2.2, -0.6, 0.9, 1.7, 3.3, 12.0)  # about 2 x, except the last
 CLIP, RATE, STEPS = 2.0, 0.5, 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Step:
-    """What one step did. ``noise`` is what came out of it beyond the sum of what was clipped."""
+    """The figures of one step. ``noise`` is the noisy sum minus the sum of clipped gradients."""
 
     weight: float
     gradients: tuple[float, ...]
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def total(self) -> float:
-        """The sum of what was clipped."""
+        """The sum of clipped gradients."""
         return sum(self.clipped)
 
     def __repr__(self) -> str:
@@ -53,14 +53,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Line:
-    """All steps, and what they cost together."""
+    """All steps, and the plan that prices them."""
 
     plan: TrainingPlan
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
         """Step by step."""
-        told = (f"step {number}\n{step!r}\n" for number, step in enumerate(self.steps, 1))
+        steps = (f"step {number}\n{step!r}\n" for number, step in enumerate(self.steps, 1))
         scale = float(self.plan.scale(self.plan.phases[0]))
         return "\n".join(
             [
@@ -68,7 +68,7 @@ class Line:
                 f"x         {_shown(X)}",
                 f"y         {_shown(Y)}",
                 f"gradients are clipped to {CLIP:g}; noise has standard deviation {scale:.3g}\n",
-                *told,
+                *steps,
                 f"epsilon = {self.plan.epsilon:.3g} at delta = {float(self.plan.delta):g}",
                 f"without clipping and noise, the weight would go to {least_squares():+.3f}",
             ]
@@ -99,20 +99,20 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
             before = float(model.weight.detach())
             training.step(batch, losses)
             assert model.weight.grad is not None
-            came_out = float(model.weight.grad) * len(X)  # a step divides by the batch's size
-            yield told(before, came_out, float(model.weight.detach()))
+            noisy = float(model.weight.grad) * len(X)  # a step divides by the batch's size
+            yield shown_step(before, noisy, float(model.weight.detach()))
 
 
 def least_squares() -> float:
-    """The weight that plain steps go to."""
+    """The weight that plain steps converge to."""
     return sum(x * y for x, y in zip(X, Y, strict=True)) / sum(x * x for x in X)
 
 
-def told(weight: float, came_out: float, after: float) -> Step:
-    """A step from what can be seen of it; its gradients by hand."""
+def shown_step(weight: float, noisy: float, after: float) -> Step:
+    """A step from its weights and its noisy sum; the gradients are computed by hand."""
     gradients = tuple((weight * x - y) * x for x, y in zip(X, Y, strict=True))
     clipped = tuple(max(-CLIP, min(CLIP, gradient)) for gradient in gradients)
-    return Step(weight, gradients, clipped, came_out - sum(clipped), after)
+    return Step(weight, gradients, clipped, noisy - sum(clipped), after)
 
 
 def _shown(numbers: tuple[float, ...]) -> str:
