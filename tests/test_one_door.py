@@ -37,7 +37,6 @@ MAY_READ_BITS = {
 MAY_MAKE_BITS = {
     "mechanisms/_door.py",
     "mechanisms/_release.py",
-    "train/_checking.py",
     "train/_memory.py",
     "train/_undisturbed.py",
 }
