@@ -18,10 +18,10 @@ Loss = TypeVar("Loss", contravariant=True)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Limit:
-    """The most that may ever be spent on one dataset: everything charged together, by
-    whomever, however adaptively, stays (epsilon, delta)-differentially private.
+    """The largest total privacy loss for one data set, as epsilon and delta.
 
-    Limits of other kinds are `RhoLimit`, `MuLimit` and `RenyiLimit`.
+    All charges together, by anyone and however adaptively chosen, stay (epsilon,
+    delta)-differentially private. Limits of other kinds are `RhoLimit`, `MuLimit` and `RenyiLimit`.
 
     >>> Limit(epsilon=2, delta=1e-6)
     Limit(epsilon=2, delta=1e-06)

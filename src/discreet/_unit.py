@@ -17,12 +17,12 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Who is protected: everything that one value of an id column stands for, or single rows.
+    """Who is protected: all rows with one value of an id column, or each row by itself.
 
-    ``Unit("person_id")`` protects each person with all of that person's rows; ``Unit.ROW`` each
-    row by itself. With ``Change.ADD_REMOVE`` (the default) neighbours differ by one unit more or
-    less; with ``Change.REPLACE`` by one unit whose rows are exchanged for any others. Ids in text
-    are compared as texts: "7" and "07" are two units.
+    ``Unit("person_id")`` protects each person with all rows of that person. ``Unit.ROW`` protects
+    each row by itself. With ``Change.ADD_REMOVE`` (the default), neighbouring tables differ by
+    adding or removing one unit. With ``Change.REPLACE``, the rows of one unit are replaced by any
+    others. Ids in texts are compared as texts: "7" and "07" are two units.
 
     >>> Unit("person_id")
     Unit('person_id')

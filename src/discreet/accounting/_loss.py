@@ -58,11 +58,11 @@ def _written(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyLoss:
-    """What an access costs its unit: counted terms that add up.
+    """The privacy loss of an access for its unit: a sum of counted terms.
 
     ``terms`` holds each term once with its count, in a fixed order, so that equal sums are equal
-    values. ``unit`` is ``None`` until the loss meets a computation or a ledger; privacy losses of
-    two different units never add (`WrongUnit`).
+    values. ``unit`` is ``None`` until the loss meets a computation or a ledger. Privacy losses of
+    two different units can't be added (`WrongUnit`).
 
     >>> from discreet.accounting import Gaussian, Pure
     >>> month = 3 * Pure(0.1) + Gaussian(4)

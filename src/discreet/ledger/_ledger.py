@@ -54,20 +54,19 @@ _QUICK = 0.005  # seconds that others may wait for a price
 
 
 class Ledger:
-    """A durable budget: it records each privacy loss before anything is looked at, or refuses.
+    """A durable budget: it records each privacy loss before data is read, or refuses it.
 
-    Guarantee: whatever happens (processes and threads racing, ``kill -9``, power loss, a clock
-    set back), the recorded charges together, however adaptively chosen, stay within the limit
-    that was fixed when the ledger was made, for its unit. Nothing is ever refunded, changed or
-    removed: a changed, missing or moved entry is found by `verify`, and at each charge if it is
-    the last. Not covered: an older copy of the file put back in its place, unless the ledger is
-    opened with an anchor that is kept out of reach; someone who may write the file and forges the
-    whole chain anew.
+    Guarantee: the recorded charges together, however adaptively chosen, stay within the limit that
+    was fixed when the ledger was made, for its unit. This holds for racing processes and threads,
+    ``kill -9``, loss of power and a clock that is set back. Nothing is ever refunded, changed or
+    removed. `verify` finds a changed, missing or moved entry, and each charge finds a changed last
+    entry. Not covered: an older copy of the file in its place, unless the ledger is opened with an
+    anchor that is out of reach; someone who may write the file and forges the whole chain.
 
-    A ledger may be used by any number of threads and processes, and across forks. Each transaction
-    holds the file alone, by a lock on its inode, and between transactions all that was recorded is
-    in this one file. `create`, `open`, `open_or_create` and `in_memory` make one. In containers
-    mount the folder, not the file: after a crash the journal beside it is needed.
+    Any number of threads and processes may use one ledger, also across forks. Each transaction
+    locks the inode of the file. Between transactions this one file holds everything. Make a ledger
+    by `create`, `open`, `open_or_create` or `in_memory`. In containers mount the folder, not the
+    file, because the journal beside it is needed after a crash.
 
     >>> from discreet.accounting import Pure
     >>> from discreet import Limit
@@ -122,10 +121,10 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     ) -> "Ledger":
         """The ledger in this file.
 
-        With an ``anchor``, the path of a small file kept elsewhere, the head of the chain is
-        written there after each entry, and a ledger that is older than its anchor is refused. The
-        first opening makes the anchor. Without one, an older copy of the file can't be told from
-        the file itself, and whatever was charged since is forgotten.
+        ``anchor`` is the path of a small file elsewhere. The head of the chain is written there
+        after each entry, and a ledger that is older than its anchor is refused. The first opening
+        makes the anchor. Without an anchor, an older copy of the file can't be distinguished from
+        the file itself, and later charges are forgotten.
         """
         store = Store.open_file(as_path(path))
         kept = None if anchor is None else Anchor(as_path(anchor))
@@ -196,13 +195,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         request: Request | None = None,
         is_insecure: bool = False,
     ) -> Receipt:
-        """The receipt of this privacy loss, recorded durably; or an error, and nothing recorded.
+        """Record this privacy loss durably and return the receipt, or raise and record nothing.
 
-        A loss that has no unit yet takes the ledger's. A ``request`` that was paid and answered
-        before gives its first receipt again, with the answer, and costs nothing. Raises
+        A loss without a unit takes the ledger's unit. A ``request`` that was paid and answered
+        before returns its first receipt, with the answer, and costs nothing. Raises
         `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
-        `RequestReused`; a `LedgerError` if the file or its anchor fails (the charge then stands, or
-        was never made).
+        `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge then
+        stands, or was never made.
         """
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
         tries = _TRIES
@@ -289,13 +288,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return 0 if last is None else last.end
 
     def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
-        """Take charges again: the owner has looked, and says why that is right. Returns the
-        charges whose questions failed.
+        """Open a locked ledger again, and return the charges whose questions failed.
 
-        A question that failed stays refused (`QuestionFailed`), by its purpose, whoever asks:
-        whether it fails again could tell about the data. ``allow_repeat=True`` lets all of them
-        be asked again; later too, when the ledger isn't locked any more. Unlocking a backup takes
-        it into use in place of the ledger that it was made of.
+        ``reason`` says why it is safe to go on, and ``by`` who decided. A question that failed
+        stays refused (`QuestionFailed`) by its purpose, whoever asks, because a second failure
+        could reveal something about the data. ``allow_repeat=True`` allows all of these questions
+        again, also when the ledger is not locked any more. To unlock a backup puts it into use in
+        the place of its ledger.
         """
         fact = Unlock(_checks.text(reason=reason), _checks.text(by=by), bool(allow_repeat))
         with self._writing() as (rows, head):
@@ -313,10 +312,10 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Make a verified copy of the ledger in a new file; an existing file is refused.
 
-        It is whole whoever charges meanwhile, and what is charged later is not in it. So it is
-        locked: charged beside the ledger it would be a second budget. Should the ledger be lost,
-        put the copy in its place and `unlock` it; then all that was charged since is forgotten.
-        With an anchor, a copy is refused if anything was charged since.
+        The copy is complete although others charge meanwhile, and lacks what is charged later. It
+        is locked, because it would be a second budget beside the ledger. If the ledger is lost, put
+        the copy in its place and `unlock` it. Charges after the copy are then forgotten; with an
+        anchor, such a copy is refused.
         """
         place = as_path(path)
         if not self._store.copy_file(place):

@@ -31,15 +31,16 @@ ASSERTED = "asserted by the caller"
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Bounded(Generic[V]):
-    """A computation not yet run, whose result is of known sensitivity for its unit.
+    """A computation that has not run yet, with its unit and its sensitivity.
 
-    ``compute()`` gives an integer or an integer array of the stated shape; made by `real`, real
-    numbers, by `rows`, a table of numbers, by `keys`, counts under keys, and by `together`, a
-    mapping from each part's name to integers. The guarantee of whatever is released from it rests
-    on the sensitivity being right: ``basis`` says on whose word it is. ``facts`` are further public
-    facts that give the value its meaning; a request that comes back with others is refused. An
-    array comes out as int64 unless it ``is_wide``, whichever kind of integers it is computed as:
-    `Part` says more.
+    ``compute()`` returns an integer, or an integer array of the stated ``shape``. Other
+    constructors are for other values: `real` for real numbers, `rows` for a table of numbers,
+    `keys` for counts under private keys, and `together` for a mapping from the name of each part to
+    integers. An array becomes int64, unless it ``is_wide`` (see `Part`).
+
+    The guarantee of every release rests on the stated sensitivity. ``basis`` says who asserts it.
+    ``facts`` are further public facts that give the value its meaning; a request that is repeated
+    with other facts is refused.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
@@ -86,10 +87,10 @@ class Bounded(Generic[V]):
         shape: tuple[int, ...] = (),
         basis: str = ASSERTED,
     ) -> "Bounded[FixedPoint]":
-        """State one real number or an array of them, which is put onto multiples of ``step``.
+        """State a real number or an array of real numbers, to be rounded to multiples of ``step``.
 
-        A number as ``sensitivity`` is the L1 sensitivity. It is that of the real numbers: what
-        the grid adds to it is counted in.
+        A number as ``sensitivity`` is the L1 sensitivity. State it for the real numbers: the price
+        adds what the rounding can contribute.
 
         >>> ages = [31, 44, 58]
         >>> mean = Bounded.real(
@@ -115,10 +116,12 @@ class Bounded(Generic[V]):
         name: str,
         basis: str = ASSERTED,
     ) -> "Bounded[Rows]":
-        """State rows of numbers, an array of (rows, columns), of which one unit has at most
-        ``per_unit``. Each column's public grid says what its values can be; other numbers become
-        the nearest of them. A row in which a value is missing (NaN, None, or no number at all) is
-        skipped, unless ``null`` names a value of that column's grid to stand for it.
+        """State rows of numbers, an array of shape (rows, columns), with at most ``per_unit`` rows
+        of one unit.
+
+        The public grid of a column holds its possible values, and other numbers become the nearest
+        of them. A row with a missing value (NaN, None, or something that is no number) is skipped,
+        unless ``null`` names a value of the grid for that column.
 
         >>> import numpy as np
         >>> ages = Bounded.rows(
@@ -152,9 +155,10 @@ class Bounded(Generic[V]):
         name: str,
         basis: str = ASSERTED,
     ) -> "Bounded[Mapping[Key, int]]":
-        """State counts under keys (texts, integers or tuples of these) that are not public, of
-        which one unit has part in at most ``per_unit``, with at most ``most`` in each. What is no
-        such key is left out, and counts are rounded down.
+        """State counts under private keys, which are texts, integers or tuples of these.
+
+        One unit has a part in at most ``per_unit`` keys, and at most ``most`` in the count of each.
+        Other keys are left out, and counts are rounded down.
 
         >>> words = Bounded.keys(
         ...     lambda: {"ache": 41, "rash": 1}, per_unit=2, unit=Unit("patient_id"), name="words"

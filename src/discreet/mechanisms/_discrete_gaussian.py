@@ -21,12 +21,16 @@ _SPARE = 1 + Fraction(1, 2**50)  # more than what rounding a root down can take 
 
 @frozen
 class DiscreteGaussian(IndependentNoise):
-    """Adds to each integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)).
+    """Adds to each integer a random integer x with probability proportional to exp(-x^2 / (2
+    stddev^2)).
 
-    Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for numbers and arrays
-    and under either relation, and what the exact law of the noise implies. It is not dominated by
-    continuous Gaussian noise and is never priced so: `Gaussian` adds rounded noise, which is. The
-    running time is not covered. Canonne, Kamath and Steinke (2020).
+    ``stddev`` is in the units of the answer.
+
+    Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for single numbers and for
+    arrays and under either relation, and the consequences of the exact law of the noise. Continuous
+    Gaussian noise does not dominate it, so it has a price of its own; `Gaussian` adds rounded
+    noise, which continuous noise does dominate. The running time is not covered. Canonne, Kamath
+    and Steinke (2020).
 
     >>> from discreet import Unit
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")

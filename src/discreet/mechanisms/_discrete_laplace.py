@@ -17,10 +17,12 @@ V = TypeVar("V", bound=Value)
 
 @frozen
 class DiscreteLaplace(IndependentNoise):
-    """Adds to each integer noise with P(x) proportional to exp(-|x| / scale).
+    """Adds to each integer a random integer x with probability proportional to exp(-|x| / scale).
 
-    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, for numbers and arrays alike, the
-    noise being exact and drawn from secure bits. The running time is not covered. Ghosh,
+    ``scale`` is in the units of the answer.
+
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, for single numbers and for arrays.
+    The noise is exact and drawn from secure bits. The running time is not covered. Ghosh,
     Roughgarden and Sundararajan (2009).
 
     >>> from discreet import Unit

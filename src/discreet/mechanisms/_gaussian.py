@@ -21,11 +21,13 @@ _SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down ca
 
 @frozen
 class Gaussian(IndependentNoise):
-    """Adds round(Z) to each integer, Z being normal with this standard deviation.
+    """Adds to each integer a normal number that is rounded to an integer.
 
-    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, for numbers and
-    arrays alike, since v + round(Z) = round(v + Z) for every integer v. The running time is not
-    covered. Balle and Wang (2018) for the law of its privacy loss.
+    ``stddev`` is the standard deviation before rounding, in the units of the answer.
+
+    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, for single
+    numbers and for arrays, because v + round(Z) = round(v + Z) for every integer v. The running
+    time is not covered. Balle and Wang (2018) for the law of its privacy loss.
 
     >>> from discreet import Unit
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")

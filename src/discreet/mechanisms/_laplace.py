@@ -13,13 +13,15 @@ from discreet.noise import DiscreteLaplaceLaw
 
 @frozen
 class Laplace(NoiseOnGrid):
-    """Adds to each real number, put onto multiples of ``step``, noise with P(x) proportional to
-    exp(-|x| / scale) on these multiples.
+    """Rounds each real number to a multiple of ``step``, and adds a random multiple of it.
 
-    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, where the sensitivity counts in
-    what putting the numbers onto the grid can add; numbers become floats only after the noise, so
-    that their low bits tell nothing (Mironov 2012). The running time is not covered. Dwork,
-    McSherry, Nissim and Smith (2006).
+    The noise x has probability proportional to exp(-|x| / scale). ``scale`` and ``step`` are in the
+    units of the answer.
+
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, where the sensitivity includes what
+    the rounding can add. Numbers become floats only after the noise, so their low bits reveal
+    nothing (Mironov 2012). The running time is not covered. Dwork, McSherry, Nissim and Smith
+    (2006).
 
     >>> from discreet import Change, Unit
     >>> unit = Unit("patient_id", Change.REPLACE)

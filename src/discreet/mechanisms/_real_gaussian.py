@@ -13,13 +13,16 @@ from discreet.noise import RoundedGaussianLaw
 
 @frozen
 class RealGaussian(NoiseOnGrid):
-    """Adds to each real number, put onto multiples of ``step``, the multiple that is nearest to
-    Z, which is normal with this standard deviation.
+    """Rounds each real number to a multiple of ``step``, and adds a normal number that is rounded
+    likewise.
 
-    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev`` and an L2
-    sensitivity that counts in what the grid can add; numbers become floats only after the noise,
-    so that their low bits tell nothing (Mironov 2012). The running time is not covered. Balle and
-    Wang (2018) for the law of its privacy loss.
+    ``stddev`` is the standard deviation before rounding. It and ``step`` are in the units of the
+    answer.
+
+    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, and an L2
+    sensitivity that includes what the rounding can add. Numbers become floats only after the noise,
+    so their low bits reveal nothing (Mironov 2012). The running time is not covered. Balle and Wang
+    (2018) for the law of its privacy loss.
 
     >>> from discreet import Unit
     >>> mean = Bounded.real(lambda: 51.34, sensitivity=1.2, step=0.01, unit=Unit("id"), name="age")

@@ -40,10 +40,11 @@ _FAILED = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Release(Generic[W]):
-    """What came out: a value that may be shown, what it cost, how wrong it may be, and a receipt.
+    """A released value, its privacy loss and its receipt.
 
-    It holds nothing private; printing it gives its statement in words. ``processing`` names what
-    was done to the value since.
+    It holds nothing private, and its printed form states everything in words. ``basis`` says who
+    asserts the sensitivity. ``processing`` names the functions that were applied to the value
+    since.
     """
 
     name: str
@@ -55,10 +56,14 @@ class Release(Generic[W]):
     processing: tuple[str, ...] = ()
 
     def error(self, confidence: Number = 0.95) -> int | Fraction:
-        """The mechanism's error at this confidence. Where noise is added it is the half-width of
-        the interval around each number of the value that holds the answer without noise, each
-        number by itself, by the noise's exact law: whole for integers. Of other mechanisms it is
-        what their own ``error`` says, such as how many rows a quantile misses by."""
+        """The error of the mechanism at this confidence.
+
+        For additive noise, it is the half-width of an interval around each number of the value. The
+        interval holds the number without noise, each number by itself, by the exact law of the
+        noise. It is whole for integers. For other mechanisms it is the result of their own
+        ``error``, such as the number of rows by which a quantile misses. Raises `InvalidArgument`
+        if the value was changed since, or if the mechanism states no error.
+        """
         error = getattr(self.mechanism, "error", None)
         if self.processing:
             raise InvalidArgument(
@@ -70,11 +75,10 @@ class Release(Generic[W]):
         return cast("int | Fraction", error(confidence))
 
     def processed(self, function: Callable[[W], U], by: str) -> "Release[U]":
-        """The same release with a function of its value in the value's place.
+        """The same release, with ``function(value)`` as its value.
 
-        Guarantee: what is computed from a release alone costs nothing more (Dwork and Roth 2014,
-        Proposition 2.1). The function must look at nothing else that is private. ``by`` names it
-        in the statement.
+        Guarantee: a function of a release costs nothing more (Dwork and Roth 2014, Proposition
+        2.1), if it uses nothing else that is private. ``by`` names it in the printed form.
         """
         value, done = function(self.value), (*self.processing, _checks.text(by=by))
         return cast("Release[U]", replace(self, value=value, processing=done))  # type: ignore[arg-type]  # the value's type changes
@@ -101,14 +105,17 @@ def release(
     by: str = "owner",
     request: str | None = None,
 ) -> Release[W]:
-    """The computation's result with the mechanism's noise, paid for before it ran.
+    """Charge the payer, run the computation, add noise, and return the result.
 
-    Guarantee: the release costs the unit of ``bounded`` ``mechanism.privacy_loss(bounded)`` and no
-    more, which the payer recorded durably first, given that the stated sensitivity is right. A
-    ``request`` id gives one draw: repeating it returns the same value and costs nothing. Should
-    the computation or the mechanism raise, or the computation give anything but what it declared,
-    the charge stands, the payer is locked and `ComputationFailed` is all that shows. An interrupt
-    (Ctrl-C) passes through: the charge stands, nothing is locked.
+    Guarantee: the release costs the unit of ``bounded`` at most
+    ``mechanism.privacy_loss(bounded)``, which the payer recorded durably before the computation
+    ran. This holds if the stated sensitivity is right.
+
+    A ``request`` id stands for one draw: the same id with the same question returns the same value
+    and costs nothing. If the computation or the mechanism raises, or the result is not what was
+    declared, the charge stands, the payer is locked and `ComputationFailed` is raised, without the
+    cause. An interrupt (Ctrl-C) passes through: the charge stands, and nothing is locked. Errors of
+    the payer, such as `BudgetExceeded`, pass through before the computation runs.
 
     >>> from discreet import Ledger, Limit, Unit
     >>> from discreet.mechanisms import DiscreteLaplace

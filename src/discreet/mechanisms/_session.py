@@ -20,9 +20,11 @@ W = TypeVar("W")
 
 
 class Session(Owned, Generic[V, W]):
-    """A paid interactive mechanism at work. It lives in this process alone, and a fork can't use
-    it: what it keeps secret is written nowhere, so that a session that was left can't be taken up
-    again."""
+    """A paid interactive mechanism that answers questions.
+
+    It belongs to the process that opened it, and a fork can't use it. Its secret state is never
+    written anywhere, so an abandoned session can't be resumed.
+    """
 
     __slots__ = ("_door", "_mechanism", "_turns", "receipt", "unit")
 
@@ -40,13 +42,13 @@ class Session(Owned, Generic[V, W]):
         ]
 
     def ask(self, bounded: Bounded[V]) -> W:
-        """The mechanism's answer to this computation, which runs now.
+        """Run this computation and return the mechanism's answer.
 
-        Raises `SessionEnded` once the mechanism has given all that was paid for, `WrongUnit` if
-        the computation protects another unit, `InvalidArgument` if it is more sensitive than the
-        session allows, `Refused` in another process than the one that opened the session: nothing
-        is read then, and the session goes on. One question at a time: to others, as from other
-        threads, the session seems to have ended until the answer is there.
+        Raises `SessionEnded` if the mechanism has given all that was paid for, `WrongUnit` if the
+        computation has another unit, `InvalidArgument` if its sensitivity is larger than the
+        session allows, and `Refused` in another process than the one that opened the session. In
+        these cases nothing is read, and the session continues. It takes one question at a time: for
+        a question from another thread meanwhile, the session seems to have ended.
         """
         self.check_owner()
         if stated(bounded).unit != self.unit:
@@ -85,12 +87,12 @@ def session(
     name: str,
     by: str = "owner",
 ) -> Iterator[Session[V, W]]:
-    """An interactive mechanism, paid for as a whole, that answers one computation at a time.
+    """Charge for a whole interactive mechanism, and open it for one question after another.
 
-    Guarantee: whatever is asked, and however the questions depend on earlier answers, all answers
-    together cost the unit ``mechanism.privacy_loss(unit)``, which the payer recorded durably
-    before the first. Should a computation raise, the payer is locked and the session over, as
-    with `release`. ``name`` is the purpose on the receipt.
+    Guarantee: all answers together cost the unit at most ``mechanism.privacy_loss(unit)``, however
+    the questions depend on earlier answers. The payer recorded it durably before the first
+    question. If a computation raises, the payer is locked and the session ends, as with `release`.
+    ``name`` is the purpose on the receipt.
     """
     with session_through(Door.secure(payer), mechanism, unit=unit, name=name, by=by) as opened:
         yield opened

@@ -34,11 +34,11 @@ class ColumnType(Enum):
 class Column:
     """The public facts of one column.
 
-    ``lower`` and ``upper`` bound a numeric column: every value is clamped to them before anything
-    else happens to it. ``keys`` are the values that GROUP BY shows, all of them and no others; a
-    boolean column has both of its own. ``null`` is what NULL (and NaN, and whatever the declared
-    type can't hold) becomes; ``None`` leaves it NULL, which aggregates skip and no condition meets.
-    ``format`` is how a date column in text is written, where that is not as in 2013-01-02.
+    ``lower`` and ``upper`` bound a numeric column: every value is clamped to them first. ``keys``
+    are all the values that GROUP BY shows; a boolean column always has both. ``null`` replaces
+    NULL, NaN and values that the declared type can't hold. With ``None`` they are NULL: aggregates
+    skip them, and no condition holds for them. ``format`` says how dates in texts are written, if
+    not as 2013-01-02.
 
     >>> Column.number(0, 60).upper
     Fraction(60, 1)

@@ -33,10 +33,13 @@ LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
 class Table:
     """A sensitive table with its public facts and its ledger.
 
-    Guarantee: whatever is asked of it, by SQL or by Python, everything that comes out is
-    differentially private for the declared unit, at the privacy losses that its ledger recorded
-    beforehand, provided that the declaration was not derived from the rows. Clamping, caps and
-    missing values are as declared; nothing about a row shows in an error, a plan or a forecast.
+    ``source`` is a path to a Parquet or CSV file, a pandas, Polars or Arrow table, or a table of an
+    Ibis connection to DuckDB. ``max_groups``, ``max_rows_per_group`` and ``max_rows`` are the caps
+    on what one unit counts for.
+
+    Guarantee: every answer is differentially private for the declared unit, at the privacy loss
+    that the ledger recorded before the rows were read. This holds if the declaration does not come
+    from the rows. Errors, plans and forecasts depend on public facts only.
 
     >>> import discreet as dp
     >>> import pandas as pd
@@ -126,8 +129,11 @@ class Table:
         by: str = "owner",
         request: str | None = None,
     ) -> NullShare:
-        """The share of the source's values of this column that the declared type can't hold, and
-        that so became NULL; charged as one count."""
+        """The share of a column's values that became NULL because the declared type can't hold
+        them.
+
+        It is charged as one count.
+        """
         door = Door.secure(self.ledger)
         asked = NullCheck(self.source, self.declaration, column)
         return release_share(
@@ -189,11 +195,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A checked query of a table: see what it would cost and how wrong it may be, then release it.
+    """A checked question to a table, with methods to forecast, explain and release its answer.
 
-    Every method takes the price that the caller names, shared over the aggregates (equally, or by
-    ``weights``): pure ``epsilon`` by discrete Laplace noise or, where a ``delta`` is named, by
-    rounded Gaussian noise if that forecasts the smaller error (or ``noise`` says so).
+    Every method takes the price: ``epsilon``, and ``delta`` if Gaussian noise is allowed. Without a
+    ``delta``, the noise is discrete Laplace. With one, it is the kind with the smaller forecast
+    error, or the one that ``noise`` names. The aggregates share the price equally, or by
+    ``weights``.
     """
 
     table: Table
@@ -219,7 +226,7 @@ class Question:
         noise: Noise | None = None,
         weights: Mapping[str, Number] | None = None,
     ) -> Forecast:
-        """The cost and expected errors of a release; spends nothing and reads no data."""
+        """The cost and the expected errors of a release; it costs nothing and reads no data."""
         offered = self.offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
         return _forecast.forecast(offered, confidence, group_size)
 
@@ -232,7 +239,7 @@ class Question:
         noise: Noise | None = None,
         weights: Mapping[str, Number] | None = None,
     ) -> Explanation:
-        """What a release would assume, cost and be wrong by, in words; reads no data."""
+        """The assumptions, the cost and the errors of a release in words; it reads no data."""
         named = Price(epsilon, delta, noise=noise, weights=weights)
         offered = self.offer(named, confidence)
         return _forecast.explain(
@@ -250,8 +257,12 @@ class Question:
         by: str = "owner",
         request: str | None = None,
     ) -> Answer:
-        """The private answer, paid for before a row is read; a repeated ``request`` id gives the
-        same answer again and costs nothing."""
+        """The private answer, charged to the ledger before a row is read.
+
+        The same ``request`` id with the same question returns the same answer and costs nothing.
+        Raises `BudgetExceeded` if the price is more than the ledger has left, and
+        `ComputationFailed` if the engine fails after the charge.
+        """
         named = Price(epsilon, delta, noise=noise, weights=weights)
         with _ready(self, named, confidence) as ready:
             door = Door.secure(self.table.ledger)
