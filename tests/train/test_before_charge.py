@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from accelerate import Accelerator
@@ -401,6 +402,7 @@ class Nameless(list[Any]):
         raise AssertionError("read before it was paid")
 
 
+NESTED = torch.nested.nested_tensor([torch.zeros(3)] * 60, layout=torch.jagged)
 OBJECTS = np.array([[1, "a", 2]] * 60, dtype=object)
 DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
     "items": (Nameless([0] * 60), {}, "give like="),
@@ -408,6 +410,18 @@ DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
     "lists": ({"x": data()["x"].tolist(), "y": data()["y"]}, {}, "give like="),
     "objects": ({"x": OBJECTS, "y": data()["y"]}, {}, "'x' has dtype object"),
     "texts": ({"x": np.array(["a"] * 60), "y": data()["y"]}, {}, "'x' has dtype <U1"),
+    "sparse": ({"x": data()["x"].to_sparse(), "y": data()["y"]}, {}, "'x' is sparse"),
+    "sparse, like": (
+        {"x": data()["x"].to_sparse(), "y": data()["y"]},
+        {"like": data(4)},
+        "'x' is sparse",
+    ),
+    "nested": ({"x": NESTED, "y": data()["y"]}, {}, "'x' is sparse or nested"),
+    "nullable integers": (
+        {"x": data()["x"], "y": pd.Series([1] * 60, dtype="Int64")},
+        {"like": data(4)},
+        "'y' has dtype Int64",
+    ),
     "too few ids": (of_persons(Nameless([0] * 60), ids=IDS[1:]), PERSONS, "ids"),
     "no ids": (of_persons(Nameless([0] * 60), ids=None), PERSONS, "ids"),
     "one id": (of_persons(Nameless([0] * 60), ids=7), PERSONS, "ids"),

@@ -140,15 +140,27 @@ def _check_fields(fields: Mapping[Any, Any], ids: Mapping[str, Any]) -> None:  #
                 f"train_set: {name!r} is a {type(values).__name__}: give a tensor or an array with "
                 "examples in its first dimension"
             )
-        dtype = getattr(values, "dtype", None)
-        if name in fields and isinstance(dtype, np.dtype) and dtype.kind not in "biufc":
-            raise InvalidArgument(
-                f"train_set: {name!r} has dtype {dtype}: give numbers, which a tensor can hold"
-            )
+        if name in fields:
+            _check_field(name, values)
     if len({len(values) for values in named.values()}) > 1:
         raise InvalidArgument(
             f"train_set: {', '.join(map(repr, named))} are not of one length: each has a row for "
             "each example"
+        )
+
+
+def _check_field(name: object, values: Any) -> None:  # Any: as given
+    """Refuse tensors and arrays from which no rows can be taken as dense tensors."""
+    import torch
+
+    if isinstance(values, torch.Tensor):
+        if values.layout != torch.strided or values.is_nested:
+            raise InvalidArgument(f"train_set: {name!r} is sparse or nested: give a dense tensor")
+        return
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None and not (isinstance(dtype, np.dtype) and dtype.kind in "biufc"):
+        raise InvalidArgument(
+            f"train_set: {name!r} has dtype {dtype}: give numbers, which a tensor can hold"
         )
 
 
