@@ -28,7 +28,7 @@ Call = tuple[str, list[Tensor], list[Tensor]]  # a module's label, its inputs an
 
 
 class Comparison:
-    """Compares the examples in the places ``compared`` of microbatches of so many examples."""
+    """Compares the examples in the places ``compared`` of microbatches of ``examples`` examples."""
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ def public(data: Data, examples: Data) -> Data:
 def check(data: Data, ids: npt.ArrayLike | None = None, *, has_ids: bool = False) -> None:
     """Refuse data that can't be sampled.
 
-    Only types, names and whether lengths are equal are looked at: these are the same in all
+    Only types, names and whether lengths are equal are read: these are the same in all
     neighbouring data, and no error says a length.
     """
     given = {"ids": ids} if has_ids else {}

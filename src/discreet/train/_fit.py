@@ -31,7 +31,7 @@ from discreet.train._units import Units
 SAVED_EVERY = 60.0  # seconds
 
 
-def fit(  # noqa: PLR0913  # what `run` takes, and what a loop around it would do
+def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around it
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     train_set: "Data | Units",
@@ -147,7 +147,7 @@ def _check_schedulers(
             f"schedulers: {len(schedulers)} of them, and the checkpoint has {saved}: give those it "
             "was made with"
         )
-    if resume is None and isinstance(plan, TrainingPlan):  # what is no plan, `run` refuses
+    if resume is None and isinstance(plan, TrainingPlan):  # `run` refuses other types
         try_schedulers(optimizer, schedulers, plan.steps)
 
 

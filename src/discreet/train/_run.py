@@ -26,7 +26,7 @@ from discreet.train._units import Units
 
 
 @contextmanager
-def run(  # noqa: PLR0913  # what is paid, by whom, and what is checked before
+def run(  # noqa: PLR0913  # the run, its payer, and its checks
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     train_set: "Data | Units",

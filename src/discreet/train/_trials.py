@@ -58,7 +58,7 @@ def try_optimizer(optimizer: torch.optim.Optimizer) -> None:
 
 
 def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int) -> None:
-    """Refuse schedulers that fail within so many steps, or that are of another optimizer."""
+    """Refuse schedulers that fail within ``steps`` steps, or that are of another optimizer."""
     inner = unwrapped(optimizer)
     for given in schedulers:
         scheduler = getattr(given, "scheduler", given)  # Accelerate's holds another one
