@@ -230,7 +230,7 @@ def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.Monkey
     summed = Owners.summed
     monkeypatch.setattr(Owners, "summed", lambda self, rows: planted * summed(self, rows))
     check(case.model, case.losses, case.data)
-    told = "gradients of one person's examples together differ"
+    told = "gradients of one unit's examples together differ"
     with pytest.raises(Refused, match=told) if planted > 1 else nullcontext():
         check(case.model, case.losses, case.data, by_unit=True)
 

@@ -228,12 +228,13 @@ KNOWN = [own_generator, seeds, seeds_for_a_while, seeds_at_the_end, draws_in_pla
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("way", ["fit", "items", "persons", "exact"])
 def test_known_draws_in_the_model_are_refused(known: Callable[[Tensor], Tensor], way: str) -> None:
-    """Before they are paid where anything can be seen by then."""
-    model, payer = linear(), FakePayer()
+    """Before the charge."""
+    model, payer, like = linear(), FakePayer(), dict[str, Wrong]()
     more: Wrong = {"noise": ExactGaussian(16)} if way == "exact" else {}
     given: Wrong = data()
     if way == "items":
         given = Items(lambda: 0.0, [])
+        like = {"like": [given[row] for row in range(5)]}
     if way == "persons":
         given, more = Units(data(), [*range(60)], "person", 2), {"unit": Unit("person")}
 
@@ -242,9 +243,8 @@ def test_known_draws_in_the_model_are_refused(known: Callable[[Tensor], Tensor],
         return nn.functional.mse_loss(model(known(x))[:, 0], y, reduction="none")
 
     with pytest.raises(Refused, match=r"generator.*leave it out"):
-        fit(model, sgd(model), given, short(**more), losses=losses, payer=payer)
-    if way in ("fit", "persons"):
-        assert not payer.charges
+        fit(model, sgd(model), given, short(**more), losses=losses, payer=payer, **like)
+    assert not payer.charges
 
 
 @pytest.mark.parametrize("known", KNOWN[:-1])

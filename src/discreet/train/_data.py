@@ -119,8 +119,8 @@ def check(data: Data, ids: npt.ArrayLike | None = None, *, has_ids: bool = False
         return
     raise InvalidArgument(
         f"train_set is a {type(data).__name__}: give tensors by name, or a data set that has "
-        "len() and items by number; a private run draws its own batches, so give no sampler or "
-        "loader"
+        "len() and items by number; samplers and loaders have no place in a private run, which "
+        "draws its own batches"
     )
 
 
