@@ -88,14 +88,18 @@ BUSY = [
 QUIET = [{"person": 2, "place": "a", "wage": 1.0}]
 
 
-def _replay_busy(query: Query = BY_PLACE) -> None:
+def _replay_busy(query: Query = BY_PLACE, caps: Caps = PEOPLE.caps) -> None:
     blank = dict.fromkeys(("age", "union", "day"))
     one, other = ([{**blank, **row} for row in rows] for rows in (BUSY + QUIET, QUIET))
-    replay(asking(PEOPLE, query, PRICE), arrow(one), arrow(other))
+    replay(asking(replace(PEOPLE, caps=caps), query, PRICE), arrow(one), arrow(other))
 
 
-def test_a_unit_with_too_much_moves_no_more_than_the_caps() -> None:
-    _replay_busy()
+@pytest.mark.parametrize(
+    "caps", [PEOPLE.caps, Caps(2, 2, 3), Caps(4, 4, 2), Caps(1, 3, 3)], ids=str
+)
+def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps) -> None:
+    """Each cap by itself: rows in a group, groups, and rows in all."""
+    _replay_busy(caps=caps)
 
 
 @pytest.mark.parametrize("step", ["_kept", "_scaled"])
