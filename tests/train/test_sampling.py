@@ -207,8 +207,11 @@ def test_the_data_may_have_another_size(sampling: Sampling, count: int) -> None:
     assert count > 0 or total == 0
 
 
-def test_a_truncated_batch_never_has_more() -> None:
-    sampling, size, bits = TruncatedPoissonSampling(most=10), Size(100, 30), SecureBits()
+@pytest.mark.parametrize("mean", [30, 11])
+def test_a_truncated_batch_never_has_more(mean: int) -> None:
+    """Of a sample of 11, which one in eight is if that is the mean, one is left out: that no sample
+    of 200 is has a chance below 1e-11."""
+    sampling, size, bits = TruncatedPoissonSampling(most=10), Size(100, mean), SecureBits()
     for _ in range(200):
         [batch] = sampling.round(size, 100, bits)
         assert batch.size <= 10

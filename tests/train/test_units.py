@@ -90,6 +90,10 @@ def test_a_person_has_at_most_so_many_rows() -> None:
         assert rows.size == 2
         seen.add(tuple(rows.tolist()))
     assert len(seen) == 10
+    for most in range(1, 7):
+        drawn = people.chosen(np.arange(12), most, SecureBits())
+        assert drawn.counts.tolist() == [min(5, most)] * 12
+        assert len(set(drawn.rows.tolist())) == drawn.rows.size
 
 
 def test_rows_without_an_id_belong_to_nobody() -> None:
