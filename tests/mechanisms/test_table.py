@@ -255,7 +255,7 @@ def mechanisms() -> Iterator[str]:
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = importlib.import_module(info.name)
         for name, kind in inspect.getmembers(module, inspect.isclass):
-            is_role = getattr(kind, "_is_protocol", False)
+            is_role = getattr(kind, "_is_protocol", False) or inspect.isabstract(kind)
             if kind.__module__ == info.name and hasattr(kind, "privacy_loss") and not is_role:
                 yield name
 

@@ -1,16 +1,57 @@
-"""How much noise an answer may have: the most that keeps an error within what is wanted."""
+"""Mechanisms made to measure: with the noise that an epsilon or an error asks for."""
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any, Protocol, TypeVar
 
 from discreet import _checks
 from discreet._exact import Number, decimal_down, shown
+from discreet.accounting import PrivacyLoss
+from discreet.accounting._knowledge import approximate
 from discreet.errors import InvalidArgument
+
+
+class HasPrice(Protocol):
+    """A mechanism that states its privacy loss for a computation or, in sessions, for a unit."""
+
+    def privacy_loss(self, about: Any, /) -> PrivacyLoss:  # Any: each mechanism its own
+        """The privacy loss."""
+        ...
+
+
+class HasError(Protocol):
+    """A mechanism that states its error."""
+
+    def error(self, confidence: Number, /) -> int:
+        """The error at this confidence."""
+        ...
+
+
+Priced = TypeVar("Priced", bound=HasPrice)
+Stated = TypeVar("Stated", bound=HasError)
 
 _DIGITS = 9
 _MOST = 10**300
 _LARGEST = 10**100
+
+
+def at_epsilon(
+    make: Callable[[Fraction], Priced],
+    epsilon: Number,
+    about: Any,  # Any: the same
+) -> Priced:
+    """The mechanism that costs exactly this pure epsilon, of those that ``make`` gives for each
+    scale: their epsilon is inversely proportional to it. ``about`` is what they are priced for."""
+    at_scale_1, _ = approximate(make(Fraction(1)).privacy_loss(about))
+    return make(at_scale_1 / _checks.positive(epsilon=epsilon))
+
+
+def at_error(make: Callable[[Fraction], Stated], error: Number, confidence: Number) -> Stated:
+    """The mechanism with the largest scale, to 9 digits, whose error at this confidence is at most
+    this, of those that ``make`` gives for each scale: their errors rise with it."""
+    scale = most_noise(lambda scale: make(scale).error(confidence), error, confidence)
+    return make(scale)
 
 
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:

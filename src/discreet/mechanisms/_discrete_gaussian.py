@@ -7,7 +7,7 @@ from discreet import _checks, accounting
 from discreet._exact import Number, decimal_up, root_down
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss, calibrate
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
@@ -67,9 +67,7 @@ class DiscreteGaussian(IndependentNoise):
     @staticmethod
     def for_error(error: Number, confidence: Number) -> "DiscreteGaussian":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        return DiscreteGaussian(
-            most_noise(lambda stddev: DiscreteGaussian(stddev).error(confidence), error, confidence)
-        )
+        return at_error(DiscreteGaussian, error, confidence)
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.DiscreteGaussian` term for each place that can move, if all of them can

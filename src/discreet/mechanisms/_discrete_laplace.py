@@ -2,11 +2,11 @@
 
 from typing import TypeVar
 
-from discreet import _checks, accounting
+from discreet import accounting
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
@@ -39,14 +39,12 @@ class DiscreteLaplace(IndependentNoise):
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "DiscreteLaplace":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        return DiscreteLaplace(_l1(bounded) / _checks.positive(epsilon=epsilon))
+        return at_epsilon(DiscreteLaplace, epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number) -> "DiscreteLaplace":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        return DiscreteLaplace(
-            most_noise(lambda scale: DiscreteLaplace(scale).error(confidence), error, confidence)
-        )
+        return at_error(DiscreteLaplace, error, confidence)
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""

@@ -8,7 +8,7 @@ from discreet._exact import Number, decimal_down, decimal_up, root_down
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
@@ -56,9 +56,7 @@ class Gaussian(IndependentNoise):
     @staticmethod
     def for_error(error: Number, confidence: Number) -> "Gaussian":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        return Gaussian(
-            most_noise(lambda stddev: Gaussian(stddev).error(confidence), error, confidence)
-        )
+        return at_error(Gaussian, error, confidence)
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""

@@ -4,6 +4,7 @@ from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import FixedPoint
@@ -37,7 +38,7 @@ class Laplace(NoiseOnGrid):
     def for_epsilon(epsilon: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
         """The mechanism whose release of this computation costs exactly epsilon."""
         step = step_of(bounded)
-        return Laplace(DiscreteLaplace.for_epsilon(epsilon, in_steps(bounded)).scale * step, step)
+        return at_epsilon(lambda scale: Laplace(scale, step), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, bounded: Bounded[FixedPoint]) -> "Laplace":

@@ -9,7 +9,7 @@ from discreet._exact import Number
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import integers, with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Part, Value
@@ -54,17 +54,14 @@ class MaxNorm:
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "MaxNorm":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        part = integers(bounded)
-        return MaxNorm(_linf(part) / _checks.positive(epsilon=epsilon), length=_length(part))
+        length = _length(integers(bounded))
+        return at_epsilon(lambda scale: MaxNorm(scale, length=length), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, bounded: Bounded[V]) -> "MaxNorm":
         """The mechanism with the most noise whose error at this confidence is at most this."""
         length = _length(integers(bounded))
-        return MaxNorm(
-            most_noise(lambda s: MaxNorm(s, length=length).error(confidence), error, confidence),
-            length=length,
-        )
+        return at_error(lambda scale: MaxNorm(scale, length=length), error, confidence)
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """One `accounting.Pure` term; raises for another number of integers."""

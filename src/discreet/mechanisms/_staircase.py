@@ -9,7 +9,7 @@ from discreet import _checks
 from discreet._exact import Number, decimal_up
 from discreet._fields import Converted, Positive, PositiveCount, field, frozen, optional
 from discreet.accounting import PrivacyLoss, Pure
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, most_noise
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
@@ -60,9 +60,8 @@ class Staircase(IndependentNoise):
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "Staircase":
         """The mechanism with the least expected magnitude whose release of this computation costs
         exactly epsilon."""
-        moved = integers(bounded).sensitivity
-        each = _checks.positive(epsilon=epsilon) / max(moved.l0, 1)
-        return Staircase(epsilon=each, width=max(moved.linf, 1))
+        width = max(integers(bounded).sensitivity.linf, 1)
+        return at_epsilon(lambda scale: Staircase(epsilon=1 / scale, width=width), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, bounded: Bounded[V]) -> "Staircase":

@@ -20,6 +20,7 @@ from discreet._exact import (
 from discreet._fields import Positive, Size, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -69,8 +70,7 @@ class MedianOfBlocks:
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MedianOfBlocks":
         """The mechanism whose release of these values costs exactly epsilon."""
-        moved = max(_values(bounded, _grid(grid)).sensitivity.l0, 1)
-        return MedianOfBlocks(2 * moved / _checks.positive(epsilon=epsilon), grid=grid)
+        return at_epsilon(lambda scale: MedianOfBlocks(scale, grid=grid), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "MedianOfBlocks":
@@ -123,10 +123,9 @@ class MeanOfBlocks:
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MeanOfBlocks":
         """The mechanism whose release of these values costs exactly epsilon."""
-        part = _values(bounded, _grid(grid))
-        wide = max(part.sensitivity.l1, 1) * grid.step / part.shape[0]
-        return MeanOfBlocks(
-            wide / _checks.positive(epsilon=epsilon), grid=grid, blocks=part.shape[0]
+        count = _values(bounded, _grid(grid)).shape[0]
+        return at_epsilon(
+            lambda scale: MeanOfBlocks(scale, grid=grid, blocks=count), epsilon, bounded
         )
 
     @staticmethod

@@ -11,7 +11,7 @@ from discreet._exact import Number, ball, precision, upper_fraction
 from discreet._fields import Positive, Probability, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
@@ -64,9 +64,12 @@ class ApproximateBounds:
         epsilon: Number, bounded: Bounded[Rows], *, false_bin: Number = RARELY
     ) -> "ApproximateBounds":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        part, grid = column_of(bounded)
-        scale = part.sensitivity.l1 / _checks.positive(epsilon=epsilon)
-        return ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
+        _, grid = column_of(bounded)
+        return at_epsilon(
+            lambda scale: ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin),
+            epsilon,
+            bounded,
+        )
 
     @staticmethod
     def for_error(
@@ -74,15 +77,13 @@ class ApproximateBounds:
     ) -> "ApproximateBounds":
         """The mechanism with the most noise whose error at this confidence is at most this many
         rows."""
-
-        def error_of(scale: Fraction) -> int:
-            made = ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
-            return made.error(confidence)
-
         if _checks.not_negative(error=error) < 1:
             raise InvalidArgument(f"error = {error}: give 1 row or more")
-        scale = most_noise(error_of, error, confidence)
-        return ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin)
+        return at_error(
+            lambda scale: ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin),
+            error,
+            confidence,
+        )
 
     @property
     def threshold(self) -> int:

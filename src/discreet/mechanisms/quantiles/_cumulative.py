@@ -12,7 +12,7 @@ from discreet import _checks, accounting
 from discreet._exact import Number
 from discreet._fields import Converted, Positive, field, frozen
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
@@ -56,19 +56,13 @@ class Cumulative:
         epsilon: Number, bounded: Bounded[Rows], *, edges: Sequence[Number]
     ) -> "Cumulative":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        moved = column_of(bounded)[0].sensitivity.l1
-        return Cumulative(edges, scale=moved / _checks.positive(epsilon=epsilon))
+        return at_epsilon(lambda scale: Cumulative(edges, scale=scale), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, edges: Sequence[Number]) -> "Cumulative":
         """The mechanism with the most noise whose error at this confidence is at most this many
         rows."""
-        return Cumulative(
-            edges,
-            scale=most_noise(
-                lambda scale: Cumulative(edges, scale=scale).error(confidence), error, confidence
-            ),
-        )
+        return at_error(lambda scale: Cumulative(edges, scale=scale), error, confidence)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""

@@ -7,7 +7,7 @@ from discreet import _checks, accounting
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import part_on
 from discreet.mechanisms._rows import Grid, Rows
@@ -62,15 +62,12 @@ class PermuteAndFlipQuantile(OneQuantile):
     ) -> "PermuteAndFlipQuantile":
         """The mechanism that costs least of those whose error at this confidence is at most this
         many rows."""
-
-        def error_of(scale: Fraction) -> int:
-            made = PermuteAndFlipQuantile(level, scale=scale, grid=grid, score=score)
-            return made.error(confidence)
-
         if _checks.probability(confidence=confidence) <= Fraction(1, a_grid(grid).size):
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
-        return PermuteAndFlipQuantile(
-            level, scale=most_noise(error_of, error, confidence), grid=grid, score=score
+        return at_error(
+            lambda scale: PermuteAndFlipQuantile(level, scale=scale, grid=grid, score=score),
+            error,
+            confidence,
         )
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:

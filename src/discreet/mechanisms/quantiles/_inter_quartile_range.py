@@ -9,10 +9,11 @@ from discreet import _checks
 from discreet._exact import Number, root_down
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._column import GridField, width
+from discreet.mechanisms.quantiles._column import GridField
 from discreet.mechanisms.quantiles._quantile import Quantile
 from discreet.mechanisms.quantiles._ranks import choose, stretches
 from discreet.noise import Bits
@@ -45,8 +46,10 @@ class InterQuartileRange:
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows]) -> "InterQuartileRange":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        scale = 2 * width(bounded, _LEVELS[0]) / _checks.positive(epsilon=epsilon)
-        return InterQuartileRange(scale=scale, grid=column_of(bounded)[1])
+        _, grid = column_of(bounded)
+        return at_epsilon(
+            lambda scale: InterQuartileRange(scale=scale, grid=grid), epsilon, bounded
+        )
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "InterQuartileRange":

@@ -1,25 +1,27 @@
 """One quantile of a column, and how much a scale makes of rows."""
 
+from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY
 from fractions import Fraction
 from typing import Annotated, Self
 
 import numpy as np
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
 from discreet.mechanisms._rows import Rows
-from discreet.mechanisms.quantiles._column import GridField, Level, a_level, width
+from discreet.mechanisms.quantiles._column import GridField, Level
 from discreet.mechanisms.quantiles._ranks import Score, Stretches, a_score, stretches
 
 MEDIAN = Fraction(1, 2)
 
 
 @frozen
-class OneQuantile:
+class OneQuantile(ABC):
     """A value of the column's grid, more likely the fewer rows it misses the level by. Its pure
     epsilon is how far apart a unit can move misses, in rows, over the scale."""
 
@@ -39,8 +41,14 @@ class OneQuantile:
         score: Score = Score.INTERVAL,
     ) -> Self:
         """The mechanism whose release of this computation costs exactly epsilon."""
-        scale = width(bounded, a_level(level=level)) / _checks.positive(epsilon=epsilon)
-        return cls(level, scale=scale, grid=column_of(bounded)[1], score=score)
+        _, grid = column_of(bounded)
+        return at_epsilon(
+            lambda scale: cls(level, scale=scale, grid=grid, score=score), epsilon, bounded
+        )
+
+    @abstractmethod
+    def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
+        """The price of a value for this computation."""
 
     def _stretches(self, value: Rows) -> Stretches:
         """The grid's values by what they miss."""

@@ -11,7 +11,7 @@ from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._fixed_point import FloatArray
@@ -63,9 +63,8 @@ class Quantiles:
         epsilon: Number, bounded: Bounded[Rows], *, levels: Sequence[Number]
     ) -> "Quantiles":
         """The mechanism whose release of this computation costs exactly epsilon."""
-        each = _checks.positive(epsilon=epsilon) / depth(rising(levels))
-        scale = width(bounded, MEDIAN) / each
-        return Quantiles(levels, scale=scale, grid=column_of(bounded)[1])
+        _, grid = column_of(bounded)
+        return at_epsilon(lambda scale: Quantiles(levels, scale=scale, grid=grid), epsilon, bounded)
 
     @staticmethod
     def for_error(
@@ -75,15 +74,7 @@ class Quantiles:
         many rows."""
         if _checks.not_negative(error=error) < len(rising(levels)) + 1:
             raise InvalidArgument(f"error = {error}: give at least a row more than levels")
-        return Quantiles(
-            levels,
-            scale=most_noise(
-                lambda scale: Quantiles(levels, scale=scale, grid=grid).error(confidence),
-                error,
-                confidence,
-            ),
-            grid=grid,
-        )
+        return at_error(lambda scale: Quantiles(levels, scale=scale, grid=grid), error, confidence)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange` term for each generation of splits."""

@@ -5,11 +5,10 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
@@ -67,9 +66,13 @@ class BestOfEachGroup:
     ) -> "BestOfEachGroup":
         """The mechanism whose choices from this computation's scores cost exactly epsilon, in pure
         differential privacy."""
-        made = BestOfEachGroup(groups=groups, candidates=candidates, rate=1, moves=moves)
-        rate = _checks.positive(epsilon=epsilon) / (made._apart(bounded) * made._touched(bounded))
-        return BestOfEachGroup(groups=groups, candidates=candidates, rate=rate, moves=moves)
+        return at_epsilon(
+            lambda scale: BestOfEachGroup(
+                groups=groups, candidates=candidates, rate=1 / scale, moves=moves
+            ),
+            epsilon,
+            bounded,
+        )
 
     @staticmethod
     def for_error(
@@ -81,16 +84,13 @@ class BestOfEachGroup:
         moves: Moves = Moves.ANYHOW,
     ) -> "BestOfEachGroup":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        names = BestOfEachGroup(
-            groups=groups, candidates=candidates, rate=1, moves=moves
-        ).candidates
-        others = len(names) - 1
-        scale = most_noise(
-            lambda scale: smallest_gap(exponential_chance(1 / scale, others), confidence),
+        return at_error(
+            lambda scale: BestOfEachGroup(
+                groups=groups, candidates=candidates, rate=1 / scale, moves=moves
+            ),
             error,
             confidence,
         )
-        return BestOfEachGroup(groups=groups, candidates=candidates, rate=1 / scale, moves=moves)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange` for each choice that a unit pays for; raises unless there

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Self
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
-from discreet.mechanisms._accuracy import most_noise
+from discreet.accounting import PrivacyLoss
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
@@ -17,9 +17,7 @@ from discreet.mechanisms.selection._scores import (
     Moves,
     MovesField,
     candidates_as_code,
-    checked,
     public,
-    spread,
 )
 
 
@@ -43,9 +41,7 @@ class Choice(ABC):
         moves: Moves = Moves.ANYHOW,
     ) -> Self:
         """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        names = public(candidates=candidates)
-        apart = spread(bounded, (len(names),), checked(moves))
-        return cls(names, _checks.positive(epsilon=epsilon) / apart, moves=moves)
+        return at_epsilon(lambda scale: cls(candidates, 1 / scale, moves=moves), epsilon, bounded)
 
     @classmethod
     def for_error(
@@ -58,8 +54,11 @@ class Choice(ABC):
     ) -> Self:
         """The mechanism with the most noise whose error at this confidence is at most this."""
         names = public(candidates=candidates)
-        scale = most_noise(lambda scale: cls(names, 1 / scale).error(confidence), error, confidence)
-        return cls(names, 1 / scale, moves=moves)
+        return at_error(lambda scale: cls(names, 1 / scale, moves=moves), error, confidence)
+
+    @abstractmethod
+    def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
+        """The price of a choice from this computation's scores."""
 
     @abstractmethod
     def error(self, confidence: Number) -> int:

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import numpy as np
 
-from discreet import _checks
 from discreet._exact import Number, shown
 from discreet._fields import Positive, field, frozen
 from discreet._unit import Change
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on, rows_part
 from discreet.mechanisms._rows import Grid, Places, Rows
@@ -69,21 +68,18 @@ class DensestInterval:
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows], *, width: Number) -> "DensestInterval":
         """The mechanism for this computation's grid whose choice costs exactly epsilon."""
         _, grid = column_of(bounded)
-        rate = _checks.positive(epsilon=epsilon) / _apart(bounded)
-        return DensestInterval(grid, width=width, rate=rate)
+        return at_epsilon(
+            lambda scale: DensestInterval(grid, width=width, rate=1 / scale), epsilon, bounded
+        )
 
     @staticmethod
     def for_error(
         error: Number, confidence: Number, grid: Grid, *, width: Number
     ) -> "DensestInterval":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        made = DensestInterval(grid, width=width, rate=1)
-        scale = most_noise(
-            lambda scale: smallest_gap(exponential_chance(1 / scale, grid.size - 1), confidence),
-            error,
-            confidence,
+        return at_error(
+            lambda scale: DensestInterval(grid, width=width, rate=1 / scale), error, confidence
         )
-        return DensestInterval(grid, width=made.width, rate=1 / scale)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless the rows have one column on this grid."""

@@ -5,11 +5,10 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
@@ -20,7 +19,6 @@ from discreet.mechanisms.selection._scores import (
     Moves,
     MovesField,
     candidates_as_code,
-    checked,
     noisy_max,
     public,
     spread,
@@ -67,9 +65,7 @@ class NoisyMax:
         moves: Moves = Moves.ANYHOW,
     ) -> "NoisyMax":
         """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        names = public(candidates=candidates)
-        apart = spread(bounded, (len(names),), checked(moves))
-        return NoisyMax(names, apart / _checks.positive(epsilon=epsilon), moves=moves)
+        return at_epsilon(lambda scale: NoisyMax(candidates, scale, moves=moves), epsilon, bounded)
 
     @staticmethod
     def for_error(
@@ -81,10 +77,7 @@ class NoisyMax:
     ) -> "NoisyMax":
         """The mechanism with the most noise whose error at this confidence is at most this."""
         names = public(candidates=candidates)
-        scale = most_noise(
-            lambda scale: NoisyMax(names, scale).error(confidence), error, confidence
-        )
-        return NoisyMax(names, scale, moves=moves)
+        return at_error(lambda scale: NoisyMax(names, scale, moves=moves), error, confidence)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""

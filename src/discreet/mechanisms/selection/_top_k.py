@@ -8,12 +8,11 @@ from typing import Annotated
 
 import numpy as np
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet.accounting import BoundedRange, DiscreteLaplace, PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
@@ -26,7 +25,6 @@ from discreet.mechanisms.selection._scores import (
     Moves,
     MovesField,
     candidates_as_code,
-    checked,
     public,
     scores_part,
     spread,
@@ -110,13 +108,17 @@ class TopK:
         """The mechanism whose k choices from this computation's scores cost exactly epsilon, in
         pure differential privacy; unless ``noise`` is given, with the noise whose error at a
         confidence of 95 % is smaller, Gumbel's if both are equal."""
-        names, each = public(candidates=candidates), _checks.positive(epsilon=epsilon)
-        apart = spread(bounded, (len(names),), checked(moves)) * _checks.positive_count(k=k)
-        gumbel = TopK(names, k, each / apart, moves=moves)
-        laplace = TopK(names, k, each / _l1(bounded, names), moves=moves, noise=TopKNoise.LAPLACE)
-        if noise is None:
-            return laplace if _is_closer(laplace, gumbel) else gumbel
-        return gumbel if _checked_noise(noise) is TopKNoise.GUMBEL else laplace
+
+        def made(law: TopKNoise) -> TopK:
+            return at_epsilon(
+                lambda scale: TopK(names, k, 1 / scale, moves=moves, noise=law), epsilon, bounded
+            )
+
+        names = public(candidates=candidates)
+        if noise is not None:
+            return made(noise)
+        gumbel, laplace = made(TopKNoise.GUMBEL), made(TopKNoise.LAPLACE)
+        return laplace if _is_closer(laplace, gumbel) else gumbel
 
     @staticmethod
     def for_error(
@@ -131,12 +133,9 @@ class TopK:
         """The mechanism with the most noise of this law whose error at this confidence is at most
         this."""
         names = public(candidates=candidates)
-        scale = most_noise(
-            lambda scale: TopK(names, k, 1 / scale, noise=noise).error(confidence),
-            error,
-            confidence,
+        return at_error(
+            lambda scale: TopK(names, k, 1 / scale, moves=moves, noise=noise), error, confidence
         )
-        return TopK(names, k, 1 / scale, moves=moves, noise=noise)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """With Gumbel noise k times one `accounting.BoundedRange`, with Laplace noise one

@@ -14,7 +14,7 @@ from discreet._exact import Number, ball, precision, shown, upper_fraction
 from discreet._fields import Positive, Probability, frozen
 from discreet.accounting import Approximate, PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap
@@ -72,12 +72,7 @@ class PartitionSelection:
         wanted = _checks.finite(error=error)
         if wanted < 1:
             raise InvalidArgument(f"error = {shown(wanted)}: give 1 or above")
-        scale = most_noise(
-            lambda scale: PartitionSelection(1 / scale, delta).error(confidence),
-            wanted,
-            confidence,
-        )
-        return PartitionSelection(1 / scale, delta)
+        return at_error(lambda scale: PartitionSelection(1 / scale, delta), wanted, confidence)
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """One `accounting.Approximate` for each key that a unit can touch; raises unless each

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
+from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +13,7 @@ from discreet._exact import Number
 from discreet._fields import PositiveCount, frozen, optional
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._additive import integers, with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -71,10 +73,11 @@ class TreeCounts:
         total: int | None = None,
     ) -> "TreeCounts":
         """The tree with discrete Laplace noise whose release costs exactly epsilon."""
-        unscaled = TreeCounts(DiscreteLaplace(1), branching=branching, total=total)
-        moved = sum(max(level.l1, 1) for level in unscaled._sensitivities(_histogram(bounded)))
-        scale = moved / _checks.positive(epsilon=epsilon)
-        return TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
+
+        def made(scale: Fraction) -> TreeCounts:
+            return TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
+
+        return at_epsilon(made, epsilon, bounded)
 
     @staticmethod
     def for_error(

@@ -12,7 +12,7 @@ from discreet._ownership import Owned
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded, change_of
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -56,10 +56,12 @@ class StreamCounter:
         epsilon: Number, unit: Unit, *, steps: int, per_unit: int = 1, most: int = 1
     ) -> "StreamCounter":
         """The counter with discrete Laplace noise that costs this unit exactly epsilon."""
-        unscaled = StreamCounter(DiscreteLaplace(1), steps=steps, per_unit=per_unit, most=most)
-        total = sum(level.l1 for level in unscaled._levels(unit))
-        noise = DiscreteLaplace(total / _checks.positive(epsilon=epsilon))
-        return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
+
+        def made(scale: Fraction) -> StreamCounter:
+            noise = DiscreteLaplace(scale)
+            return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
+
+        return at_epsilon(made, epsilon, unit)
 
     @staticmethod
     def for_error(
@@ -68,11 +70,11 @@ class StreamCounter:
         """The counter with the most discrete Laplace noise whose error at this confidence is at
         most this after each step."""
 
-        def counter(scale: Fraction) -> StreamCounter:
+        def made(scale: Fraction) -> StreamCounter:
             noise = DiscreteLaplace(scale)
             return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
 
-        return counter(most_noise(lambda s: counter(s).error(confidence), error, confidence))
+        return at_error(made, error, confidence)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
         """What the noise costs for each length of runs, added up."""
