@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from discreet import _checks
+from discreet._bisection import edge
 from discreet._exact import Number, decimal_down, shown
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._knowledge import approximate
@@ -70,8 +71,5 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
             )
     while error_of(scale) > wanted:
         scale /= 2
-    good, bad = scale, 2 * scale
-    while bad - good > good / 10 ** (_DIGITS + 1):
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if error_of(middle) <= wanted else (good, middle)
-    return decimal_down(good, digits=_DIGITS)
+    most = edge(lambda scale: error_of(scale) <= wanted, scale, 2 * scale, _DIGITS + 1)
+    return decimal_down(most, digits=_DIGITS)

@@ -7,10 +7,12 @@ import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Part, Value, within_int64
+from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise import Bits, Law, NoiseLaw, half_width
 
 V = TypeVar("V", bound=Value)
@@ -19,26 +21,35 @@ _INT64 = np.iinfo(np.int64)
 
 
 class IndependentNoise(ABC):
-    """Adds an independent draw of one law to each integer."""
+    """Adds an independent draw of one law to each integer. A mechanism of this kind is its law and
+    what that costs."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def _law(self) -> NoiseLaw:
+    def law(self) -> NoiseLaw:
         """The law of the noise, in the units of the answer."""
+
+    @abstractmethod
+    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+        """The privacy loss for integers that a unit moves by at most this."""
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """The price for this computation's sensitivity; raises unless it gives integers."""
+        return self._price(integers(bounded).sensitivity).for_unit(bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
         """The integer or array with noise; many numbers take some nanoseconds each."""
-        return with_noise(value, self._law, bits)
+        return with_noise(value, self.law, bits)
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with the noise in [-q, q] at this confidence, by its exact law."""
-        return half_width(self._law, _checks.probability(confidence=confidence))
+        return half_width(self.law, _checks.probability(confidence=confidence))
 
     def stddev_of_noise(self) -> float:
         """The standard deviation of the noise, by its exact law, in the units of the answer."""
-        return self._law.stddev()
+        return self.law.stddev()
 
 
 def integers(bounded: Bounded[Any]) -> Part:  # Any: to be looked at

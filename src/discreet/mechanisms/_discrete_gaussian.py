@@ -11,6 +11,7 @@ from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
+from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise import DiscreteGaussianLaw
 
 V = TypeVar("V", bound=Value)
@@ -69,19 +70,18 @@ class DiscreteGaussian(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(DiscreteGaussian, error, confidence)
 
-    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.DiscreteGaussian` term for each place that can move, if all of them can
         move by the most at once; one `accounting.DiscreteGaussianVector` term otherwise."""
-        found, square = integers(bounded).sensitivity, _squares(bounded)
-        places, most = max(found.l0, 1), max(found.linf, 1)
+        square = max(sensitivity.l2_squared, 1)
+        places, most = max(sensitivity.l0, 1), max(sensitivity.linf, 1)
         if places * most**2 == square:  # what several moves cost is a composition of single ones
-            each = accounting.DiscreteGaussian(self.stddev, most)
-            return PrivacyLoss.of(each, unit=bounded.unit) * places
-        term = accounting.DiscreteGaussianVector(self.stddev, square)
-        return PrivacyLoss.of(term, unit=bounded.unit)
+            return PrivacyLoss.of(accounting.DiscreteGaussian(self.stddev, most)) * places
+        return PrivacyLoss.of(accounting.DiscreteGaussianVector(self.stddev, square))
 
     @property
-    def _law(self) -> DiscreteGaussianLaw:
+    def law(self) -> DiscreteGaussianLaw:
+        """The law of the noise."""
         return DiscreteGaussianLaw(self.stddev)
 
 

@@ -7,9 +7,10 @@ from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._accuracy import at_epsilon, at_error
-from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._additive import IndependentNoise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
+from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise import DiscreteLaplaceLaw
 
 V = TypeVar("V", bound=Value)
@@ -46,15 +47,11 @@ class DiscreteLaplace(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(DiscreteLaplace, error, confidence)
 
-    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """One `accounting.DiscreteLaplace` term of this scale and the part's L1 sensitivity."""
-        term = accounting.DiscreteLaplace(self.scale, _l1(bounded))
-        return PrivacyLoss.of(term, unit=bounded.unit)
+    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+        """One `accounting.DiscreteLaplace` term of this scale and the L1 sensitivity."""
+        return PrivacyLoss.of(accounting.DiscreteLaplace(self.scale, max(sensitivity.l1, 1)))
 
     @property
-    def _law(self) -> DiscreteLaplaceLaw:
+    def law(self) -> DiscreteLaplaceLaw:
+        """The law of the noise."""
         return DiscreteLaplaceLaw(self.scale)
-
-
-def _l1(bounded: Bounded[V]) -> int:
-    return max(integers(bounded).sensitivity.l1, 1)

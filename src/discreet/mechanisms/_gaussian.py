@@ -12,6 +12,7 @@ from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
+from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise import RoundedGaussianLaw
 
 V = TypeVar("V", bound=Value)
@@ -58,13 +59,13 @@ class Gaussian(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(Gaussian, error, confidence)
 
-    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
-        term = gaussian_term(self.stddev, _l2_squared(bounded))
-        return PrivacyLoss.of(term, unit=bounded.unit)
+        return PrivacyLoss.of(gaussian_term(self.stddev, max(sensitivity.l2_squared, 1)))
 
     @property
-    def _law(self) -> RoundedGaussianLaw:
+    def law(self) -> RoundedGaussianLaw:
+        """The law of the noise."""
         return RoundedGaussianLaw(self.stddev)
 
 

@@ -3,13 +3,11 @@
 from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
-from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import FixedPoint
-from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
-from discreet.noise import DiscreteLaplaceLaw
+from discreet.mechanisms._real import NoiseOnGrid, step_of
 
 
 @frozen
@@ -47,11 +45,7 @@ class Laplace(NoiseOnGrid):
         inner = DiscreteLaplace.for_error(_checks.positive(error=error) / step, confidence)
         return Laplace(inner.scale * step, step)
 
-    def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
-        """One `accounting.DiscreteLaplace` term, in steps; raises for another grid."""
-        step_of(bounded, self.step)
-        return DiscreteLaplace(self.scale / self.step).privacy_loss(in_steps(bounded))
-
     @property
-    def _law(self) -> DiscreteLaplaceLaw:
-        return DiscreteLaplaceLaw(self.scale / self.step)
+    def in_steps(self) -> DiscreteLaplace:
+        """The same noise in steps."""
+        return DiscreteLaplace(self.scale / self.step)

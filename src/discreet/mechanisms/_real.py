@@ -4,18 +4,19 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import cast
 
-from discreet import _checks
 from discreet._exact import Number, shown
+from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._additive import with_noise
+from discreet.mechanisms._additive import IndependentNoise
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import FixedPoint, FloatArray
 from discreet.mechanisms._parts import RealPart, Value
-from discreet.noise import Bits, NoiseLaw, half_width
+from discreet.noise import Bits
 
 
 class NoiseOnGrid(ABC):
-    """Adds independent noise to each number, both being multiples of a ``step``."""
+    """Adds independent noise to each number, both being multiples of a ``step``: the noise of a
+    mechanism for integers, in steps."""
 
     __slots__ = ()
 
@@ -23,21 +24,26 @@ class NoiseOnGrid(ABC):
 
     @property
     @abstractmethod
-    def _law(self) -> NoiseLaw:
-        """The law of the noise, in steps."""
+    def in_steps(self) -> IndependentNoise:
+        """The mechanism for the whole numbers of steps."""
+
+    def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
+        """The price for the whole numbers of steps; raises for another grid."""
+        step_of(bounded, self.step)
+        return self.in_steps.privacy_loss(in_steps(bounded))
 
     def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
         """The number or array with noise, as floats."""
-        return FixedPoint(with_noise(value.steps, self._law, bits), self.step).floats
+        return FixedPoint(self.in_steps.sample(value.steps, bits), self.step).floats
 
     def error(self, confidence: Number) -> Fraction:
         """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
         the grid itself moves a number by, at most half a step, comes on top."""
-        return half_width(self._law, _checks.probability(confidence=confidence)) * self.step
+        return self.in_steps.error(confidence) * self.step
 
     def stddev_of_noise(self) -> float:
         """The standard deviation of the noise, in the units of the answer."""
-        return self._law.stddev() * float(self.step)
+        return self.in_steps.stddev_of_noise() * float(self.step)
 
 
 def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> Fraction:

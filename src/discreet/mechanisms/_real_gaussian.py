@@ -3,12 +3,10 @@
 from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
-from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import FixedPoint
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
-from discreet.noise import RoundedGaussianLaw
 
 
 @frozen
@@ -60,11 +58,7 @@ class RealGaussian(NoiseOnGrid):
         inner = Gaussian.for_error(_checks.positive(error=error) / step, confidence)
         return RealGaussian(inner.stddev * step, step)
 
-    def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
-        """One `accounting.Gaussian` term; raises for another grid."""
-        step_of(bounded, self.step)
-        return Gaussian(self.stddev / self.step).privacy_loss(in_steps(bounded))
-
     @property
-    def _law(self) -> RoundedGaussianLaw:
-        return RoundedGaussianLaw(self.stddev / self.step)
+    def in_steps(self) -> Gaussian:
+        """The same noise in steps."""
+        return Gaussian(self.stddev / self.step)

@@ -13,6 +13,7 @@ from discreet.mechanisms._accuracy import at_epsilon, most_noise
 from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
+from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.noise._staircase import StaircaseLaw
 
 V = TypeVar("V", bound=Value)
@@ -74,15 +75,15 @@ class Staircase(IndependentNoise):
         found = 1 / most_noise(error_of, error, confidence)
         return Staircase(epsilon=decimal_up(found, digits=9), width=width)
 
-    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.Pure` term for each number that can move, as large as the furthest move
         makes it."""
-        moved = integers(bounded).sensitivity
-        begun = math.ceil(Fraction(max(moved.linf, 1), self.width))
-        return PrivacyLoss.of(Pure(begun * self.epsilon), unit=bounded.unit) * max(moved.l0, 1)
+        begun = math.ceil(Fraction(max(sensitivity.linf, 1), self.width))
+        return PrivacyLoss.of(Pure(begun * self.epsilon)) * max(sensitivity.l0, 1)
 
     @property
-    def _law(self) -> StaircaseLaw:
+    def law(self) -> StaircaseLaw:
+        """The law of the noise."""
         return StaircaseLaw(drop=self.epsilon, width=self.width, top=self.top)
 
 

@@ -4,16 +4,15 @@ Each interval holds the number that would have been released without noise, with
 stated probability. It covers the noise: not clamping, not scaling to the caps, not sampling.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian
+from discreet.noise.sums import pair_half_width
 from discreet.query._plan import Grid
 
 Steps = npt.NDArray[np.float64]
@@ -41,18 +40,9 @@ class Ratio:
     confidence: Fraction
 
     def quantile(self, slope: float) -> float:
-        """At least the smallest q with P(|N_S - slope N_C| <= q) >= confidence.
-
-        Rounded Gaussian noise is within 1/2 of Gaussian noise. Discrete Laplace noise, a
-        difference of two whole parts of exponentials, is within 1 of Laplace noise.
-        """
-        if isinstance(self.total, Gaussian) and isinstance(self.count, Gaussian):
-            spread = math.hypot(self.total.stddev, slope * float(self.count.stddev))
-            deviations = -float(ndtri(float(1 - self.confidence) / 2))
-            return deviations * spread * _SAFE + (1 + abs(slope)) / 2
-        assert isinstance(self.total, DiscreteLaplace) and isinstance(self.count, DiscreteLaplace)  # noqa: PT018  # an offer has one kind of noise
-        scales = float(self.total.scale), abs(slope) * float(self.count.scale)
-        return _laplace_quantile(*scales, float(1 - self.confidence)) * _SAFE + 1 + abs(slope)
+        """At least the smallest q with P(|N_S - slope N_C| <= q) >= confidence."""
+        laws = self.total.law, self.count.law
+        return pair_half_width(laws, (1.0, slope), self.confidence)
 
     def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Steps, Steps]:
         """The ends of each group's hull, in steps from the centre; the whole range where nothing
@@ -110,9 +100,8 @@ class Share:
         return float(knots[holds[0]]), float(knots[holds[-1] + 1])
 
     def _quantile(self, share: float) -> float:
-        scale = float(self.noise.scale)
-        outside = float(1 - self.confidence)
-        return _laplace_quantile((1 - share) * scale, share * scale, outside) * _SAFE + 1
+        laws = self.noise.law, self.noise.law
+        return pair_half_width(laws, (1 - share, share), self.confidence)
 
 
 def _crossings(outside: Callable[[Steps], Steps], inner: Steps, outer: Steps) -> Steps:
@@ -124,26 +113,3 @@ def _crossings(outside: Callable[[Steps], Steps], inner: Steps, outer: Steps) ->
         holds = outside(middle) <= 0
         inner, crossing = np.where(holds, middle, inner), np.where(holds, crossing, middle)
     return np.where(reaches, outer, crossing)
-
-
-def _laplace_quantile(a: float, b: float, outside: float) -> float:
-    """The t with P(|X + Y| > t) = outside, X and Y being Laplace of scales a and b; rounded up."""
-    low, high = 0.0, 2 * (a + b) * math.log(4 / outside)
-    for _ in range(200):
-        middle = low + (high - low) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if _laplace_tail(a, b, middle) > outside else (low, middle)
-    return high
-
-
-def _laplace_tail(a: float, b: float, t: float) -> float:
-    """P(|X + Y| > t) for Laplace X and Y of scales a and b; where they are nearly equal, an upper
-    bound: the tail for twice the larger."""
-    a, b = max(a, b), min(a, b)
-    if b == 0:
-        return math.exp(-t / a)
-    if b > a * (1 - 1e-5):
-        return (1 + t / (2 * a)) * math.exp(-t / a)
-    ratio = (b / a) ** 2
-    return (math.exp(-t / a) - ratio * math.exp(-t / b)) / (1 - ratio)

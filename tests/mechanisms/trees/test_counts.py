@@ -25,7 +25,6 @@ from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms.trees import Levels, Noise, TreeCounts, consistent
 from discreet.mechanisms.trees._counts import _histogram, _least_squares
-from discreet.mechanisms.trees._noise import law_of
 from discreet.noise import SecureBits
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number, silent_door
 from tests.noise.walk import discrete_laplace
@@ -224,7 +223,7 @@ def test_a_ranges_forecast_is_the_linear_models_and_the_measured_one(branching: 
         exact = spread * math.sqrt(among @ inverse @ among)
         assert tree.stddev_of_range(first, stop, length=length) == pytest.approx(exact)
     weights = sums @ inverse @ among
-    drawn = law_of(tree.noise).draws(SecureBits(), (100_000, weights.size)) @ weights
+    drawn = tree.noise.law.draws(SecureBits(), (100_000, weights.size)) @ weights
     assert np.std(drawn) == pytest.approx(exact, rel=0.03)
 
 

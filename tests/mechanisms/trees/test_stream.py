@@ -24,8 +24,8 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.trees import Noise, StreamCounter
-from discreet.mechanisms.trees._noise import law_of, sum_half_width
 from discreet.noise import SecureBits
+from discreet.noise.sums import sum_half_width
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)
@@ -53,7 +53,7 @@ def test_without_noise_the_totals_are_exact_and_the_end_is_known() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 7, 8, 30])
 def test_each_total_is_the_sum_of_its_runs_with_their_noise(steps: int) -> None:
     """One draw for each step, and no value has a say in the draws."""
-    law = law_of(DiscreteLaplace(5))
+    law = DiscreteLaplace(5).law
     counter, bits = StreamCounter(DiscreteLaplace(5), steps=steps), SeededBits(9)
     noise = dict(zip(runs(steps), (law.draw(bits) for _ in range(steps)), strict=True))
     values = [10**30 * (i % 3) - i for i in range(steps)]
@@ -168,9 +168,9 @@ def test_neighbours_draw_and_show_alike() -> None:
 def test_a_sums_forecast_holds_and_is_hardly_too_wide(noise: Noise, count: int) -> None:
     """1e5 sums; six standard deviations of a share, and 1 % for cells."""
     bits, draws = SecureBits(), 100_000
-    sums = sum(law_of(noise).draws(bits, draws).astype(np.int64) for _ in range(count))
+    sums = sum(noise.law.draws(bits, draws).astype(np.int64) for _ in range(count))
     for confidence in (Fraction(1, 2), Fraction(95, 100)):
-        q = sum_half_width(noise, count, confidence)
+        q = sum_half_width(noise.law, count, confidence)
         slack = 6.5 * math.sqrt(0.25 / draws)
         assert np.mean(np.abs(sums) <= q) >= float(confidence) - slack
         assert np.mean(np.abs(sums) <= 0.97 * q - 1) <= float(confidence) + slack
@@ -179,7 +179,7 @@ def test_a_sums_forecast_holds_and_is_hardly_too_wide(noise: Noise, count: int) 
 
 def test_sums_of_small_noise_are_exact() -> None:
     """By convolving the chances of 1 and of 2 draws as fractions of floats."""
-    law = law_of(DiscreteLaplace(1))
+    law = DiscreteLaplace(1).law
     chances = {x: math.tanh(0.5) * math.exp(-abs(x)) for x in range(-60, 61)}
     two: dict[int, float] = {}
     for (a, p), (b, q) in product(chances.items(), repeat=2):
@@ -189,14 +189,14 @@ def test_sums_of_small_noise_are_exact() -> None:
         while inside < float(confidence):
             q += 1
             inside += two[q] + (two[-q] if q else 0)
-        assert sum_half_width(DiscreteLaplace(1), 2, Fraction(confidence)) == q
+        assert sum_half_width(DiscreteLaplace(1).law, 2, Fraction(confidence)) == q
     assert law.stddev() > 0
 
 
 def test_far_out_each_draw_is_bounded_by_itself() -> None:
     sure = 1 - Fraction(1, 10**30)
     alone = DiscreteLaplace(5).error(1 - Fraction(1, 3 * 10**30))
-    assert sum_half_width(DiscreteLaplace(5), 3, sure) == 3 * alone
+    assert sum_half_width(DiscreteLaplace(5).law, 3, sure) == 3 * alone
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 6, 7, 8, 100])

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from discreet._bisection import smallest_whole
 from discreet.errors import InvalidArgument
 
 Floats = npt.NDArray[np.float64]
@@ -30,14 +31,8 @@ def most_strayed(scale: Fraction, count: int, failure: Fraction) -> int:
     half = math.ceil(scale / _FINEST) // 2
     stays = _staying(scale, count, 2 * half + 1)
     wanted = float(1 - failure + count * _ROUND_OFF)
-    outside = 1
-    while stays(outside) < wanted:
-        outside *= 2
-    inside = -1 if outside == 1 else outside // 2
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        inside, outside = (inside, middle) if stays(middle) >= wanted else (middle, outside)
-    return outside * (2 * half + 1) + count * half
+    width = smallest_whole(lambda width: stays(width) >= wanted, 0)
+    return width * (2 * half + 1) + count * half
 
 
 def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:

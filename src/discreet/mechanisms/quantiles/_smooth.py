@@ -9,6 +9,7 @@ import numpy as np
 from flint import arb
 
 from discreet import _checks, accounting
+from discreet._bisection import edge
 from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
 from discreet._fields import Positive, PositiveCount, Probability, frozen
 from discreet.accounting import PrivacyLoss
@@ -25,7 +26,7 @@ _BITS = 128
 _UNIT = 1 << 8
 _MOST_PATIENCE = 10**4  # the ladder of bounds has some tens of steps for each
 _STRONGEST = 10**6  # the largest epsilon that is looked at
-_CLOSE = 1 + Fraction(1, 10**6)
+_CLOSE_DIGITS = 6
 _DIGITS = 9
 _ALL = 1 << 40  # more rows than any table has
 
@@ -113,10 +114,7 @@ class SmoothMedian:
                 f"error = {error}: not even epsilon {_STRONGEST} has it; allow more"
             )
         high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
-        while high / low > _CLOSE:
-            middle = (low + high) / 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return made(low)
+        return made(edge(fits, low, high, _CLOSE_DIGITS))
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.Approximate` term; raises if a unit changes more rows than ``moved``."""

@@ -12,6 +12,7 @@ from fractions import Fraction
 from flint import arb
 
 from discreet import _checks
+from discreet._bisection import smallest_whole
 from discreet._exact import Number, ball, precision, upper_fraction
 from discreet.errors import InvalidArgument
 
@@ -24,16 +25,7 @@ def smallest_gap(chance: Callable[[int], arb | float], confidence: Number) -> in
     that the choice lies more than q below the best, for scores that are whole."""
     allowed = left_over(confidence)
     with precision(_BITS + math.ceil(1 / allowed).bit_length()):
-        low, high = -1, 0
-        while not _at_most(chance(high + 1), allowed):
-            low, high = high, 2 * high + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if _at_most(chance(middle + 1), allowed):
-                high = middle
-            else:
-                low = middle
-    return high
+        return smallest_whole(lambda gap: _at_most(chance(gap + 1), allowed), 0)
 
 
 def left_over(confidence: Number) -> Fraction:

@@ -7,6 +7,7 @@ its probability, and nearly always one word is drawn, whatever the scores.
 """
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -154,20 +155,12 @@ def _climbed(edges: FloatArray, numerator: int, size: int) -> tuple[int, int]:
 
 def _first(edges: list[arb], low: arb) -> int:
     """The number of edges that are known to be at most this, of edges that rise."""
-    reached, ahead = 0, len(edges)
-    while reached < ahead:
-        middle = (reached + ahead) // 2
-        reached, ahead = (middle + 1, ahead) if edges[middle] <= low else (reached, middle)
-    return reached
+    return bisect_left(edges, True, key=lambda edge: not edge <= low)
 
 
 def _last(edges: list[arb], high: arb) -> int:
     """The number of edges that may be below this."""
-    reached, ahead = 0, len(edges)
-    while reached < ahead:
-        middle = (reached + ahead) // 2
-        reached, ahead = (reached, middle) if edges[middle] >= high else (middle + 1, ahead)
-    return reached
+    return bisect_left(edges, True, key=lambda edge: bool(edge >= high))
 
 
 def _whole(numbers: Whole) -> _Array:

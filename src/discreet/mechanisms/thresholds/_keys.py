@@ -55,17 +55,6 @@ def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
     return min(decimal_up(max(found, _LEAST), _DIGITS), Fraction(1))
 
 
-def smallest(is_enough: Callable[[int], bool]) -> int:
-    """The smallest whole number above 0 that is enough, as all larger ones are."""
-    low, high = 0, 1
-    while not is_enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
-
-
 def _rank(key: Key) -> tuple[Any, ...]:  # Any: compared with its own kind only
     if isinstance(key, tuple):
         return 2, tuple(_rank(piece) for piece in key)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from discreet import _checks
+from discreet._bisection import smallest_whole
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss, Term, Threshold
 from discreet.errors import InvalidArgument
@@ -16,7 +17,6 @@ from discreet.mechanisms.thresholds._keys import (
     keys_part,
     leak,
     loss_chance,
-    smallest,
 )
 from discreet.noise import Bits, Law, NoiseLaw, half_width
 
@@ -71,5 +71,5 @@ def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits)
 def threshold_for(delta: Fraction, law: NoiseLaw, bounded: Bounded[Mapping[Key, int]]) -> int:
     """The smallest threshold that shows a unit's own keys with at most this probability."""
     part = keys_part(bounded)
-    found = smallest(lambda missing: leak(law, missing, part.per_unit) <= delta)
+    found = smallest_whole(lambda missing: leak(law, missing, part.per_unit) <= delta, 1)
     return part.sensitivity.linf + found

@@ -21,7 +21,7 @@ from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price
+from discreet.mechanisms.trees._noise import Noise, checked_noise, price
 from discreet.noise import Bits
 
 Levels = tuple[IntegerArray, ...]
@@ -95,7 +95,7 @@ class TreeCounts:
 
     def sample(self, value: IntegerArray, bits: Bits) -> Levels:
         """The levels with noise, the total first."""
-        law = law_of(self.noise)
+        law = self.noise.law
         return tuple(with_noise(level, law, bits) for level in self._sums(value))
 
     def error(self, confidence: Number) -> int:

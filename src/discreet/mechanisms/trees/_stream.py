@@ -17,8 +17,9 @@ from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded, change_of
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import Noise, checked_noise, law_of, price, sum_half_width
+from discreet.mechanisms.trees._noise import Noise, checked_noise, price
 from discreet.noise import Bits, NoiseLaw
+from discreet.noise.sums import sum_half_width
 
 
 @frozen
@@ -91,7 +92,7 @@ class StreamCounter:
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int, bool]]:
         """What turns each step's number into the total so far."""
-        return _Totals(law_of(self.noise), self.steps, bits).add
+        return _Totals(self.noise.law, self.steps, bits).add
 
     def error(self, confidence: Number) -> int:
         """A whole q with the noise in [-q, q] at this confidence after each step by itself, for
@@ -105,7 +106,7 @@ class StreamCounter:
         return self._error(step.bit_count(), confidence)
 
     def _error(self, sums: int, confidence: Number) -> int:
-        return sum_half_width(self.noise, sums, _checks.probability(confidence=confidence))
+        return sum_half_width(self.noise.law, sums, _checks.probability(confidence=confidence))
 
     def _most_sums(self) -> int:
         """The most ones that a whole number up to ``steps`` has in its digits."""

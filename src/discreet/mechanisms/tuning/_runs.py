@@ -9,6 +9,7 @@ from typing import Annotated, Protocol
 from flint import arb
 
 from discreet import _checks
+from discreet._bisection import edge
 from discreet._exact import (
     Number,
     ball,
@@ -169,9 +170,7 @@ def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
     low, high = Fraction(1, _MOST), Fraction(1)
     if not is_enough(low):
         return Fraction(0)
-    while high - low > low / 10 ** (_DIGITS + 1):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_enough(middle) else (low, middle)
+    low = edge(is_enough, low, high, _DIGITS + 1)
     above = decimal_up(low, _DIGITS)
     return above if above < 1 and is_enough(above) else decimal_down(low, _DIGITS)
 
@@ -218,20 +217,21 @@ def share_missed(runs: Runs, share: Fraction) -> Fraction:
 def best_share(runs: Runs, confidence: Fraction) -> Fraction:
     """The smallest share s, to 9 digits, of one run's outcomes, best first, that the best of all
     runs lies in at this confidence; 1 at the least if there may be no run so often."""
-    low, high = Fraction(0), Fraction(1)
-    while high - low > high / 10 ** (_DIGITS + 1):
-        middle = (low + high) / 2
-        low, high = (
-            (low, middle) if share_missed(runs, middle) <= 1 - confidence else (middle, high)
-        )
-    return min(decimal_up(high, _DIGITS), Fraction(1))
+    found = edge(
+        lambda share: share_missed(runs, share) <= 1 - confidence,
+        Fraction(1),
+        Fraction(0),
+        _DIGITS + 1,
+    )
+    return min(decimal_up(found, _DIGITS), Fraction(1))
 
 
 def epsilon_of_each(runs: Runs, epsilon: Fraction) -> Fraction:
     """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
-    low, high = Fraction(0), epsilon
-    while high - low > high / 10 ** (_DIGITS + 1):
-        middle = (low + high) / 2
-        whole = PrivacyLoss.of(runs.term(Pure(middle)))
-        low, high = (middle, high) if approximate(whole)[0] <= epsilon else (low, middle)
-    return decimal_down(low, _DIGITS)
+    found = edge(
+        lambda each: approximate(PrivacyLoss.of(runs.term(Pure(each))))[0] <= epsilon,
+        Fraction(0),
+        epsilon,
+        _DIGITS + 1,
+    )
+    return decimal_down(found, _DIGITS)

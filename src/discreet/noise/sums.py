@@ -1,0 +1,96 @@
+"""How far sums of independent noises lie from 0, at a confidence: two with weights, many alike."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from discreet._exact import precision
+from discreet.noise._half_width import half_width
+from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
+
+Floats = npt.NDArray[np.float64]
+PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
+
+_SAFE = 1 + 1e-9  # more than what floats round
+_NEARLY_EQUAL = 1 - 1e-5  # the difference of two tails would lose its digits
+_FINENESS = 128  # cells to a standard deviation
+_FAR = 2.0**-48
+_ROUNDING = 2.0**-40
+_BITS = 64
+
+
+def pair_half_width(
+    laws: tuple[PairLaw, PairLaw], weights: tuple[float, float], confidence: Fraction
+) -> float:
+    """At least the smallest q with P(|a M + b N| <= q) >= confidence, for independent noises M and
+    N of the same kind and weights a and b. It rises with the size of either weight, noise being
+    symmetric and unimodal.
+
+    Rounded Gaussian noise is within 1/2 of Gaussian noise. Discrete Laplace noise, a difference of
+    two whole parts of exponentials, is within 1 of Laplace noise. Of both, a weighted sum of two
+    has a known law.
+    """
+    (one, other), (a, b) = laws, map(abs, weights)
+    outside = float(1 - confidence)
+    if isinstance(one, RoundedGaussianLaw) and isinstance(other, RoundedGaussianLaw):
+        spread = math.hypot(a * float(one.sigma), b * float(other.sigma))
+        return (-float(ndtri(outside / 2)) * spread + (a + b) / 2) * _SAFE
+    assert isinstance(one, DiscreteLaplaceLaw)
+    assert isinstance(other, DiscreteLaplaceLaw)  # of one kind, as the first is
+    far = _two_laplace(a * float(one.scale), b * float(other.scale), outside)
+    return (far + a + b) * _SAFE
+
+
+def _two_laplace(a: float, b: float, outside: float) -> float:
+    """A t with P(|X + Y| > t) <= outside, X and Y being Laplace of scales a and b: the smallest
+    float at which the tail is computed so."""
+    low, high = 0.0, (a + b) * math.log(4 / outside)
+    while low < (middle := low + (high - low) / 2) < high:
+        is_far = _two_laplace_tail(max(a, b), min(a, b), middle) > outside
+        low, high = (middle, high) if is_far else (low, middle)
+    return high
+
+
+def _two_laplace_tail(large: float, small: float, t: float) -> float:
+    """P(|X + Y| > t) for Laplace X and Y of these scales; where the two are nearly equal, that of
+    twice the larger."""
+    if small == 0:
+        return math.exp(-t / large)
+    if small > large * _NEARLY_EQUAL:
+        return (1 + t / (2 * large)) * math.exp(-t / large)
+    ratio = (small / large) ** 2
+    return (math.exp(-t / large) - ratio * math.exp(-t / small)) / (1 - ratio)
+
+
+def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
+    """A whole q with the sum of so many independent draws of a law, at most 64, in [-q, q] at this
+    confidence: the smallest one for one draw, and hardly above it for others.
+
+    Each draw is put into a cell, and the chances of sums of cells are found by Fourier's
+    transform; a draw is at most half a cell away from its cell's middle.
+    """
+    if count == 1:
+        return half_width(law, confidence)
+    outside, stddev = float(1 - confidence) - _ROUNDING, law.stddev()
+    if outside <= _ROUNDING or not math.isfinite(stddev):  # each draw by itself
+        return count * half_width(law, 1 - (1 - confidence) / count)
+    half = int(stddev / _FINENESS) // 2  # a cell is 2 half + 1 wide
+    cells = _cells(law, half)
+    farthest = count * (cells.size // 2)
+    size = 1 << (2 * farthest).bit_length()
+    chances = np.fft.irfft(np.fft.rfft(cells, size) ** count, size)[:farthest]
+    within = int(np.searchsorted(2 * np.cumsum(chances), outside, side="right"))
+    return (farthest - within) * (2 * half + 1) + count * half
+
+
+def _cells(law: NoiseLaw, half: int) -> Floats:
+    """The chance of each cell, up to where hardly anything is left, which is put into the last."""
+    beyond = [1.0]  # the middle of cell 0, of cell 1, ... and its mirror image
+    with precision(_BITS):
+        while beyond[-1] > _FAR:
+            beyond.append(float(law.tail((2 * half + 1) * (len(beyond) - 1) + half + 1)))
+    sides = -np.diff([*beyond[1:-1], 0.0]) / 2
+    return np.concatenate([sides[::-1], [1 - beyond[1]], sides])
