@@ -97,7 +97,6 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "train._secret_draws.SecretDraws": "draws of the user's model: no noise comes from them",
     "train._secret_draws._Watch": "watches calls of PyTorch within one step",
     "train.transformers._Drawn": "the length of an epoch",
-    "train._step_checks.StepChecks": "watches a run's model",
     "train._deterministic.Unrandom": "settings within one step",
 }
 
