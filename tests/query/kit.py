@@ -197,7 +197,7 @@ def asking(
     """The act of asking a table that question, for `discreet.audit._replay`."""
 
     def act(door: Door, table: pa.Table) -> Answer:
-        return release_question(door, Question(Table.declared(table, declaration), query), price)
+        return release_question(door, Question.of(Table.declared(table, declaration), query), price)
 
     return act
 

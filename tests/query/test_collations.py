@@ -104,7 +104,9 @@ def asked(where: Condition | None = None) -> Query:
 
 def asking_by_place(declared: Declaration) -> Callable[[Door, ir.Table], Answer]:
     def act(door: Door, table: ir.Table) -> Answer:
-        return release_question(door, Question(Table.declared(table, declared), asked()), Price(1))
+        return release_question(
+            door, Question.of(Table.declared(table, declared), asked()), Price(1)
+        )
 
     return act
 
@@ -155,7 +157,7 @@ def test_keys_and_ids_that_a_collation_takes_for_one_are_apart(
     where: str, groups: int, null: str | None
 ) -> None:
     declared = declaration(groups, null=null)
-    question = Question(Table.declared(in_duckdb(ROWS, where), declared), asked())
+    question = Question.of(Table.declared(in_duckdb(ROWS, where), declared), asked())
     answer = without_noise(question).to_pandas()
     assert answer.place.tolist() == sorted(KEYS)
     assert answer.pay.tolist() == reference(ROWS, declared)
@@ -167,7 +169,7 @@ def test_conditions_compare_bytes(
     where: str, condition: Condition, holds: Callable[[str], bool]
 ) -> None:
     declared = declaration(20)
-    question = Question(Table.declared(in_duckdb(ROWS, where), declared), asked(condition))
+    question = Question.of(Table.declared(in_duckdb(ROWS, where), declared), asked(condition))
     assert without_noise(question).to_pandas().pay.tolist() == reference(ROWS, declared, holds)
 
 
@@ -212,7 +214,7 @@ def test_many_keys_take_no_room_in_the_engines_text() -> None:
             }
         )
         declared = Declaration("t", Unit("person"), Caps(1, 1), named)
-        question = Question(Table.declared(table, declared), asked())
+        question = Question.of(Table.declared(table, declared), asked())
         answer = without_noise(question).to_pandas()
         expected: dict[str, int] = defaultdict(int)
         for key, wage in zip(table["place"].to_pylist(), table["wage"].to_pylist(), strict=True):

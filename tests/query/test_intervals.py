@@ -99,7 +99,7 @@ def test_twenty_thousand_releases_do_not_refute_the_confidence(noise: Noise) -> 
     truth = without_noise(question).to_pandas()
     ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1, delta=1e-6))
     released = Table.declared(question.table.source, question.table.declaration, ledger)
-    answer = Question(released, question.query).release(
+    answer = Question.of(released, question.query).release(
         epsilon=0.1, delta=0 if noise is Noise.LAPLACE else 1e-6, noise=noise
     )
     frame = answer.to_pandas()

@@ -131,7 +131,7 @@ FRAMES: list[Callable[[list[Any]], Any]] = [_object_frame, _polars_frame]  # Any
 def _count(door: Any, rows: Any, column: Column) -> object:  # Any: for `replay`
     facts = Declaration("t", dp.Unit("person"), Caps(), {"x": column})
     query = Query("t", (Aggregate(Function.COUNT, ColumnRef("x"), "n"),))
-    return release_question(door, Question(Table.declared(rows, facts), query), Price(1))
+    return release_question(door, Question.of(Table.declared(rows, facts), query), Price(1))
 
 
 @pytest.mark.parametrize(

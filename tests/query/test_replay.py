@@ -136,7 +136,7 @@ def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None
     one_each = replace(PEOPLE, caps=Caps(1, 1))
     counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
     found = [
-        without_noise(Question(Table.declared(frame, one_each), counted)).to_pandas().n.tolist()
+        without_noise(Question.of(Table.declared(frame, one_each), counted)).to_pandas().n.tolist()
         for frame in (whole, floats, texts)
     ]
     assert 5 < found[0][1] < 35
@@ -149,7 +149,7 @@ def test_ids_that_are_no_utf8_fail_nothing_and_change_nothing_of_others() -> Non
         texts = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
         table = pa.table({"person": texts, "wage": [5.0] * len(raw), "place": [*"ab"] * len(ids)})
         query = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
-        asked = Question(Table.declared(table, replace(PEOPLE, caps=Caps(1, 1))), query)
+        asked = Question.of(Table.declared(table, replace(PEOPLE, caps=Caps(1, 1))), query)
         found: list[int] = without_noise(asked).to_pandas().n.tolist()
         return found
 
@@ -166,7 +166,7 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
     for frame in (pd.DataFrame(rows), pd.DataFrame(rows).astype({"person": float})):
         table = Table.declared(frame, replace(PEOPLE, caps=Caps(1, 1)))
         counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
-        assert 5 < without_noise(Question(table, counted)).to_pandas().n[1] < 35
+        assert 5 < without_noise(Question.of(table, counted)).to_pandas().n[1] < 35
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

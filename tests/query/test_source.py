@@ -29,7 +29,7 @@ SUMS = Query("t", (Aggregate(Function.SUM, ColumnRef("x"), "pay"),), ("s",))
 
 
 def _act(door: Any, source: Any, query: Query = COUNT, facts: Declaration = PEOPLE) -> object:
-    return release_question(door, Question(Table.declared(source, facts), query), Price(1))
+    return release_question(door, Question.of(Table.declared(source, facts), query), Price(1))
 
 
 def _file(folder: Path, lines: list[bytes]) -> CsvFile:
@@ -158,7 +158,7 @@ def test_texts_that_are_no_utf8_fail_nothing(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0], "s": texts}), tmp_path / "t.parquet"
     )
-    answer = without_noise(Question(Table.declared(tmp_path / "t.parquet", PEOPLE), SUMS))
+    answer = without_noise(Question.of(Table.declared(tmp_path / "t.parquet", PEOPLE), SUMS))
     assert [row["pay"] for row in answer.rows()] == [1.0, 3.0]
 
 
@@ -212,7 +212,7 @@ def test_extreme_values_fail_nothing() -> None:
     aggregates = {name: dp.sum(name) for name in ("a", "b", "c")}
     assert without_noise(table.agg(**aggregates, nulls=dp.count("c"))).rows()[0]["c"] == 0
     is_null = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("d",), IsNull(ColumnRef("a")))
-    assert len(without_noise(Question(table, is_null)).rows()) == len(far)
+    assert len(without_noise(Question.of(table, is_null)).rows()) == len(far)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

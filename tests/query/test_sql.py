@@ -27,7 +27,7 @@ from discreet.query._query import (
     Scalar,
     scalar_text,
 )
-from discreet.query._sql import parse
+from tests.query.wages import parse
 from discreet.query._sql_words import REFUSED_WORDS, RESERVED
 from tests.query.wages import DAY, WAGES, where
 

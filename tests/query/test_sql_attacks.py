@@ -3,7 +3,7 @@
 import pytest
 
 from discreet.errors import QueryRefused
-from discreet.query._sql import parse
+from tests.query.wages import parse
 from tests.query.wages import WAGES
 
 ATTACKS = """

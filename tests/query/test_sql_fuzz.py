@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
-from discreet.query._sql import parse
+from tests.query.wages import parse
 from discreet.query._sql_words import FUNCTIONS, KEYWORDS
 from tests.query.wages import WAGES
 

@@ -4,7 +4,7 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query._sql import parse
+from tests.query.wages import parse
 from discreet.query._sql_tree import _ACCEPTED, _unlisted
 from tests.query.wages import WAGES
 

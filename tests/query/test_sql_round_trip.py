@@ -34,7 +34,7 @@ from discreet.query._query import (
     Scalar,
     condition_text,
 )
-from discreet.query._sql import parse
+from tests.query.wages import parse
 from discreet.query._sql_words import RESERVED
 from tests.query.wages import DAY, where
 

@@ -17,7 +17,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import ComputationFailed, LedgerLocked, RequestReused
-from discreet.query import Question, Table
+from discreet.query import Question, Table, _plan
 from discreet.query._engine import Engine
 from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
@@ -340,3 +340,32 @@ def test_an_answer_can_be_handed_on(tmp_path: Path) -> None:
     assert answer.to_csv().splitlines()[0].replace('"', "") == ",".join(answer.columns)
     assert json.loads(answer.to_json())["rows"][0]["n"] == answer.rows()[0]["n"]
     assert "<table>" in answer._repr_html_()
+
+
+def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: dict[str, int] = {"check": 0, "_plan": 0}
+
+    def counted(name: str) -> None:
+        step = getattr(_plan, name)
+
+        def counting(*given: object) -> object:
+            calls[name] += 1
+            return step(*given)
+
+        monkeypatch.setattr(_plan, name, counting)
+
+    counted("check")
+    counted("_plan")
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
+    table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+    asking = (
+        lambda: table.question("SELECT year, AVG(wage) AS pay FROM t GROUP BY year"),
+        lambda: table.group_by("year").agg(pay=dp.mean("wage")),
+    )
+    for ask in asking:
+        question = ask()
+        question.forecast(epsilon=1)
+        str(question.explain(epsilon=1))
+        question.release(epsilon=0.25)
+        assert calls == {"check": 1, "_plan": 1}
+        calls.update(check=0, _plan=0)

@@ -199,7 +199,9 @@ def test_whole_numbers_compare_exactly() -> None:
             ):
                 counted = (Aggregate(Function.COUNT, None, "n"),)
                 query = Query("t", counted, where=Comparison(relation, left, right))
-                found = without_noise(Question(Table.declared(rows, FACTS), query)).rows()[0]["n"]
+                found = without_noise(Question.of(Table.declared(rows, FACTS), query)).rows()[0][
+                    "n"
+                ]
                 sides = [(n, exact) if isinstance(left, ColumnRef) else (exact, n) for n in near]
                 assert found == sum(_holds(relation, *side) for side in sides), (relation, bound)
 
@@ -210,7 +212,7 @@ def test_membership_is_exact() -> None:
     options = tuple(Literal(Fraction(n)) for n in (2**53 + 1, Fraction(5, 2), 2**70))
     where = Membership(ColumnRef("big"), options)
     query = Query("t", (Aggregate(Function.COUNT, None, "n"),), where=where)
-    assert without_noise(Question(Table.declared(rows, FACTS), query)).rows()[0]["n"] == 1
+    assert without_noise(Question.of(Table.declared(rows, FACTS), query)).rows()[0]["n"] == 1
 
 
 def _holds(relation: Relation, one: Any, other: Any) -> bool:  # Any: exact numbers

@@ -4,8 +4,8 @@ import datetime
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
-from discreet.query._query import Condition, quoted
-from discreet.query._sql import parse
+from discreet.query._query import Condition, Query, quoted
+from discreet.query._sql import plan_sql
 
 DAY = datetime.date(2020, 1, 31)
 WAGES = Declaration(
@@ -26,6 +26,11 @@ WAGES = Declaration(
         "count": Column.integer(0, 9),
     },
 )
+
+
+def parse(text: str, declaration: Declaration) -> Query:
+    """The query that an SQL text asks."""
+    return plan_sql(text, declaration).query
 
 
 def where(condition: str, declaration: Declaration = WAGES) -> Condition:

@@ -132,7 +132,17 @@ def _nothing_to_compute() -> Mapping[str, Value]:
 
 def plan(query: Query, declaration: Declaration) -> Plan:
     """The plan of a query; `QueryRefused` if any part of it has no rule. Reads no data."""
-    check(query, declaration)
+    try:
+        check(query, declaration)
+        return _plan(query, declaration)
+    except RecursionError:
+        raise QueryRefused(
+            "the question is nested too deeply, or asked from too deep in a program; make it "
+            "simpler"
+        ) from None
+
+
+def _plan(query: Query, declaration: Declaration) -> Plan:
     groups = _groups(query, declaration)
     sums: dict[str, SumOf] = {}
     sources = []

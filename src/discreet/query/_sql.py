@@ -1,4 +1,4 @@
-"""From an SQL text to our `Query`, made anew from a tree of listed nodes.
+"""From an SQL text to our `Query` and its plan, made anew from a tree of listed nodes.
 
 Unknown means refused: a kind of node without an entry in the tables below has no meaning here.
 What values may be, their types, bounds and keys, is checked as for any other query.
@@ -17,7 +17,8 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._inference import check, column_of, meaning
+from discreet.query._inference import column_of, meaning
+from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
@@ -49,8 +50,8 @@ _NO_ITEM = "SELECT takes keys and COUNT, SUM, AVG of values"
 _ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
 
 
-def parse(text: str, declaration: Declaration) -> Query:
-    """The question that an SQL text asks of the declared table.
+def plan_sql(text: str, declaration: Declaration) -> Plan:
+    """The plan of the question that an SQL text asks of the declared table.
 
     Guarantee: whatever the text is, nothing but a `DiscreetError` is raised, and it names the part
     that has no rule. Texts that differ in case, blanks, comments, parentheses or spellings of one
@@ -61,22 +62,23 @@ def parse(text: str, declaration: Declaration) -> Query:
     >>> from discreet.query import Caps
     >>> columns = {"year": dp.Column.integer(keys=[1980, 1981]), "wage": dp.Column.number(0, 60)}
     >>> wages = Declaration("wages", dp.Unit("person"), Caps(), columns)
-    >>> print(parse("select avg(Wage), count(*) from wages w where (w.year) != 1980", wages))
+    >>> text = "select avg(Wage), count(*) from wages w where (w.year) != 1980"
+    >>> print(plan_sql(text, wages).query)
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
-    >>> print(parse("select max(wage) from wages", wages))
+    >>> plan_sql("select max(wage) from wages", wages)
     Traceback (most recent call last):
     discreet.errors.QueryRefused: `max(` (line 1, column 8): there are COUNT, SUM and AVG so far
     """
     try:
-        query = _query(text, declaration)
-        tokens(str(query))  # its own text is within the limits too
+        found = plan(_query(text, declaration), declaration)
+        tokens(str(found.query))  # its own text is within the limits too
     except QueryRefused as refusal:
         raise QueryRefused(f"{refusal}{_quoting(text, declaration)}") from None
     except RecursionError:  # called from deep in another program
         raise QueryRefused(
             "the query nests too deeply for this program; write it flatter"
         ) from None
-    return query
+    return found
 
 
 def _quoting(text: str, declaration: Declaration) -> str:
@@ -118,9 +120,7 @@ def _query(text: str, declaration: Declaration) -> Query:
     keys = tuple(_key(node, reader) for node in group.expressions) if group else ()
     aggregates = _aggregates(select.expressions, keys, reader)
     condition = _condition(where.this, reader) if where else None
-    query = Query(declaration.name, aggregates, keys, condition)
-    check(query, declaration)
-    return query
+    return Query(declaration.name, aggregates, keys, condition)
 
 
 def _table(found: Tree, declaration: Declaration) -> str:

@@ -14,17 +14,18 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Door, Value, rehearse, release_through
-from discreet.query import _bounding, _engine, _forecast, _plan, _price
+from discreet.query import _bounding, _engine, _forecast, _price
 from discreet.query._answer import Answer, assemble, columns
 from discreet.query._columns import Caps, Column
 from discreet.query._declaration import Declaration
 from discreet.query._forecast import Explanation, Forecast
 from discreet.query._frame import Asked, Expression, Filter, all_of, condition_of
 from discreet.query._null_share import NullCheck, NullShare, release_share
+from discreet.query._plan import Plan, plan
 from discreet.query._price import Noise, Price
 from discreet.query._query import Query
 from discreet.query._source import Source, check_schema, source_of
-from discreet.query._sql import parse
+from discreet.query._sql import plan_sql
 
 LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
 
@@ -102,7 +103,7 @@ class Table:
 
     def question(self, text: str) -> "Question":
         """The question that an SQL text asks; refused by name if any part of it has no rule."""
-        return Question(self, parse(text, self.declaration))
+        return Question(self, plan_sql(text, self.declaration))
 
     def sql(self, text: str, *, epsilon: Number, delta: Number = 0) -> Answer:
         """The private answer to an SQL text, paid with at most this epsilon and delta."""
@@ -188,9 +189,8 @@ class Selection:
                 "dp.sum(...) or dp.mean(...)"
             )
         named = tuple(asked.named(name) for name, asked in aggregates.items())
-        return Question(
-            self.table, Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
-        )
+        query = Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
+        return Question.of(self.table, query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +204,17 @@ class Question:
     """
 
     table: Table
-    query: Query
+    plan: Plan
 
-    def __post_init__(self) -> None:
-        """Refuse a query that has no rule, now and not when it is paid."""
-        try:
-            _plan.plan(self.query, self.table.declaration)
-        except RecursionError:
-            raise QueryRefused(
-                "the question is nested too deeply, or asked from too deep in a program; make it "
-                "simpler"
-            ) from None
+    @staticmethod
+    def of(table: Table, query: Query) -> "Question":
+        """The question of this query, checked and planned once; refused if it has no rule."""
+        return Question(table, plan(query, table.declaration))
+
+    @property
+    def query(self) -> Query:
+        """The query as a closed value; its ``str`` is SQL."""
+        return self.plan.query
 
     def forecast(
         self,
@@ -271,7 +271,7 @@ class Question:
     def offer(self, named: Price, confidence: Number) -> _price.Offer:
         """The mechanisms that this price buys for the question; reads no data."""
         level = _checks.probability(confidence=confidence)
-        return _price.offer(_plan.plan(self.query, self.table.declaration), named, level)
+        return _price.offer(self.plan, named, level)
 
     def __repr__(self) -> str:
         """The query in SQL."""
