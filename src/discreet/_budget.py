@@ -4,7 +4,7 @@ The layers above know a payer by its three verbs only; what a privacy loss is, i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
@@ -183,12 +183,33 @@ class Request:
             )
 
 
+class BudgetUse(Protocol):
+    """How much of a limit is spent and left, as the payer that decides computes it."""
+
+    @property
+    def limit(self) -> AnyLimit:
+        """The most that may ever be spent."""
+        ...
+
+    @property
+    def reached(self) -> Fraction:
+        """How far the charges have come, in the limit's own measure."""
+        ...
+
+    @property
+    def left(self) -> Fraction:
+        """The largest pure epsilon that one more charge may cost."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof that a privacy loss was recorded before anything was computed.
 
     ``digest`` names the ledger's entry. ``kept`` is the answer stored earlier under the same
     request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
+    ``balance`` is what was left when the receipt was given, where the payer knows it; it is
+    computed when it is first read, and no part of what the receipt proves.
     """
 
     number: int
@@ -198,6 +219,7 @@ class Receipt:
     by: str
     kept: str | None = None
     is_insecure: bool = False
+    balance: BudgetUse | None = field(default=None, compare=False, repr=False)
 
 
 class Payer(Protocol[Loss]):

@@ -14,7 +14,7 @@ from discreet._budget import Limit
 from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.cli import _asking
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, _store
 from discreet.query import Question, _bounding
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
 
@@ -320,3 +320,18 @@ def test_a_column_is_checked_and_paid_as_one_count(run: Run) -> None:
     assert json.loads(again.out)["share_low"] <= 0.75 <= json.loads(again.out)["share_high"]
     assert run("check", "visits", "pay", "--epsilon", "1.5").code == 4
     assert run("check", "visits", "gone", "--epsilon", "0.1").code == 3
+
+
+def test_asking_reads_no_chain(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receipt tells what is left, however many entries there are."""
+    said = ask(COUNT, "--epsilon", "0.5").err
+
+    def reading(_: object) -> None:
+        raise AssertionError("the whole chain was read")
+
+    monkeypatch.setattr(_store.Rows, "links", reading)
+    for ended in (ask(COUNT, "--epsilon", "0.5"), ask(COUNT, "--epsilon", "0.1", "--request", "r")):
+        assert ended.code == 0
+        assert "one more question may cost at most" in ended.err
+    assert "spent ε = 0.5 of" in said
+    assert "spent ε = 1.1 of" in ended.err

@@ -465,3 +465,22 @@ def test_every_kind_of_limit_is_kept(path: Path, limit: AnyLimit) -> None:
     for other in (Limit(1), RhoLimit(1), MuLimit(3), RenyiLimit({2: 0.5})):
         with pytest.raises(LedgerDiffers, match="the ledger rules"):
             Ledger.open_or_create(path, unit=PERSON, limit=other)
+
+
+@pytest.mark.parametrize(
+    "limit", [Limit(1), Limit(1, 1e-6), RhoLimit(1), MuLimit(1), RenyiLimit({2: 1})]
+)
+def test_a_receipt_tells_what_is_left(limit: AnyLimit) -> None:
+    """As `spent` does, which reads the whole chain; also when a request is repeated."""
+    ledger = Ledger.in_memory(unit=PERSON, limit=limit)
+    request = Request("first", "body")
+    first = pay(ledger, Pure(0.125), request)
+    told = [(first, ledger.spent())]
+    told.append((pay(ledger, Pure(0.25)), ledger.spent()))
+    ledger.keep(first, "42")
+    told.append((pay(ledger, Pure(0.125), request), ledger.spent()))
+    for receipt, balance in told:
+        use = receipt.balance
+        assert use is not None
+        assert (use.limit, use.reached, use.left) == (limit, balance.reached, balance.left)
+    assert told[0][1].left > told[1][1].left

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from discreet._budget import Receipt
 from discreet._exact import fraction
 from discreet.cli import _format
 from discreet.cli._exit_codes import FAILED, log_beside
@@ -128,7 +129,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     if named and not was_paid:
         say(f"request {named} is new for {by}: no earlier answer was found")
     say("paid before, and free now" if was_paid else f"this question cost {paid}", "green")
-    say(_format.left(declared.open_ledger().spent()))
+    _say_what_is_left(answer.receipt)
 
 
 def explain(  # each is an option of the command
@@ -216,7 +217,12 @@ def check(  # each is an option of the command
     paid = _format.cost(share.privacy_loss, fraction(0))
     was_paid = share.receipt.kept is not None
     say("paid before, and free now" if was_paid else f"this check cost {paid}", "green")
-    say(_format.left(declared.open_ledger().spent()))
+    _say_what_is_left(share.receipt)
+
+
+def _say_what_is_left(receipt: Receipt) -> None:
+    if receipt.balance is not None:
+        say(_format.left(receipt.balance))
 
 
 def _tell_of_stopped(declared: "TableFile", by: str, request: str) -> None:

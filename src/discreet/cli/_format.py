@@ -1,14 +1,10 @@
 """Costs and limits as a person reads them: what was spent rounded up, what is left rounded down."""
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from discreet._budget import AnyLimit, Limit, RhoLimit
+from discreet._budget import AnyLimit, BudgetUse, Limit, RhoLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import PrivacyLoss
-
-if TYPE_CHECKING:
-    from discreet.ledger import Balance
 
 _DIGITS = 6
 
@@ -35,10 +31,10 @@ def spent(epsilon: Fraction, delta: Fraction) -> str:
     return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
 
 
-def left(balance: "Balance") -> str:
-    """What of a limit is spent and left, in a line."""
-    reached = shown(decimal_up(balance.reached, _DIGITS))
+def left(use: BudgetUse) -> str:
+    """A line that says how much of a limit is spent and left."""
+    reached = shown(decimal_up(use.reached, _DIGITS))
     return (
-        f"spent {balance.limit.symbol} = {reached} of {balance.limit}; "
-        f"one more question may cost at most ε = {shown(decimal_down(balance.left, _DIGITS))}"
+        f"spent {use.limit.symbol} = {reached} of {use.limit}; "
+        f"one more question may cost at most ε = {shown(decimal_down(use.left, _DIGITS))}"
     )

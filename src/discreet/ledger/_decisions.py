@@ -31,7 +31,7 @@ from discreet.ledger._entries import (
     steps_key,
 )
 from discreet.ledger._store import Rows
-from discreet.ledger._views import refusal
+from discreet.ledger._views import FilterUse, refusal
 
 _FAILED = (
     "a computation failed after it was paid, and the ledger is locked; its owner looks for "
@@ -193,8 +193,8 @@ class Priced:
         return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
 
 
-def repeated(rows: Rows, first: Link, request: Request) -> Receipt:
-    """The first receipt of this request, with its answer."""
+def repeated(rows: Rows, first: Link, request: Request, use: FilterUse) -> Receipt:
+    """The first receipt of this request, with its answer and what is left now."""
     if not isinstance(first.fact, Charge) or first.fact.request is None:
         raise LedgerDamaged(f"entry {first.number} stands under a request and is none")
     if first.fact.request.body != request.body:
@@ -209,7 +209,7 @@ def repeated(rows: Rows, first: Link, request: Request) -> Receipt:
             "it is being computed now, or was lost in a crash; it is never drawn again, so ask "
             "under a new id, which is a new charge"
         )
-    return receipt_of(first, first.fact, kept.fact.text)
+    return receipt_of(first, first.fact, use, kept.fact.text)
 
 
 def paid(rows: Rows, head: Link, receipt: Receipt) -> Charge:
@@ -238,11 +238,10 @@ def last_steps(rows: Rows, charge: int) -> Steps | None:
     return link.fact
 
 
-def receipt_of(link: Link, paid: Charge, kept: str | None = None) -> Receipt:
-    """The receipt of a charge, with the answer that was kept if it is asked again."""
-    told = {"purpose": paid.purpose, "by": paid.by}
+def receipt_of(link: Link, paid: Charge, use: FilterUse, kept: str | None = None) -> Receipt:
+    """The receipt of a charge, with what is left now, and the stored answer to a repeat."""
     return Receipt(
-        link.number, link.digest, link.at, **told, kept=kept, is_insecure=paid.is_insecure
+        link.number, link.digest, link.at, paid.purpose, paid.by, kept, paid.is_insecure, use
     )
 
 

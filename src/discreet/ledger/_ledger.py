@@ -46,7 +46,7 @@ from discreet.ledger._entries import (
 )
 from discreet.ledger._sqlite import as_path, check_pages, check_schema
 from discreet.ledger._store import Rows, Store, log
-from discreet.ledger._views import Balance, Entry, summary
+from discreet.ledger._views import Balance, Entry, FilterUse, summary
 
 _TRIES = 20  # to price a charge beforehand, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
@@ -212,7 +212,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 self._last = opening, head.state.spent
                 first = None if request is None else rows.under(request_key(by, request))
                 if request is not None and first is not None:
-                    return repeated(rows, first, request)
+                    use = FilterUse(opening.filter, head.state.spent)
+                    return repeated(rows, first, request, use)
                 check_open(rows, head, purpose)
                 if not priced.fits(opening, head.state.spent):
                     if priced.seconds > _QUICK and tries:
@@ -223,7 +224,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                     fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
                     link = rows.append(head, fact, _chain.charged(head.state, sums))
                     self._last = opening, sums
-                    return receipt_of(link, fact)
+                    return receipt_of(link, fact, FilterUse(opening.filter, sums))
             raise priced.refusal
 
     def keep(self, receipt: Receipt, answer: str) -> None:
@@ -332,13 +333,13 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         with self._reading() as (rows, head):
             terms, links = rows.opening(head), rows.links()
             paid_for = [link.fact.loss for link in links if isinstance(link.fact, Charge)]
-        chosen = terms.filter
-        reached = chosen.reached(head.state.spent)
-        if reached is None:
-            raise LedgerDamaged(f"{self._store.name} is damaged: its sums are beyond every bound")
-        left = chosen.pure_left(head.state.spent)
+        use = FilterUse(terms.filter, head.state.spent)
+        try:
+            reached = use.reached
+        except LedgerDamaged as damage:
+            raise LedgerDamaged(f"{self._store.name} is damaged: {damage}") from None
         total = PrivacyLoss(tuple(pair for loss in paid_for for pair in loss.terms), terms.unit)
-        return Balance(chosen.limit, reached, left, head.state.charges, total)
+        return Balance(use.limit, reached, use.left, head.state.charges, total)
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """How many more charges of this privacy loss would be admitted, one after the other."""

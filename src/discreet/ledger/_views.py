@@ -8,7 +8,7 @@ from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _knowledge
 from discreet.accounting._prices import LEAK_UNIT, UNIT
-from discreet.errors import NoBound
+from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._entries import (
     Answer,
     Backup,
@@ -57,6 +57,32 @@ class Entry:
                 return replace(blank, about=charge)
             case Opening() | Backup():
                 return blank
+
+
+@dataclass(frozen=True, slots=True)
+class FilterUse:
+    """How much of a filter's limit these sums have used; its figures are computed when read."""
+
+    filter: Filter
+    sums: Spent
+
+    @property
+    def limit(self) -> AnyLimit:
+        """The most that may ever be spent."""
+        return self.filter.limit
+
+    @property
+    def reached(self) -> Fraction:
+        """How far the charges have come, in the limit's own measure, as in `Balance`."""
+        found = self.filter.reached(self.sums)
+        if found is None:
+            raise LedgerDamaged("its sums are beyond every bound")
+        return found
+
+    @property
+    def left(self) -> Fraction:
+        """The largest single pure epsilon that would still be admitted."""
+        return self.filter.pure_left(self.sums)
 
 
 @dataclass(frozen=True, slots=True)
