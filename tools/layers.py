@@ -28,10 +28,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ledger",),
     ("query",),
     ("train",),
-    ("local", "synth", "federated", "unlearn"),
+    ("local",),
     ("audit",),
     ("plots",),
-    ("service", "cli", "explore"),
+    ("cli",),
     ("__main__",),
 )
 

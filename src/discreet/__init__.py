@@ -28,49 +28,18 @@ if TYPE_CHECKING:
         Part,
         RealGaussian,
         RealSensitivity,
+        Release,
         Sensitivity,
+        Session,
         Staircase,
         Together,
+        release,
+        session,
     )
-    from discreet.mechanisms._release import Release, release
-    from discreet.mechanisms._session import Session, session
     from discreet.query import Answer, Column, Noise, Table, col, count, mean, open, sum  # noqa: A004
 
-_ROOMS = {
-    "discreet.ledger": ("Ledger",),
-    "discreet.mechanisms": (
-        "Bounded",
-        "DiscreteGaussian",
-        "DiscreteLaplace",
-        "Gaussian",
-        "Grid",
-        "Laplace",
-        "MaxNorm",
-        "Part",
-        "RealGaussian",
-        "RealSensitivity",
-        "Release",
-        "Sensitivity",
-        "Session",
-        "Staircase",
-        "Together",
-        "release",
-        "session",
-    ),
-    "discreet.query": (
-        "Answer",
-        "Column",
-        "Noise",
-        "Table",
-        "col",
-        "count",
-        "mean",
-        "open",
-        "sum",
-    ),
-}
 _LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_PACKAGES = ("mechanisms", "query", "ledger")  # where the other names are, the lightest one first
 
 __all__ = [
     "Answer",
@@ -115,12 +84,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The names that need noise, an engine or a database, imported when they are first used."""
+    """A name that needs noise, an engine or a database, imported when it is first used."""
     if name in _LATE_PARTS:
         return import_module(f"discreet.{name}")
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    return getattr(import_module(_ROOM_OF[name]), name)
+    if name in __all__:
+        packages = (import_module(f"discreet.{package}") for package in _PACKAGES)
+        return next(getattr(package, name) for package in packages if name in package.__all__)
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,32 +1,31 @@
-"""Private questions over tables: declared facts, a closed query, a plan, an engine, an answer."""
+"""Private questions over tables.
+
+An owner declares what is public of a table. An analyst asks in SQL or Python. The question becomes
+a closed value, the value a plan, the plan one statement for the engine, and its sums come out
+through `discreet.mechanisms.release`. Read the files in this order:
+
+1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
+2. what can be asked: `_query`; from Python `_frame`; from SQL `_sql_tokens`, `_sql_tree`, `_sql`
+3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`
+4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`, `_engine` (DuckDB)
+5. what comes out: `_table` (ask, pay, release), `_answer`, `_intervals`, `_forecast`
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from discreet.query._columns import Caps, Column, ColumnType
+from discreet.query._declaration import Declaration
+from discreet.query._forecast import Explanation, Forecast
+from discreet.query._frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
+from discreet.query._price import Noise, Price
+from discreet.query._query import Query
+
 if TYPE_CHECKING:
     from discreet.query._answer import Answer
-    from discreet.query._columns import Caps, Column, ColumnType
-    from discreet.query._declaration import Declaration
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
-    from discreet.query._forecast import Explanation, Forecast
-    from discreet.query._frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
     from discreet.query._null_share import NullShare
-    from discreet.query._price import Noise, Price
-    from discreet.query._query import Query
     from discreet.query._table import Question, Selection, Table, release_question
-
-_ROOMS = {
-    "_answer": ("Answer",),
-    "_columns": ("Caps", "Column", "ColumnType"),
-    "_declaration": ("Declaration",),
-    "_declaration_file": ("open",),
-    "_forecast": ("Explanation", "Forecast"),
-    "_frame": ("col", "count", "mean", "sum"),
-    "_null_share": ("NullShare",),
-    "_price": ("Noise", "Price"),
-    "_query": ("Query",),
-    "_table": ("Question", "Selection", "Table", "release_question"),
-}
 
 __all__ = [
     "Answer",
@@ -51,10 +50,11 @@ __all__ = [
     "sum",
 ]
 
+_OTHER_FILES = {"Answer": "_answer", "NullShare": "_null_share", "open": "_declaration_file"}
+
 
 def __getattr__(name: str) -> object:
-    """Each name from its file, when it is first used: a budget needs no engine."""
-    for file, names in _ROOMS.items():
-        if name in names:
-            return getattr(import_module(f"discreet.query.{file}"), name)
-    raise AttributeError(f"module 'discreet.query' has no attribute {name!r}")
+    """A name whose file needs an engine or a database, imported when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'discreet.query' has no attribute {name!r}")
+    return getattr(import_module(f"discreet.query.{_OTHER_FILES.get(name, '_table')}"), name)
