@@ -27,9 +27,8 @@ from discreet.query._query import (
     Scalar,
     scalar_text,
 )
-from tests.query.wages import parse
 from discreet.query._sql_words import REFUSED_WORDS, RESERVED
-from tests.query.wages import DAY, WAGES, where
+from tests.query.wages import DAY, WAGES, parse, where
 
 WAGE, AGE, YEAR = ColumnRef("wage"), ColumnRef("Age"), ColumnRef("year")
 

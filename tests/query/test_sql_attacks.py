@@ -3,8 +3,7 @@
 import pytest
 
 from discreet.errors import QueryRefused
-from tests.query.wages import parse
-from tests.query.wages import WAGES
+from tests.query.wages import WAGES, parse
 
 ATTACKS = """
 SELECT COUNT(*) FROM 'wages.parquet'

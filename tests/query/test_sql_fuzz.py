@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
-from tests.query.wages import parse
 from discreet.query._sql_words import FUNCTIONS, KEYWORDS
-from tests.query.wages import WAGES
+from tests.query.wages import WAGES, parse
 
 SOUND = [
     "SELECT COUNT(*) FROM wages WHERE wage > 1 AND NOT in_union OR year IN (1980, 1981)",

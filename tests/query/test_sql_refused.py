@@ -4,9 +4,8 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from tests.query.wages import parse
 from discreet.query._sql_tree import _ACCEPTED, _unlisted
-from tests.query.wages import WAGES
+from tests.query.wages import WAGES, parse
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE
 REFUSED = r"""

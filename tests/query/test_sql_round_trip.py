@@ -34,9 +34,8 @@ from discreet.query._query import (
     Scalar,
     condition_text,
 )
-from tests.query.wages import parse
 from discreet.query._sql_words import RESERVED
-from tests.query.wages import DAY, where
+from tests.query.wages import DAY, parse, where
 
 
 @pytest.mark.parametrize(

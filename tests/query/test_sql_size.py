@@ -8,8 +8,7 @@ from discreet._unit import Unit
 from discreet.errors import DiscreetError, QueryRefused
 from discreet.query import Caps, Column, Declaration
 from discreet.query._query import Membership
-from tests.query.wages import parse
-from tests.query.wages import WAGES, where
+from tests.query.wages import WAGES, parse, where
 from tests.time_limit import soon
 
 SHAPES: dict[str, Callable[[int], str]] = {
