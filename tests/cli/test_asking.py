@@ -112,7 +112,7 @@ def test_nothing_is_called_free_that_is_not(
         case "undeclared":
             spent = "-1"
         case "failing":
-            monkeypatch.setattr(_bounding.Prepared, "compute", lambda *_: 1 / 0)
+            monkeypatch.setattr(_bounding.CompiledPlan, "compute", lambda *_: 1 / 0)
     ended = ask(BY_UNION, "--epsilon", spent, "--request", "r")
     assert ended.code != 0
     assert FREE not in ended.err
@@ -143,7 +143,7 @@ def test_a_stopped_request_tells_what_became_of_it(
             case "charge":
                 planted.setattr(Ledger, "charge", stopped_behind(Ledger.charge))
             case "compute":
-                planted.setattr(_bounding.Prepared, "compute", stop)
+                planted.setattr(_bounding.CompiledPlan, "compute", stop)
             case "keep":
                 planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
             case "after":
@@ -329,7 +329,7 @@ def test_asking_reads_no_chain(ask: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def reading(_: object) -> None:
         raise AssertionError("the whole chain was read")
 
-    monkeypatch.setattr(_store.Rows, "links", reading)
+    monkeypatch.setattr(_store.Transaction, "links", reading)
     for ended in (ask(COUNT, "--epsilon", "0.5"), ask(COUNT, "--epsilon", "0.1", "--request", "r")):
         assert ended.code == 0
         assert "one more question may cost at most" in ended.err

@@ -11,7 +11,7 @@ from discreet._budget import Request
 from discreet.accounting import Pure
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import Ledger
-from discreet.ledger._anchor import Anchor, Mark
+from discreet.ledger._anchor import Anchor, AnchorMark
 from tests.ledger.kit import charges, copied, files, made, pay, raced
 
 
@@ -39,7 +39,7 @@ def test_the_anchor_follows_every_entry(path: Path, anchor: Path) -> None:
     for step in steps:
         step()
         head = ledger.history()[-1]
-        assert Anchor(anchor).read() == Mark(head.number, head.digest)
+        assert Anchor(anchor).read() == AnchorMark(head.number, head.digest)
     assert Ledger.open(path, anchor=anchor).history() == ledger.history()
 
 
@@ -80,14 +80,14 @@ def test_charges_without_the_anchor_are_caught_up(path: Path, anchor: Path) -> N
 def test_an_anchor_never_goes_back(anchor: Path) -> None:
     mine = Anchor(anchor)
     for number in (3, 1, 2):
-        mine.advance(Mark(number, "x" * 64))
+        mine.advance(AnchorMark(number, "x" * 64))
         assert mine.read().number == 3
     assert files(anchor.parent) == [".anchor.lock", "anchor"]
 
 
 def test_writers_of_an_anchor_take_turns(anchor: Path) -> None:
     mine = Anchor(anchor)
-    later = threading.Thread(target=mine.advance, args=(Mark(2, "x" * 64),))
+    later = threading.Thread(target=mine.advance, args=(AnchorMark(2, "x" * 64),))
     with mine._alone():
         later.start()
         time.sleep(0.1)
@@ -101,7 +101,7 @@ def test_an_anchor_is_durable_before_it_is_moved(
 ) -> None:
     synced: list[bool] = []
     monkeypatch.setattr("os.fsync", lambda _: synced.append(anchor.exists()))
-    Anchor(anchor).advance(Mark(1, "x" * 64))
+    Anchor(anchor).advance(AnchorMark(1, "x" * 64))
     assert synced == [False, True]  # the draft, then the folder
 
 

@@ -15,7 +15,17 @@ from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, P
 from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.ledger import Ledger
 from discreet.ledger._chain import next_state, verify
-from discreet.ledger._entries import ROOT, Answer, Charge, Fact, Lock, Opening, Steps, Unlock, write
+from discreet.ledger._entries import (
+    ROOT,
+    Charge,
+    Fact,
+    Lock,
+    Opening,
+    StepReservation,
+    StoredAnswer,
+    Unlock,
+    write,
+)
 from tests.accounting.limits import evenly_shared
 from tests.ledger.kit import PERSON, made, pay
 
@@ -47,9 +57,13 @@ def ledger(tmp_path: Path) -> Ledger:
     "facts",
     [
         [charge(0.5)],
-        [Answer(1, "42")],
-        [Lock(2), Lock(1), Answer(1, "42"), Unlock("looked", "owner"), charge(0.5)],
-        [Steps(1, 0, 0, 3, 5, "a"), Steps(2, 0, 0, 1, 1, "b"), Steps(1, 1, 3, 2, 5, "a")],
+        [StoredAnswer(1, "42")],
+        [Lock(2), Lock(1), StoredAnswer(1, "42"), Unlock("looked", "owner"), charge(0.5)],
+        [
+            StepReservation(1, 0, 0, 3, 5, "a"),
+            StepReservation(2, 0, 0, 1, 1, "b"),
+            StepReservation(1, 1, 3, 2, 5, "a"),
+        ],
     ],
 )
 def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
@@ -69,17 +83,17 @@ def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
         [Lock(9)],
         [Unlock("looked", "owner")],
         [Lock(1), Unlock("looked", "owner"), Unlock("looked", "owner")],
-        [Answer(2, "42")],
-        [Answer(0, "42")],
-        [Steps(0, 0, 0, 1, 5, "a")],
-        [Steps(1, 1, 0, 1, 5, "a")],
-        [Steps(1, 0, 1, 1, 5, "a")],
-        [Steps(1, 0, 0, 0, 5, "a")],
-        [Steps(1, 0, 0, 6, 5, "a")],
-        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 2, 2, 5, "a")],
-        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 3, 2, 5, "b")],
-        [Steps(1, 0, 0, 3, 5, "a"), Steps(1, 1, 3, 2, 6, "a")],
-        [Steps(1, 0, 0, 5, 5, "a"), Steps(1, 1, 5, 1, 5, "a")],
+        [StoredAnswer(2, "42")],
+        [StoredAnswer(0, "42")],
+        [StepReservation(0, 0, 0, 1, 5, "a")],
+        [StepReservation(1, 1, 0, 1, 5, "a")],
+        [StepReservation(1, 0, 1, 1, 5, "a")],
+        [StepReservation(1, 0, 0, 0, 5, "a")],
+        [StepReservation(1, 0, 0, 6, 5, "a")],
+        [StepReservation(1, 0, 0, 3, 5, "a"), StepReservation(1, 1, 2, 2, 5, "a")],
+        [StepReservation(1, 0, 0, 3, 5, "a"), StepReservation(1, 1, 3, 2, 5, "b")],
+        [StepReservation(1, 0, 0, 3, 5, "a"), StepReservation(1, 1, 3, 2, 6, "a")],
+        [StepReservation(1, 0, 0, 5, 5, "a"), StepReservation(1, 1, 5, 1, 5, "a")],
         [Opening(Unit("family"), Filter.for_limit(LIMIT))],
         [Opening(PERSON, Filter.for_limit(LIMIT))],
     ],

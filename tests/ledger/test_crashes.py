@@ -12,10 +12,10 @@ from discreet._budget import Request
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged, LedgerError, RequestReused
 from discreet.ledger import Ledger
-from discreet.ledger._sqlite import told_plainly
+from discreet.ledger._sqlite import plain_errors
 from tests.ledger.kit import begun, charges, ended, killed, made, pay
 
-BEFORE_WRITING = "_store.Rows.append = die"
+BEFORE_WRITING = "_store.Transaction.append = die"
 BEFORE_COMMIT = "_store.Connection.commit = die"
 AFTER_COMMIT = """
 commit = _store.Connection.commit
@@ -194,6 +194,6 @@ def test_what_the_database_says_is_told_plainly(
     if code:
         cause.sqlite_errorname = code
     said = f"the ledger x: .*{text}.*some words"
-    with pytest.raises(kind, match=said) as caught, told_plainly("the ledger x"):
+    with pytest.raises(kind, match=said) as caught, plain_errors("the ledger x"):
         raise DBAPIError("INSERT", None, cause)
     assert caught.type is kind

@@ -17,13 +17,13 @@ from discreet.errors import LedgerDamaged
 from discreet.ledger._entries import (
     FORMAT,
     ROOT,
-    Answer,
     Charge,
     Fact,
+    LedgerState,
     Lock,
     Opening,
-    State,
-    Steps,
+    StepReservation,
+    StoredAnswer,
     Unlock,
     read,
     sha256,
@@ -31,7 +31,7 @@ from discreet.ledger._entries import (
 )
 
 AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)
-STATE = State(Spent(0, (1, 2, 3)), 4, is_locked=False, opening=0, terms=ROOT)
+STATE = LedgerState(Spent(0, (1, 2, 3)), 4, is_locked=False, opening=0, opening_digest=ROOT)
 
 WHOLE = st.integers(0, 10**60)
 TEXT = st.text(st.characters(exclude_categories=()))
@@ -62,15 +62,15 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
         st.none() | st.builds(Request, st.text(min_size=1, max_size=200), TEXT),
         st.booleans(),
     ),
-    st.builds(Answer, WHOLE, TEXT),
+    st.builds(StoredAnswer, WHOLE, TEXT),
     st.builds(Lock, WHOLE),
     st.builds(Unlock, TEXT, TEXT),
-    st.builds(Steps, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
+    st.builds(StepReservation, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
 )
 SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
 STATES = st.builds(
-    lambda spent, charges, is_locked, opening: State(
-        spent, charges, is_locked=is_locked, opening=opening, terms=ROOT
+    lambda spent, charges, is_locked, opening: LedgerState(
+        spent, charges, is_locked=is_locked, opening=opening, opening_digest=ROOT
     ),
     SPENT,
     WHOLE,
@@ -80,7 +80,7 @@ STATES = st.builds(
 
 
 @given(WHOLE, st.datetimes(timezones=st.timezones()), FACTS, STATES)
-def test_what_is_written_is_read(number: int, at: datetime, fact: Fact, state: State) -> None:
+def test_what_is_written_is_read(number: int, at: datetime, fact: Fact, state: LedgerState) -> None:
     link = read(write(number, at, fact, state, previous=ROOT), ROOT)
     assert (link.number, link.fact, link.state) == (number, fact, state)
     assert link.at == at.astimezone(UTC)
@@ -95,7 +95,7 @@ def test_a_digest_binds_everything() -> None:
         write(4, AT, Lock(1), STATE, previous=ROOT),
         write(3, AT + timedelta(microseconds=1), Lock(1), STATE, previous=ROOT),
         write(3, AT, Lock(2), STATE, previous=ROOT),
-        write(3, AT, Answer(1, ""), STATE, previous=ROOT),
+        write(3, AT, StoredAnswer(1, ""), STATE, previous=ROOT),
         write(3, AT, Lock(1), replace(STATE, charges=5), previous=ROOT),
         write(3, AT, Lock(1), STATE, previous="1" * 64),
     ):

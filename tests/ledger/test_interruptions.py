@@ -14,7 +14,7 @@ from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import LedgerError, RequestReused
 from discreet.ledger import Ledger
-from discreet.ledger._store import Rows
+from discreet.ledger._store import Transaction
 from tests.ledger.kit import PERSON, begun, charges, ended, made, pay
 
 LOSS = PrivacyLoss.of(Pure(0.001))
@@ -104,15 +104,15 @@ def test_a_transaction_inside_another_gives_no_false_receipt(
 ) -> None:
     """As a signal's handler may begin one; in memory nothing else keeps it out."""
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(1))
-    inner, plain = [], Rows.append
+    inner, plain = [], Transaction.append
 
-    def nested(self: Rows, *arguments: Any) -> Any:  # Any: as they are
+    def nested(self: Transaction, *arguments: Any) -> Any:  # Any: as they are
         link = plain(self, *arguments)
         monkeypatch.undo()
         inner.append(pay(ledger, Pure(0.1)))
         return link
 
-    monkeypatch.setattr(Rows, "append", nested)
+    monkeypatch.setattr(Transaction, "append", nested)
     with pytest.raises(LedgerError, match="another use of it ended a transaction"):
         pay(ledger, Pure(0.1))
     assert [entry.number for entry in ledger.history()] == [0, 1]

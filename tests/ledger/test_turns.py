@@ -22,7 +22,7 @@ from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, Ledg
 from discreet.ledger import Kind, Ledger, _sqlite
 from discreet.ledger._database import file_database, put_away
 from discreet.ledger._entries import Link
-from discreet.ledger._store import Rows
+from discreet.ledger._store import Transaction
 from discreet.ledger._turns import LOCKS_FOR_SQLITE
 from tests.ledger.kit import (
     PERSON,
@@ -139,9 +139,9 @@ def test_no_program_gets_into_a_transaction(
     path, found = tmp_path / "x.ledger", []
     ledger = made(path)
     pay(ledger, Pure(0.1))
-    append = Rows.append
+    append = Transaction.append
 
-    def late(self: Rows, *arguments: Any) -> Link:  # Any: as they are
+    def late(self: Transaction, *arguments: Any) -> Link:  # Any: as they are
         link = append(self, *arguments)
         self.connection.exec_driver_sql("PRAGMA cache_spill = 1")
         close(path)
@@ -149,7 +149,7 @@ def test_no_program_gets_into_a_transaction(
         return link
 
     with monkeypatch.context() as patch:
-        patch.setattr(Rows, "append", late)
+        patch.setattr(Transaction, "append", late)
         receipt = pay(ledger, Pure(0.1))
     assert found == ["sqlite3.OperationalError: database is locked"]
     assert Ledger.open(path).history()[receipt.number].digest == receipt.digest

@@ -9,8 +9,15 @@ from flint import arb, ctx
 from scipy import special
 from scipy.stats import binom
 
-from discreet.local._estimate import Counted, Floats, Rates, Scaled, Summed, mean_of_truths
-from discreet.local.client._bits import Whole
+from discreet.local._estimate import (
+    BoundedShares,
+    Rates,
+    RealArray,
+    ScaledShares,
+    SupportCounts,
+    mean_of_truths,
+)
+from discreet.local.client._bits import Integers
 
 RATES = {
     "even": Rates.of(Fraction(3, 4), Fraction(1, 4)),
@@ -20,10 +27,10 @@ RATES = {
     "shared": Rates(Fraction(1, 2), Fraction(3, 20), Fraction(1, 10), Fraction(1, 4)),
 }
 
-Ends = Callable[[Whole, int, float], tuple[Floats, Floats]]
+Ends = Callable[[Integers, int, float], tuple[RealArray, RealArray]]
 
 
-def law(*groups: tuple[int, Fraction]) -> Floats:
+def law(*groups: tuple[int, Fraction]) -> RealArray:
     """Of a sum of binomials."""
     found = np.ones(1)
     for size, chance in groups:
@@ -34,7 +41,7 @@ def law(*groups: tuple[int, Fraction]) -> Floats:
 def worst_coverage(rates: Rates, reports: int, miss: float) -> float:
     """Over all true shares, and over what the others hold."""
     counts = np.arange(reports + 1)
-    found = Counted(counts, reports, rates).interval(miss)
+    found = SupportCounts(counts, reports, rates).interval(miss)
     worst = 1.0
     for held in range(reports + 1):
         truth = held / reports
@@ -68,7 +75,7 @@ def test_tails_of_unlike_truths_lie_below_the_binomials(reports: int) -> None:
 
 
 def test_an_interval_of_the_normal_law_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def normal(counts: Whole, reports: int, miss: float) -> tuple[Floats, Floats]:
+    def normal(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
         chance = counts / reports
         half = -special.ndtri(miss / 2) * np.sqrt(chance * (1 - chance) / reports)
         return chance - half, chance + half
@@ -80,7 +87,7 @@ def test_an_interval_of_the_normal_law_would_not(monkeypatch: pytest.MonkeyPatch
 def test_collisions_left_out_would_show() -> None:
     shared = RATES["shared"]
     centre = Rates.of(shared.kept, shared.added)
-    found = Counted(np.arange(61), 60, centre).interval(0.1)
+    found = SupportCounts(np.arange(61), 60, centre).interval(0.1)
     inside = found.lower <= 0
     assert float(law((60, shared.most))[inside].sum()) < 0.85
 
@@ -89,7 +96,7 @@ def test_collisions_left_out_would_show() -> None:
 def test_an_interval_is_not_wider_than_it_needs_to_be(miss: float) -> None:
     """Among many reports, within 3 % of the normal law's width."""
     reports, rates = 100_000, RATES["even"]
-    found = Counted(np.array([reports // 4]), reports, rates).interval(miss)
+    found = SupportCounts(np.array([reports // 4]), reports, rates).interval(miss)
     upper = -special.ndtri(miss / 2) * np.sqrt(3 / 16 / reports) / 0.5
     assert found.upper[0] == pytest.approx(upper, rel=0.03)
 
@@ -129,14 +136,14 @@ def test_bernsteins_interval_holds(truth: float) -> None:
         covered = 0.0
         for count, weight in enumerate(law_of_count):
             mean = (3 * count - reports) / reports
-            found = Summed(mean, reports, variance, 3.0).interval(miss)
+            found = BoundedShares(mean, reports, variance, 3.0).interval(miss)
             covered += weight * bool(found.lower <= truth <= found.upper)
         assert covered >= 1 - miss
 
 
 @pytest.mark.parametrize("reach", [1.0, 50.0])
 def test_bernsteins_bound_is_solved_for_its_distance(reach: float) -> None:
-    found = Summed(0.5, 10_000, 0.3, reach).interval(0.05)
+    found = BoundedShares(0.5, 10_000, 0.3, reach).interval(0.05)
     off = float(found.upper) - 0.5
     assert 10_000 * off**2 / 2 / (0.3 + reach * off / 3) == pytest.approx(np.log(2 / 0.05))
     assert found.lower == pytest.approx(0.5 - off)
@@ -144,14 +151,14 @@ def test_bernsteins_bound_is_solved_for_its_distance(reach: float) -> None:
 
 def test_a_variance_that_is_too_small_would_show() -> None:
     chances = binom.pmf(np.arange(41), 40, 0.5)
-    found = [Summed(count / 40, 40, 0.25 / 16, 1.0).interval(0.05) for count in range(41)]
+    found = [BoundedShares(count / 40, 40, 0.25 / 16, 1.0).interval(0.05) for count in range(41)]
     inside = [bool(f.lower <= 0.5 <= f.upper) for f in found]
     assert chances[inside].sum() < 0.9
 
 
 def test_shares_become_numbers_of_a_range() -> None:
-    counted = Counted(np.array(30), 100, RATES["even"])
-    scaled = Scaled(counted, -1.0, 3.0, 0.01)
+    counted = SupportCounts(np.array(30), 100, RATES["even"])
+    scaled = ScaledShares(counted, -1.0, 3.0, 0.01)
     assert scaled.values() == -1 + 4 * counted.values()
     assert scaled.stddev() == 4 * counted.stddev()
     inner, outer = counted.interval(0.05), scaled.interval(0.05)

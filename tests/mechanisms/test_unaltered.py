@@ -21,7 +21,7 @@ from discreet.mechanisms import Bounded, DiscreteLaplace, Part, Sensitivity, Tog
 from discreet.mechanisms.tuning import PoissonRuns, Scored, Tuning
 from discreet.query import Caps, Column, Declaration
 from discreet.query._plan import plan
-from discreet.query._price import Noise, Price, offer
+from discreet.query._price import Noise, QuestionPrice, price_plan
 from discreet.query._query import Aggregate, ColumnRef, Function, Query
 from tests.mechanisms.calls import MADE
 from tests.mechanisms.kit import PERSON
@@ -37,10 +37,10 @@ def offers() -> dict[str, Callable[[], object]]:
     query = Query("t", (Aggregate(Function.AVG, ColumnRef("wage"), "x"),), ("sex",))
     made = plan(query, declared)
     return {
-        "Price": lambda: Price(1, weights={"people": 2}),
-        "Offer": lambda: offer(made, Price(1), Fraction(95, 100)),
-        "Offer, Gaussian": lambda: offer(
-            made, Price(1, 1e-6, noise=Noise.GAUSSIAN), Fraction(95, 100)
+        "QuestionPrice": lambda: QuestionPrice(1, weights={"people": 2}),
+        "PricedPlan": lambda: price_plan(made, QuestionPrice(1), Fraction(95, 100)),
+        "PricedPlan, Gaussian": lambda: price_plan(
+            made, QuestionPrice(1, 1e-6, noise=Noise.GAUSSIAN), Fraction(95, 100)
         ),
     }
 
@@ -94,7 +94,9 @@ def _unlocks(array: np.ndarray[Any, Any]) -> bool:
 
 
 def test_every_mechanism_and_offer_is_looked_at() -> None:
-    assert {"Together", "Tuning", "PartitionSelection", "Offer", "Price"} <= set(VALUES)
+    assert {"Together", "Tuning", "PartitionSelection", "PricedPlan", "QuestionPrice"} <= set(
+        VALUES
+    )
 
 
 @pytest.mark.parametrize("name", VALUES)

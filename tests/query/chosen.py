@@ -8,10 +8,10 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.query._columns import Key
+from discreet.query._columns import KeyValue
 
 Id = bool | int | float | str | datetime.date | Decimal
-Group = tuple[tuple[str, Key], ...]  # each column's name, and the value
+Group = tuple[tuple[str, KeyValue], ...]  # each column's name, and the value
 Numbers = npt.NDArray[np.int64]
 
 PARTS = A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27

@@ -19,8 +19,8 @@ from discreet.query import (
     Caps,
     Column,
     Declaration,
-    Price,
     Question,
+    QuestionPrice,
     Table,
     release_question,
 )
@@ -192,7 +192,7 @@ def ibis_table(table: pa.Table) -> Any:  # Any: Ibis ships no types
 
 
 def asking(
-    declaration: Declaration, query: Query, price: Price
+    declaration: Declaration, query: Query, price: QuestionPrice
 ) -> Callable[[Door, pa.Table], Answer]:
     """The act of asking a table that question, for `discreet.audit._replay`."""
 
@@ -205,4 +205,4 @@ def asking(
 def without_noise(question: Question, epsilon: float = 1.0) -> Answer:
     """The answer with all noise 0, which only a door of tests can give."""
     run = Run()
-    return release_question(Door(run, ZeroNoiseBits(), run), question, Price(epsilon))
+    return release_question(Door(run, ZeroNoiseBits(), run), question, QuestionPrice(epsilon))

@@ -20,9 +20,9 @@ from discreet.query import (
     Caps,
     Column,
     Declaration,
-    Price,
     Query,
     Question,
+    QuestionPrice,
     Table,
     _bounding,
     _engine,
@@ -105,7 +105,7 @@ def asked(where: Condition | None = None) -> Query:
 def asking_by_place(declared: Declaration) -> Callable[[Door, ir.Table], Answer]:
     def act(door: Door, table: ir.Table) -> Answer:
         return release_question(
-            door, Question.of(Table.declared(table, declared), asked()), Price(1)
+            door, Question.of(Table.declared(table, declared), asked()), QuestionPrice(1)
         )
 
     return act

@@ -13,12 +13,12 @@ from discreet._exact import float_down, precision
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from discreet.query import Noise, Question, Table
-from discreet.query._intervals import Ratio
-from discreet.query._plan import Grid
+from discreet.query._intervals import RatioLaw
+from discreet.query._plan import SumGrid
 from tests.query.kit import without_noise
 
 FALSE_ALARM = 1e-9
-GRID = Grid(0, 0, -50, 50)
+GRID = SumGrid(0, 0, -50, 50)
 
 
 def _mass(law: NoiseLaw, reach: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -47,7 +47,7 @@ def test_the_quantile_of_the_noise_of_a_ratio_is_reached(
     kind, law = (
         (DiscreteLaplace, DiscreteLaplaceLaw) if is_laplace else (Gaussian, RoundedGaussianLaw)
     )
-    ratio = Ratio(kind(scales[0]), kind(scales[1]), GRID, Fraction(str(confidence)))
+    ratio = RatioLaw(kind(scales[0]), kind(scales[1]), GRID, Fraction(str(confidence)))
     reach = math.ceil(40 * max(scales))
     total, count = (_mass(law(scale), reach) for scale in scales)
     outcomes = np.arange(-reach, reach + 1)
@@ -59,7 +59,7 @@ def test_the_quantile_of_the_noise_of_a_ratio_is_reached(
 
 
 def test_an_interval_is_where_the_noise_could_have_been() -> None:
-    ratio = Ratio(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
+    ratio = RatioLaw(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
     (low,), (high,) = ratio.intervals([700], [100])
     assert low < 7 < high
     for inside, outside in ((low + 1e-3, low - 1e-3), (high - 1e-3, high + 1e-3)):
@@ -69,13 +69,13 @@ def test_an_interval_is_where_the_noise_could_have_been() -> None:
 
 @pytest.mark.parametrize(("total", "count"), [(0, 0), (5, 0), (-7, -3), (10**6, 3), (3, -(10**6))])
 def test_an_interval_never_leaves_the_bounds(total: int, count: int) -> None:
-    ratio = Ratio(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
+    ratio = RatioLaw(DiscreteLaplace(10), DiscreteLaplace(2), GRID, Fraction(19, 20))
     (low,), (high,) = ratio.intervals([total], [count])
     assert -50 <= low <= high <= 50
 
 
 def test_nothing_known_is_the_whole_range() -> None:
-    ratio = Ratio(Gaussian(10**6), Gaussian(10**6), GRID, Fraction(19, 20))
+    ratio = RatioLaw(Gaussian(10**6), Gaussian(10**6), GRID, Fraction(19, 20))
     (low,), (high,) = ratio.intervals([3], [2])
     assert (low, high) == (-50, 50)
 

@@ -21,7 +21,15 @@ import pytest
 
 import discreet as dp
 from discreet.audit import replay
-from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
+from discreet.query import (
+    Caps,
+    Column,
+    Declaration,
+    Question,
+    QuestionPrice,
+    Table,
+    release_question,
+)
 from discreet.query._query import Aggregate, ColumnRef, Function, Query
 from tests.query.kit import without_noise
 
@@ -131,7 +139,7 @@ FRAMES: list[Callable[[list[Any]], Any]] = [_object_frame, _polars_frame]  # Any
 def _count(door: Any, rows: Any, column: Column) -> object:  # Any: for `replay`
     facts = Declaration("t", dp.Unit("person"), Caps(), {"x": column})
     query = Query("t", (Aggregate(Function.COUNT, ColumnRef("x"), "n"),))
-    return release_question(door, Question.of(Table.declared(rows, facts), query), Price(1))
+    return release_question(door, Question.of(Table.declared(rows, facts), query), QuestionPrice(1))
 
 
 @pytest.mark.parametrize(

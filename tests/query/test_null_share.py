@@ -16,7 +16,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.audit import Difference, Run, ZeroNoiseBits, replay
 from discreet.mechanisms import Door
 from discreet.query import Caps, Column, Declaration, Table, _null_share
-from discreet.query._intervals import Share
+from discreet.query._intervals import ShareLaw
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._source import ArrowSource
 
@@ -142,10 +142,10 @@ def test_the_interval_holds_the_share_as_often_as_it_says(
     part: int, rest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the exact law of the noise: each pair of draws with its probability."""
-    monkeypatch.setattr(Share, "_quantile", cache(Share._quantile))
+    monkeypatch.setattr(ShareLaw, "_quantile", cache(ShareLaw._quantile))
     bounded = dp.Bounded(lambda: 1, sensitivity=1, unit=Unit("u"), name="n")
     noise = dp.DiscreteLaplace.for_epsilon(1, bounded)
-    law, true = Share(noise, fraction(0.8)), part / (part + rest)
+    law, true = ShareLaw(noise, fraction(0.8)), part / (part + rest)
     ratio = math.exp(-1 / float(noise.scale))
     chance = {n: (1 - ratio) / (1 + ratio) * ratio ** abs(n) for n in range(-14, 15)}
     missed = sum(

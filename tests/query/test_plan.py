@@ -8,9 +8,9 @@ import pytest
 
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query import Caps, Column, Declaration, Noise, Price, Query
+from discreet.query import Caps, Column, Declaration, Noise, Query, QuestionPrice
 from discreet.query._plan import Plan, plan, sensitivity
-from discreet.query._price import offer
+from discreet.query._price import price_plan
 from discreet.query._query import Aggregate, Arithmetic, ColumnRef, Function, Literal, Operator
 
 GROUPS = 3
@@ -79,7 +79,7 @@ def test_shared_parts_are_drawn_once() -> None:
     again = Aggregate(Function.COUNT, None, "again")
     made = _planned(COUNT, again)
     assert [one.name for one in made.sums] == ["count(*)"]
-    assert offer(made, Price(1), 0.95).privacy_loss.epsilon() == 1
+    assert price_plan(made, QuestionPrice(1), 0.95).privacy_loss.epsilon() == 1
 
 
 def test_a_mean_is_centred() -> None:
@@ -161,7 +161,9 @@ def test_no_more_is_spent_than_was_named(epsilon: float, delta: float) -> None:
     made = _planned(COUNT, MEAN, Aggregate(Function.SUM, ColumnRef("f"), "s"), keys=("g",))
     kinds = [None, Noise.LAPLACE] if delta == 0 else [None, *Noise]
     for noise in kinds:
-        offered = offer(made, Price(epsilon, delta, noise=noise, weights={"s": 3.5}), 0.9)
+        offered = price_plan(
+            made, QuestionPrice(epsilon, delta, noise=noise, weights={"s": 3.5}), 0.9
+        )
         at = 0 if offered.noise is Noise.LAPLACE else delta
         assert 0.999 * epsilon < offered.privacy_loss.epsilon(delta=at) <= epsilon
         assert noise in (None, offered.noise)
@@ -174,24 +176,24 @@ def test_the_noise_with_the_smaller_error_is_taken() -> None:
             for k in range(1, 40)
         )
     )
-    assert offer(many, Price(1, 1e-6), 0.95).noise is Noise.GAUSSIAN
-    assert offer(many, Price(1), 0.95).noise is Noise.LAPLACE
-    assert offer(_planned(COUNT), Price(1, 1e-6), 0.95).noise is Noise.LAPLACE
+    assert price_plan(many, QuestionPrice(1, 1e-6), 0.95).noise is Noise.GAUSSIAN
+    assert price_plan(many, QuestionPrice(1), 0.95).noise is Noise.LAPLACE
+    assert price_plan(_planned(COUNT), QuestionPrice(1, 1e-6), 0.95).noise is Noise.LAPLACE
 
 
 def test_weights_share_the_price() -> None:
     made = _planned(COUNT, MEAN)
-    shares = offer(made, Price(1, weights={"m": 3}), 0.95).shares
+    shares = price_plan(made, QuestionPrice(1, weights={"m": 3}), 0.95).shares
     assert shares == {
         "count(*)": Fraction(1, 4),
         "centred sum(x)": Fraction(3, 8),
         "count(x)": Fraction(3, 8),
     }
     known = Aggregate(Function.COUNT, ColumnRef("x"), "known")
-    shares = offer(_planned(known, MEAN), Price(1), 0.95).shares
+    shares = price_plan(_planned(known, MEAN), QuestionPrice(1), 0.95).shares
     assert shares == {"count(x)": Fraction(1, 2), "centred sum(x)": Fraction(1, 2)}
     with pytest.raises(InvalidArgument, match="'q' is no aggregate"):
-        offer(made, Price(1, weights={"q": 3}), 0.95)
+        price_plan(made, QuestionPrice(1, weights={"q": 3}), 0.95)
 
 
 NAN = float("nan")
@@ -200,19 +202,19 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("price", "says"),
     [
-        (lambda: Price(0), "epsilon"),
-        (lambda: Price(-1), "epsilon"),
-        (lambda: Price(NAN), "epsilon"),
-        (lambda: Price(float("inf")), "epsilon"),
-        (lambda: Price(True), "epsilon"),
-        (lambda: Price("1"), "epsilon"),  # type: ignore[arg-type]  # the point of the test
-        (lambda: Price(1, 1), "delta"),
-        (lambda: Price(1, NAN), "delta"),
-        (lambda: Price(1, noise=Noise.GAUSSIAN), "delta above 0"),
-        (lambda: Price(1, noise="laplace"), "noise"),  # type: ignore[arg-type]  # the point of the test
-        (lambda: Price(1, weights={"n": 0}), "weight"),
+        (lambda: QuestionPrice(0), "epsilon"),
+        (lambda: QuestionPrice(-1), "epsilon"),
+        (lambda: QuestionPrice(NAN), "epsilon"),
+        (lambda: QuestionPrice(float("inf")), "epsilon"),
+        (lambda: QuestionPrice(True), "epsilon"),
+        (lambda: QuestionPrice("1"), "epsilon"),  # type: ignore[arg-type]  # the point of the test
+        (lambda: QuestionPrice(1, 1), "delta"),
+        (lambda: QuestionPrice(1, NAN), "delta"),
+        (lambda: QuestionPrice(1, noise=Noise.GAUSSIAN), "delta above 0"),
+        (lambda: QuestionPrice(1, noise="laplace"), "noise"),  # type: ignore[arg-type]  # the point of the test
+        (lambda: QuestionPrice(1, weights={"n": 0}), "weight"),
     ],
 )
-def test_a_bad_price_is_refused_by_name(price: Callable[[], Price], says: str) -> None:
+def test_a_bad_price_is_refused_by_name(price: Callable[[], QuestionPrice], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says):
         price()

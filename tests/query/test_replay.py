@@ -15,12 +15,21 @@ from hypothesis import strategies as st
 from discreet._unit import Change, Unit
 from discreet.audit import Difference, replay
 from discreet.errors import QueryRefused
-from discreet.query import Caps, Column, Declaration, Price, Query, Question, Table, _bounding
+from discreet.query import (
+    Caps,
+    Column,
+    Declaration,
+    Query,
+    Question,
+    QuestionPrice,
+    Table,
+    _bounding,
+)
 from discreet.query import _plan as plan
 from discreet.query._query import Aggregate, ColumnRef, Function
 from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
-PRICE = Price(1)
+PRICE = QuestionPrice(1)
 Rows = list[dict[str, Any]]
 
 
@@ -170,9 +179,9 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = _bounding.Prepared.compute
+    honest = _bounding.CompiledPlan.compute
 
-    def told(prepared: _bounding.Prepared, trace: Any) -> Mapping[str, Any]:
+    def told(prepared: _bounding.CompiledPlan, trace: Any) -> Mapping[str, Any]:
         sums = honest(prepared, trace)
         trace.note(
             "schema",
@@ -183,6 +192,6 @@ def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         return sums
 
-    monkeypatch.setattr(_bounding.Prepared, "compute", told)
+    monkeypatch.setattr(_bounding.CompiledPlan, "compute", told)
     with pytest.raises(Difference, match="events differ"):
         _replay_busy()

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.audit import replay
-from discreet.query import Caps, Column, Declaration, Price, Question, Table, release_question
+from discreet.query import (
+    Caps,
+    Column,
+    Declaration,
+    Question,
+    QuestionPrice,
+    Table,
+    release_question,
+)
 from discreet.query._csv_reader import read_lines
 from discreet.query._proposed import propose_types
 from discreet.query._query import Aggregate, ColumnRef, Function, IsNull, Query
@@ -29,7 +37,9 @@ SUMS = Query("t", (Aggregate(Function.SUM, ColumnRef("x"), "pay"),), ("s",))
 
 
 def _act(door: Any, source: Any, query: Query = COUNT, facts: Declaration = PEOPLE) -> object:
-    return release_question(door, Question.of(Table.declared(source, facts), query), Price(1))
+    return release_question(
+        door, Question.of(Table.declared(source, facts), query), QuestionPrice(1)
+    )
 
 
 def _file(folder: Path, lines: list[bytes]) -> CsvFile:

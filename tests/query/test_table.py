@@ -3,6 +3,7 @@
 import datetime
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -346,7 +347,7 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
     calls: dict[str, int] = {"check": 0, "_plan": 0}
 
     def counted(name: str) -> None:
-        step = getattr(_plan, name)
+        step: Callable[..., object] = getattr(_plan, name)
 
         def counting(*given: object) -> object:
             calls[name] += 1

@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.audit import replay
 from discreet.errors import BudgetExceeded, DiscreetError, QueryRefused
-from discreet.query import Caps, Column, Declaration, Price, Question, Table, _engine, _inference
+from discreet.query import (
+    Caps,
+    Column,
+    Declaration,
+    Question,
+    QuestionPrice,
+    Table,
+    _engine,
+    _inference,
+)
 from discreet.query._compiling import Compiler
 from discreet.query._plan import plan
 from discreet.query._query import (
@@ -161,7 +170,7 @@ def test_no_row_of_any_value_fails_or_shows(
         except QueryRefused:
             continue
         rest = ROWS.filter(pa.array([person != victim for person in range(ROWS.num_rows)]))
-        run = replay(asking(FACTS, asked, Price(1)), ROWS, rest)
+        run = replay(asking(FACTS, asked, QuestionPrice(1)), ROWS, rest)
         assert run.facts("released")
 
 
@@ -233,7 +242,7 @@ def _holds(relation: Relation, one: Any, other: Any) -> bool:  # Any: exact numb
 def test_floats_stay_below_what_is_derived_for_them(scalar: Scalar) -> None:
     """In Python's floats, which are the engine's: no infinity and no NaN on the way."""
     try:
-        fact = _inference.meaning(scalar, FACTS)
+        fact = _inference.infer(scalar, FACTS)
     except QueryRefused:
         return
     for x in (-1000.0, 0.0, 1000.0):

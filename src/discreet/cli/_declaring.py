@@ -194,7 +194,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     discreet declare wages.parquet --bound hours=0..80
     """
-    from discreet.cli._proposal import Wanted, beside, propose
+    from discreet.cli._proposal import TableOptions, beside, propose
     from discreet.query._declaration_edit import save
 
     settings: dict[Keys, Setting | None] = {
@@ -208,7 +208,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ("ledger", "epsilon"): epsilon,
         ("ledger", "delta"): delta,
     }
-    wanted = Wanted(
+    wanted = TableOptions(
         name or re.sub(r"\W+", "_", source.stem),
         source,
         source_format,

@@ -20,7 +20,7 @@ _KINDS = {kind.value: kind for kind in ColumnType}
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ColumnOptions:
     """The texts that were given for each column, by option."""
 
     bounds: Mapping[str, str]
@@ -35,7 +35,7 @@ class Facts:
         return {*self.bounds, *self.keys, *self.nulls, *self.types, *self.formats}
 
 
-def facts(
+def column_options(
     columns: Sequence[str],
     *,
     bounds: Sequence[str],
@@ -43,9 +43,9 @@ def facts(
     nulls: Sequence[str],
     types: Sequence[str],
     formats: Sequence[str],
-) -> Facts:
+) -> ColumnOptions:
     """What the options say, by column; each must be one of these columns."""
-    return Facts(
+    return ColumnOptions(
         _once("--bound", columns, bounds),
         _by_column("--key", columns, keys),
         _once("--null", columns, nulls),
@@ -54,28 +54,28 @@ def facts(
     )
 
 
-def kind_of(name: str, proposed: ColumnType | None, told: Facts) -> ColumnType | None:
+def kind_of(name: str, proposed: ColumnType | None, options: ColumnOptions) -> ColumnType | None:
     """The type that an option states, or else the proposed one."""
-    if name not in told.types:
-        return ColumnType.DATE if name in told.formats else proposed
-    text = told.types[name]
+    if name not in options.types:
+        return ColumnType.DATE if name in options.formats else proposed
+    text = options.types[name]
     if text not in _KINDS:
         near = did_you_mean(text, list(_KINDS))
         raise mistake("--type", f"{name}={text}: give one of {', '.join(_KINDS)}{near}")
     return _KINDS[text]
 
 
-def settings(name: str, kind: ColumnType, told: Facts) -> dict[Keys, Setting]:
+def settings(name: str, kind: ColumnType, options: ColumnOptions) -> dict[Keys, Setting]:
     """The settings of a column of this type that the options state."""
     found: dict[Keys, Setting] = {}
-    if name in told.bounds:
-        found["lower",], found["upper",] = _bounds(name, kind, told.bounds[name])
-    if name in told.keys:
-        found["keys",] = _keys(name, kind, told.keys[name])
-    if name in told.nulls:
-        found["null",] = _value("--null", name, kind, told.nulls[name])
-    if name in told.formats:
-        found["format",] = _format(name, kind, told.formats[name])
+    if name in options.bounds:
+        found["lower",], found["upper",] = _bounds(name, kind, options.bounds[name])
+    if name in options.keys:
+        found["keys",] = _keys(name, kind, options.keys[name])
+    if name in options.nulls:
+        found["null",] = _value("--null", name, kind, options.nulls[name])
+    if name in options.formats:
+        found["format",] = _format(name, kind, options.formats[name])
     return found
 
 

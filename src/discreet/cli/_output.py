@@ -66,14 +66,14 @@ def write(text: str) -> None:
         sys.stdout.write(text)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "Fitted":
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "FittedTable":
     """A table whose first columns, ``left`` of them, are set to the left; none of its numbers is
     ever cut or broken."""
-    return Fitted(tuple(head), tuple(map(tuple, rows)), left)
+    return FittedTable(tuple(head), tuple(map(tuple, rows)), left)
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedTable:
     """A table if its columns fit into the width, with texts broken between words where they must
     be; if they do not fit, one block for each row, of lines ``name: value``."""
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet._unit import Change
-from discreet.cli._facts import Facts, facts, kind_of, mistake, settings
+from discreet.cli._facts import ColumnOptions, column_options, kind_of, mistake, settings
 from discreet.errors import DeclarationError
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
 from discreet.query._declaration_file import (
     TABLE,
-    Format,
+    FileFormat,
     TableFile,
     format_of,
     is_delimiter,
@@ -21,7 +21,7 @@ from discreet.query._declaration_file import (
     usual_delimiter,
 )
 from discreet.query._located_toml import Keys, did_you_mean, text_of
-from discreet.query._proposed import Proposed, propose_types
+from discreet.query._proposed import ProposedType, propose_types
 from discreet.query._source import CsvFile, ParquetFile, check_schema
 
 _UNIT = ("unit",)
@@ -29,7 +29,7 @@ _CAPS = ("max_groups", "max_rows_per_group", "max_rows")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TableOptions:
     """What the options say of a table; ``table`` holds its settings, without those not given."""
 
     name: str
@@ -54,12 +54,12 @@ class Proposal:
     left_out: Mapping[str, str]
 
 
-def propose(file: Path, wanted: Wanted) -> Proposal:
+def propose(file: Path, wanted: TableOptions) -> Proposal:
     """The file with what is wanted; nothing is written, and of the source the schema is read."""
     old = text_of(file) if file.exists() else ""
     before = _before(old, file, wanted)
     there = propose_types(_rows(wanted, before))
-    told = facts(
+    options = column_options(
         list(there),
         bounds=wanted.bounds,
         keys=wanted.keys,
@@ -69,11 +69,13 @@ def propose(file: Path, wanted: Wanted) -> Proposal:
     )
     if before is None:
         table = _new_table(wanted, file, list(there))
-        there = {n: kind for n, kind in there.items() if n in told.named or n != table.get(_UNIT)}
+        there = {
+            n: kind for n, kind in there.items() if n in options.named or n != table.get(_UNIT)
+        }
     else:
         table = _changes(wanted, before)
-        there = {n: kind for n, kind in there.items() if n in told.named}
-    columns, left_out = _columns(there, told, before.declaration.columns if before else {})
+        there = {n: kind for n, kind in there.items() if n in options.named}
+    columns, left_out = _columns(there, options, before.declaration.columns if before else {})
     ordered = dict(sorted((table | columns).items(), key=lambda item: TABLE.index(item[0][0])))
     text = _text(old, wanted.name, ordered, file)
     return Proposal(text, _checked(text, file, wanted.name), before is None, left_out)
@@ -86,20 +88,20 @@ def beside(path: Path, file: Path) -> str:
 
 
 def _columns(
-    there: Mapping[str, Proposed], told: Facts, declared: Mapping[str, Column]
+    there: Mapping[str, ProposedType], options: ColumnOptions, declared: Mapping[str, Column]
 ) -> tuple[dict[Keys, Setting], dict[str, str]]:
     """The settings of these columns, and why others are left out: too little is known of them."""
     found: dict[Keys, Setting] = {}
     left_out = {}
     for name, proposed in there.items():
         column = declared.get(name)
-        kind = kind_of(name, column.type if column else proposed.type, told)
-        stated = {} if kind is None else settings(name, kind, told)
+        kind = kind_of(name, column.type if column else proposed.type, options)
+        stated = {} if kind is None else settings(name, kind, options)
         formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
         if len(formats) == 1:
             stated.setdefault(("format",), formats[0])
         unsettled = () if ("format",) in stated else formats
-        if missing := _missing(name, kind, told, column, formats=unsettled):
+        if missing := _missing(name, kind, options, column, formats=unsettled):
             left_out[name] = missing
         elif kind is not None:
             if column is None or kind is not column.type:
@@ -126,7 +128,7 @@ def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str
         raise DeclarationError(f"nothing was written, it would be a mistake: {error}") from None
 
 
-def _before(old: str, file: Path, wanted: Wanted) -> TableFile | None:
+def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
     before = read_text(old, file).get(wanted.name)
     if before is not None and before.source.resolve() != wanted.source.resolve():
         raise mistake(
@@ -137,16 +139,16 @@ def _before(old: str, file: Path, wanted: Wanted) -> TableFile | None:
     return before
 
 
-def _rows(wanted: Wanted, before: TableFile | None) -> ParquetFile | CsvFile:
+def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile:
     if wanted.format is not None:
-        form: Format | None = Format(wanted.format)
+        form: FileFormat | None = FileFormat(wanted.format)
     else:
         form = format_of(wanted.source) if before is None else before.format
     if form is None:
         raise mistake(
             "SOURCE", f"{wanted.source}: its name tells no format; add --format parquet or csv"
         )
-    if form is Format.PARQUET:
+    if form is FileFormat.PARQUET:
         if wanted.delimiter is not None:
             raise mistake("--delimiter", "only a CSV file has one")
         return ParquetFile(wanted.source)
@@ -156,7 +158,7 @@ def _rows(wanted: Wanted, before: TableFile | None) -> ParquetFile | CsvFile:
     return CsvFile(wanted.source, wanted.delimiter or usual)
 
 
-def _new_table(wanted: Wanted, file: Path, columns: list[str]) -> dict[Keys, Setting]:
+def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
     """The settings of a table that is not declared yet; those not given are the strictest."""
     given = dict(wanted.table)
     unit, row = given.get(_UNIT), given.get(("row",))
@@ -183,7 +185,7 @@ def _new_table(wanted: Wanted, file: Path, columns: list[str]) -> dict[Keys, Set
     return usual | given | _reading(wanted)
 
 
-def _changes(wanted: Wanted, before: TableFile) -> dict[Keys, Setting]:
+def _changes(wanted: TableOptions, before: TableFile) -> dict[Keys, Setting]:
     """The settings that alter a declared table; whom it protects is altered by hand only."""
     given = dict(wanted.table)
     unit = before.declaration.unit
@@ -201,7 +203,7 @@ def _changes(wanted: Wanted, before: TableFile) -> dict[Keys, Setting]:
     return given | _reading(wanted)
 
 
-def _reading(wanted: Wanted) -> dict[Keys, Setting]:
+def _reading(wanted: TableOptions) -> dict[Keys, Setting]:
     reading = {"format": wanted.format, "delimiter": wanted.delimiter}
     return {(key,): value for key, value in reading.items() if value is not None}
 
@@ -209,24 +211,24 @@ def _reading(wanted: Wanted) -> dict[Keys, Setting]:
 def _missing(
     name: str,
     kind: ColumnType | None,
-    told: Facts,
+    options: ColumnOptions,
     column: Column | None,
     *,
     formats: tuple[str, ...],
 ) -> str | None:
     """Too little that is said of a column, in words; a mistake where an option names it."""
     if kind is None:
-        why, options = "a type that has no rule", [f"--type {name}=TYPE"]
+        why, ways = "a type that has no rule", [f"--type {name}=TYPE"]
     elif formats:
         why = "dates whose first rows can be read in several ways"
-        options = [f"--date-format {shlex.quote(f'{name}={form}')}" for form in formats]
+        ways = [f"--date-format {shlex.quote(f'{name}={form}')}" for form in formats]
     elif kind is ColumnType.NUMBER and not (
-        name in told.bounds or (column and column.lower is not None)
+        name in options.bounds or (column and column.lower is not None)
     ):
-        why, options = "numbers without bounds", [f"--bound {name}=LOWER..UPPER"]
+        why, ways = "numbers without bounds", [f"--bound {name}=LOWER..UPPER"]
     else:
         return None
-    either = " or ".join(options)
-    if name in told.named:
+    either = " or ".join(ways)
+    if name in options.named:
         raise mistake(either.split(maxsplit=1)[0], f"{name} needs it too: add {either}")
     return f"{why}; {either} declares it"

@@ -14,16 +14,16 @@ from discreet.ledger._sqlite import sync_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AnchorMark:
     """The number and digest of a link that the chain must hold."""
 
     number: int
     digest: str
 
     @staticmethod
-    def of(link: Link) -> "Mark":
+    def of(link: Link) -> "AnchorMark":
         """The mark of a link."""
-        return Mark(link.number, link.digest)
+        return AnchorMark(link.number, link.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Anchor:
 
     path: Path
 
-    def read(self) -> Mark:
+    def read(self) -> AnchorMark:
         """Where the chain has been at least."""
         try:
             values = json.loads(self.path.read_text(encoding="ascii"))
-            mark = Mark(values["number"], values["digest"])
+            mark = AnchorMark(values["number"], values["digest"])
         except OSError as mistake:
             said = f"the anchor {self.path} can't be read: {mistake.strerror}"
             raise LedgerError(said) from mistake
@@ -47,7 +47,7 @@ class Anchor:
             raise LedgerDamaged(f"the anchor {self.path} is no anchor")
         return mark
 
-    def advance(self, mark: Mark) -> None:
+    def advance(self, mark: AnchorMark) -> None:
         """Move on to this mark, unless another writer has moved further; durable on return."""
         try:
             with self._alone():

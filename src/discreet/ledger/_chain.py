@@ -7,33 +7,35 @@ from fractions import Fraction
 from discreet.accounting import Filter, Spent
 from discreet.errors import LedgerDamaged
 from discreet.ledger._entries import (
-    Answer,
     Backup,
     Charge,
     Fact,
+    LedgerState,
     Link,
     Lock,
     Opening,
-    State,
-    Steps,
+    StepReservation,
+    StoredAnswer,
     Unlock,
-    terms_of,
+    opening_digest,
 )
 
 _ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a price so much larger
 
 
-def first_state(opening: Opening) -> State:
+def first_state(opening: Opening) -> LedgerState:
     """The state after the first entry: nothing spent."""
-    return State(opening.filter.start, 0, is_locked=False, opening=0, terms=terms_of(opening))
+    return LedgerState(
+        opening.filter.start, 0, is_locked=False, opening=0, opening_digest=opening_digest(opening)
+    )
 
 
-def next_state(head: Link, opening: Opening, fact: Fact) -> State:
+def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
     """The state after one more fact, under the opening in force."""
     state = head.state
     match fact:
         case Opening():
-            return replace(state, opening=head.number + 1, terms=terms_of(fact))
+            return replace(state, opening=head.number + 1, opening_digest=opening_digest(fact))
         case Charge(loss):
             return charged(state, opening.filter.add(state.spent, loss))
         case Lock(charge):
@@ -43,11 +45,11 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> State:
             return replace(state, is_locked=False, failed=() if allow_repeat else state.failed)
         case Backup():
             return replace(state, is_locked=True)
-        case Answer() | Steps():
+        case StoredAnswer() | StepReservation():
             return state
 
 
-def charged(state: State, spent: Spent) -> State:
+def charged(state: LedgerState, spent: Spent) -> LedgerState:
     """The state after one more charge that leads to these sums."""
     return replace(state, spent=spent, charges=state.charges + 1)
 
@@ -62,7 +64,7 @@ def verify(links: Iterable[Link]) -> None:
     """
     head: Link | None = None
     opening: Opening | None = None
-    past = _Past({}, {})
+    past = _ChainHistory({}, {})
     for link in links:
         if head is None or opening is None:
             opening = _first(link)
@@ -79,7 +81,7 @@ def verify(links: Iterable[Link]) -> None:
 def without_text(link: Link) -> Link:
     """The link without the text of a kept answer, which may be long and has no rule."""
     fact = link.fact
-    return replace(link, fact=replace(fact, text="")) if isinstance(fact, Answer) else link
+    return replace(link, fact=replace(fact, text="")) if isinstance(fact, StoredAnswer) else link
 
 
 def check_sums(spent: Spent, chosen: Filter) -> None:
@@ -95,20 +97,20 @@ def _first(link: Link) -> Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _ChainHistory:
     """What was charged so far, and the last steps of each charge."""
 
     charges: dict[int, Charge]
-    steps: dict[int, Steps]
+    steps: dict[int, StepReservation]
 
     def remember(self, link: Link) -> None:
         if isinstance(link.fact, Charge):
             self.charges[link.number] = link.fact
-        if isinstance(link.fact, Steps):
+        if isinstance(link.fact, StepReservation):
             self.steps[link.fact.charge] = link.fact
 
 
-def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
+def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> None:
     check_sums(link.state.spent, opening.filter)
     if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
@@ -124,14 +126,14 @@ def _follows(link: Link, head: Link, opening: Opening, past: _Past) -> None:
         raise LedgerDamaged(f"the sums or the state after entry {link.number} are not what follows")
 
 
-def follow_on(steps: Steps, last: Steps | None) -> bool:
+def follow_on(steps: StepReservation, last: StepReservation | None) -> bool:
     """Whether these are the next steps of their charge, and of the same plan as the last ones."""
     is_next = (steps.block, steps.first) == ((last.block + 1, last.end) if last else (0, 0))
     is_same = last is None or (steps.of, steps.plan) == (last.of, last.plan)
     return is_next and is_same and 0 < steps.count <= steps.of - steps.first
 
 
-def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
+def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> bool:
     charges = past.charges
     match link.fact:
         case Opening(_, chosen):
@@ -141,7 +143,7 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
             purposes = {charges[number].purpose for number in head.state.failed}
             is_free = not head.state.is_locked and link.fact.purpose not in purposes
             return is_within and loss.unit == opening.unit and is_free
-        case Answer(number):
+        case StoredAnswer(number):
             return number in charges and charges[number].request is not None
         case Lock(number):
             return number in charges
@@ -149,7 +151,7 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _Past) -> bool:
             return head.state.is_locked or (allow_repeat and bool(head.state.failed))
         case Backup():
             return True
-        case Steps(number):
+        case StepReservation(number):
             return number in charges and follow_on(link.fact, past.steps.get(number))
 
 

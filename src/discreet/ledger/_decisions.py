@@ -18,19 +18,19 @@ from discreet.errors import (
     QuestionFailed,
     RequestReused,
 )
-from discreet.ledger._anchor import Mark
+from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._entries import (
-    Answer,
     Backup,
     Charge,
     Link,
     Lock,
     Opening,
-    Steps,
+    StepReservation,
+    StoredAnswer,
     answer_key,
     steps_key,
 )
-from discreet.ledger._store import Rows
+from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal
 
 _FAILED = (
@@ -110,7 +110,7 @@ def _written(loss: PrivacyLoss) -> PrivacyLoss:
     return read
 
 
-def check_open(rows: Rows, head: Link, purpose: str) -> None:
+def check_open(rows: Transaction, head: Link, purpose: str) -> None:
     """Raise unless nothing is locked and this question may be asked."""
     if head.state.is_locked:
         raise LedgerLocked(_BACKUP if is_backup(rows, head) else _FAILED)
@@ -123,7 +123,7 @@ def check_open(rows: Rows, head: Link, purpose: str) -> None:
             )
 
 
-def locking(rows: Rows, head: Link) -> list[Link]:
+def locking(rows: Transaction, head: Link) -> list[Link]:
     """The entries that locked the ledger since it was last open, the latest first."""
     found, link = [], head
     while link.state.is_locked:
@@ -133,18 +133,18 @@ def locking(rows: Rows, head: Link) -> list[Link]:
     return found
 
 
-def is_backup(rows: Rows, head: Link) -> bool:
+def is_backup(rows: Transaction, head: Link) -> bool:
     """Whether the ledger is a copy that its owner has not taken into use."""
     return any(isinstance(link.fact, Backup) for link in locking(rows, head))
 
 
-def failures(rows: Rows, head: Link) -> list[Link]:
+def failures(rows: Transaction, head: Link) -> list[Link]:
     """The charges that failed and may not be asked again, with those of this lock."""
     numbers = {link.fact.charge for link in locking(rows, head) if isinstance(link.fact, Lock)}
     return [rows.link(number) for number in sorted(numbers | set(head.state.failed))]
 
 
-def _charge(rows: Rows, number: int) -> Charge:
+def _charge(rows: Transaction, number: int) -> Charge:
     fact = rows.link(number).fact
     if not isinstance(fact, Charge):
         raise LedgerDamaged(f"entry {number} stands for a failed charge and is none")
@@ -152,7 +152,7 @@ def _charge(rows: Rows, number: int) -> Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PricedCharge:
     """The result of a charge under an opening, from these sums: other sums, or an error."""
 
     opening: Opening
@@ -162,7 +162,7 @@ class Priced:
     seconds: float
 
     @staticmethod
-    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "Priced":
+    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "PricedCharge":
         """Compute it; this may take long, and so belongs before the transaction."""
         begin = time.monotonic()
         try:
@@ -171,7 +171,7 @@ class Priced:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
             after = NoBound("the numbers of this privacy loss are too extreme for a price")
-        return Priced(opening, before, loss, after, time.monotonic() - begin)
+        return PricedCharge(opening, before, loss, after, time.monotonic() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
         """Whether this is what it was computed for. Whatever the sums, an error stays the same."""
@@ -193,7 +193,7 @@ class Priced:
         return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
 
 
-def repeated(rows: Rows, first: Link, request: Request, use: FilterUse) -> Receipt:
+def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -> Receipt:
     """The first receipt of this request, with its answer and what is left now."""
     if not isinstance(first.fact, Charge) or first.fact.request is None:
         raise LedgerDamaged(f"entry {first.number} stands under a request and is none")
@@ -203,7 +203,7 @@ def repeated(rows: Rows, first: Link, request: Request, use: FilterUse) -> Recei
             "take a new id for this one"
         )
     kept = rows.under(answer_key(first.number))
-    if kept is None or not isinstance(kept.fact, Answer):
+    if kept is None or not isinstance(kept.fact, StoredAnswer):
         raise RequestReused(
             f"request id {request.id!r} was paid (charge {first.number}), but no answer is stored: "
             "it is being computed now, or was lost in a crash; it is never drawn again, so ask "
@@ -212,7 +212,7 @@ def repeated(rows: Rows, first: Link, request: Request, use: FilterUse) -> Recei
     return receipt_of(first, first.fact, use, kept.fact.text)
 
 
-def paid(rows: Rows, head: Link, receipt: Receipt) -> Charge:
+def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
     """The charge that a receipt stands for."""
     if isinstance(receipt, Receipt) and 0 < receipt.number <= head.number:
         link = rows.link(receipt.number)
@@ -221,7 +221,7 @@ def paid(rows: Rows, head: Link, receipt: Receipt) -> Charge:
     raise InvalidArgument(f"receipt = {_checks.quoted(receipt)}: it is not from this ledger")
 
 
-def last_steps(rows: Rows, charge: int) -> Steps | None:
+def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
     """The last steps that were taken of a charge, found by doubling and halving."""
     found, ahead = -1, 0
     while rows.has(steps_key(charge, ahead)):
@@ -233,7 +233,7 @@ def last_steps(rows: Rows, charge: int) -> Steps | None:
     link = rows.under(steps_key(charge, found))
     if link is None:
         return None
-    if not isinstance(link.fact, Steps):
+    if not isinstance(link.fact, StepReservation):
         raise LedgerDamaged(f"entry {link.number} stands for steps and is none")
     return link.fact
 
@@ -245,7 +245,7 @@ def receipt_of(link: Link, paid: Charge, use: FilterUse, kept: str | None = None
     )
 
 
-def verified_head(rows: Rows, anchored: Mark | None) -> Link:
+def verified_head(rows: Transaction, anchored: AnchorMark | None) -> Link:
     """The head, once the chain is known to hold what the anchor has seen."""
     head = rows.head()
     if anchored is not None:

@@ -58,7 +58,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """What a paid request was answered."""
 
     charge: int
@@ -82,7 +82,7 @@ class Unlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepReservation:
     """Steps of a charge that was paid as a whole, taken before they run, never given back.
 
     They are those from ``first`` on, ``count`` of all the ``of``, in the charge's block of that
@@ -107,32 +107,32 @@ class Backup:
     """Up to here this file is a copy of another one; nothing is charged until the owner unlocks."""
 
 
-Fact = Opening | Charge | Answer | Lock | Unlock | Steps | Backup
+Fact = Opening | Charge | StoredAnswer | Lock | Unlock | StepReservation | Backup
 
 _KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
     Charge: Kind.CHARGE,
-    Answer: Kind.ANSWER,
+    StoredAnswer: Kind.ANSWER,
     Lock: Kind.LOCK,
     Unlock: Kind.UNLOCK,
-    Steps: Kind.STEPS,
+    StepReservation: Kind.STEPS,
     Backup: Kind.BACKUP,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """All that decides about the next charge; the last link's is in force.
+class LedgerState:
+    """Everything that decides about the next charge; the last link's state is in force.
 
-    ``opening`` is the number of the opening in force and ``terms`` its digest. ``failed`` are the
-    charges whose questions failed and were not allowed again since.
+    ``opening`` is the number of the opening in force, and ``opening_digest`` its digest.
+    ``failed`` lists the charges whose questions failed and may not be asked again.
     """
 
     spent: Spent
     charges: int
     is_locked: bool
     opening: int
-    terms: str
+    opening_digest: str
     failed: tuple[int, ...] = ()
 
 
@@ -155,7 +155,7 @@ class Link:
     number: int
     at: datetime
     fact: Fact
-    state: State
+    state: LedgerState
     digest: str
 
     @property
@@ -164,7 +164,7 @@ class Link:
         return _KINDS[type(self.fact)]
 
 
-def write(number: int, at: datetime, fact: Fact, state: State, *, previous: str) -> Row:
+def write(number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str) -> Row:
     """The row that records this fact after the link of that digest."""
     kind, time = _KINDS[type(fact)].value, _time(at)
     body = canonical({**_fact_to_json(fact), "state": _state_to_json(state)})
@@ -196,9 +196,9 @@ def key_of(number: int, fact: Fact) -> str:
     steps, an entry."""
     if isinstance(fact, Charge) and fact.request is not None:
         return request_key(fact.by, fact.request)
-    if isinstance(fact, Answer):
+    if isinstance(fact, StoredAnswer):
         return answer_key(fact.charge)
-    if isinstance(fact, Steps):
+    if isinstance(fact, StepReservation):
         return steps_key(fact.charge, fact.block)
     return f"entry {number}"
 
@@ -218,7 +218,7 @@ def steps_key(charge: int, block: int) -> str:
     return f"steps {charge} {block}"
 
 
-def terms_of(opening: Opening) -> str:
+def opening_digest(opening: Opening) -> str:
     """The digest of what an opening says."""
     return sha256(_fact_to_json(opening))
 
@@ -253,7 +253,7 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
             paid = json.loads(loss.to_json())
             told = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             return {"loss": paid, "request": asked, **told}
-        case Answer(charge, text):
+        case StoredAnswer(charge, text):
             return {"charge": charge, "text": text}
         case Lock(charge):
             return {"charge": charge}
@@ -261,7 +261,7 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
             return {"reason": reason, "by": by, **({"allow_repeat": True} if allow_repeat else {})}
         case Backup():
             return {}
-        case Steps(charge, block, first, count, of, plan):
+        case StepReservation(charge, block, first, count, of, plan):
             taken = {"block": block, "first": first, "count": count}
             return {"charge": charge, **taken, "of": of, "plan": plan}
 
@@ -283,7 +283,7 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             purpose, by = _text(values["purpose"]), _text(values["by"])
             return Charge(loss, purpose, by, request, _truth(values["is_insecure"]))
         case Kind.ANSWER:
-            return Answer(_whole(values["charge"]), _text(values["text"]))
+            return StoredAnswer(_whole(values["charge"]), _text(values["text"]))
         case Kind.LOCK:
             return Lock(_whole(values["charge"]))
         case Kind.UNLOCK:
@@ -294,7 +294,7 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
         case Kind.STEPS:
             charge, block = _whole(values["charge"]), _whole(values["block"])
             first, count, of = (_whole(values[name]) for name in ("first", "count", "of"))
-            return Steps(charge, block, first, count, of, _text(values["plan"]))
+            return StepReservation(charge, block, first, count, of, _text(values["plan"]))
 
 
 def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
@@ -336,24 +336,24 @@ def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # A
     return Squares(Fraction(values["share"]), Fraction(values["floor"]), beside_leaks)
 
 
-def _state_to_json(state: State) -> dict[str, object]:
+def _state_to_json(state: LedgerState) -> dict[str, object]:
     return {
         "spent": _spent_to_json(state.spent),
         "charges": state.charges,
         "is_locked": state.is_locked,
         "opening": state.opening,
-        "terms": state.terms,
+        "terms": state.opening_digest,
         **({"failed": list(state.failed)} if state.failed else {}),
     }
 
 
-def _state_from_json(values: Mapping[str, Any]) -> State:  # Any: JSON
-    return State(
+def _state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
+    return LedgerState(
         _spent_from_json(values["spent"]),
         charges=_whole(values["charges"]),
         is_locked=_truth(values["is_locked"]),
         opening=_whole(values["opening"]),
-        terms=_text(values["terms"]),
+        opening_digest=_text(values["terms"]),
         failed=tuple(_whole(charge) for charge in values.get("failed", ())),
     )
 

@@ -18,13 +18,13 @@ from discreet.errors import (
     SessionEnded,
 )
 from discreet.ledger import _chain
-from discreet.ledger._anchor import Anchor, Mark
+from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
-    Priced,
+    PricedCharge,
     charge_for,
     check_open,
     failures,
-    last_steps,
+    last_reservation,
     loss_of,
     opening_for,
     paid,
@@ -33,19 +33,19 @@ from discreet.ledger._decisions import (
     verified_head,
 )
 from discreet.ledger._entries import (
-    Answer,
     Charge,
     Fact,
     Link,
     Lock,
     Opening,
-    Steps,
+    StepReservation,
+    StoredAnswer,
     Unlock,
     answer_key,
     request_key,
 )
 from discreet.ledger._sqlite import as_path, check_pages, check_schema
-from discreet.ledger._store import Rows, Store, log
+from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._views import Balance, Entry, FilterUse, summary
 
 _TRIES = 20  # to price a charge beforehand, while others charge
@@ -130,9 +130,9 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         kept = None if anchor is None else Anchor(as_path(anchor))
         if kept is not None and not os.path.exists(kept.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
-                kept.advance(Mark.of(rows.head()))
+                kept.advance(AnchorMark.of(rows.head()))
         ledger = Ledger(store, kept)
-        ledger._terms()  # what it can't read, it doesn't open
+        ledger._opening()  # what it can't read, it doesn't open
         return ledger
 
     @staticmethod
@@ -163,17 +163,17 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        return self._terms().unit
+        return self._opening().unit
 
     @property
     def limit(self) -> AnyLimit:
         """The most that may ever be spent."""
-        return self._terms().filter.limit
+        return self._opening().filter.limit
 
     @property
     def filter(self) -> Filter:
         """What decides, fixed when the ledger was made."""
-        return self._terms().filter
+        return self._opening().filter
 
     @property
     def path(self) -> Path | None:
@@ -206,7 +206,9 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
         tries = _TRIES
         while True:
-            priced = Priced.of(*self._last_sums(), fact.loss)  # it may take long: nobody waits
+            priced = PricedCharge.of(
+                *self._last_sums(), fact.loss
+            )  # it may take long: nobody waits
             with self._writing() as (rows, head):
                 opening, tries = rows.opening(head), tries - 1
                 self._last = opening, head.state.spent
@@ -218,7 +220,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 if not priced.fits(opening, head.state.spent):
                     if priced.seconds > _QUICK and tries:
                         continue  # others charged meanwhile
-                    priced = Priced.of(opening, head.state.spent, fact.loss)
+                    priced = PricedCharge.of(opening, head.state.spent, fact.loss)
                 sums = priced.sums
                 if sums is not None:
                     fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
@@ -244,7 +246,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 )
             if rows.under(answer_key(receipt.number)) is not None:
                 raise InvalidArgument(f"the answer to charge {receipt.number} is kept already")
-            _append(rows, head, Answer(receipt.number, answer))
+            _append(rows, head, StoredAnswer(receipt.number, answer))
 
     def lock(self, receipt: Receipt) -> None:
         """Refuse every further charge until the owner acts: this receipt's computation failed."""
@@ -262,30 +264,31 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
         """
         wanted, most = _checks.size(count=count), _checks.size(of=of)
-        told, whole = _checks.text(plan=plan), loss_of(loss)
+        digest, whole = _checks.text(plan=plan), loss_of(loss)
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
                 raise InvalidArgument(
                     f"charge {receipt.number} paid for something else than {whole}: go on with the "
                     "plan that it was made for"
                 )
-            last = last_steps(rows, receipt.number)
+            last = last_reservation(rows, receipt.number)
             block, first = (0, 0) if last is None else (last.block + 1, last.end)
-            if last is not None and (most, told) != (last.of, last.plan):
+            if last is not None and (most, digest) != (last.of, last.plan):
                 raise InvalidArgument(
                     f"charge {receipt.number} was made for another plan: go on with that one"
                 )
             if first >= most:
                 raise SessionEnded(f"all {most} steps that charge {receipt.number} paid were taken")
             taken = range(first, min(first + wanted, most))
-            _append(rows, head, Steps(receipt.number, block, first, len(taken), most, told))
+            steps = StepReservation(receipt.number, block, first, len(taken), most, digest)
+            _append(rows, head, steps)
         return taken
 
     def reserved(self, receipt: Receipt) -> int:
         """How many steps were taken of what was paid under this receipt."""
         with self._reading() as (rows, head):
             paid(rows, head, receipt)
-            last = last_steps(rows, receipt.number)
+            last = last_reservation(rows, receipt.number)
         return 0 if last is None else last.end
 
     def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
@@ -384,22 +387,22 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             _append(rows, head, replace(held, unit=declared.unit))
 
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Rows, Link]]:
+    def _reading(self) -> Iterator[tuple[Transaction, Link]]:
         anchored = self._anchored()
         with self._store.reading() as rows:
             yield rows, verified_head(rows, anchored)
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[Rows, Link]]:
+    def _writing(self) -> Iterator[tuple[Transaction, Link]]:
         anchored = self._anchored()
         with self._store.writing() as rows:
             yield rows, verified_head(rows, anchored)
         if rows.written is not None:  # committed by now
             log.info("%s: %s %d", self._store.name, rows.written.kind.value, rows.written.number)
             if self._anchor is not None:
-                self._anchor.advance(Mark.of(rows.written))
+                self._anchor.advance(AnchorMark.of(rows.written))
 
-    def _anchored(self) -> Mark | None:
+    def _anchored(self) -> AnchorMark | None:
         """Read before the rows are: the chain may move on meanwhile, the anchor behind it."""
         return None if self._anchor is None else self._anchor.read()
 
@@ -412,7 +415,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             self._last = rows.opening(head), head.state.spent
         return self._last
 
-    def _terms(self) -> Opening:
+    def _opening(self) -> Opening:
         return self._look()[0]
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -434,7 +437,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
 
 
-def _append(rows: Rows, head: Link, fact: Fact) -> None:
+def _append(rows: Transaction, head: Link, fact: Fact) -> None:
     rows.append(head, fact, _chain.next_state(head, rows.opening(head), fact))
 
 

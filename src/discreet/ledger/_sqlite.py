@@ -62,7 +62,7 @@ _MEANINGS = {  # by the start of SQLite's name of an error
 
 
 @contextmanager
-def told_plainly(name: str) -> Iterator[None]:
+def plain_errors(name: str) -> Iterator[None]:
     """Let errors say which ledger, and those of the database what to do."""
     try:
         yield

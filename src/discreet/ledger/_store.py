@@ -33,8 +33,8 @@ from discreet._ownership import process
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import _chain, _entries, _sqlite
 from discreet.ledger._database import Database, file_database, memory_database, put_away
-from discreet.ledger._entries import ROOT, Backup, Fact, Link, Opening, Row, State
-from discreet.ledger._turns import Identity, check_locks, identity, turn
+from discreet.ledger._entries import ROOT, Backup, Fact, LedgerState, Link, Opening, Row
+from discreet.ledger._turns import FileIdentity, check_locks, identity, turn
 
 log = logging.getLogger("discreet.ledger")
 log.addHandler(logging.NullHandler())
@@ -51,7 +51,7 @@ _table = Table(
 )
 
 
-class Rows:
+class Transaction:
     """The links of one ledger, inside one transaction."""
 
     def __init__(self, connection: Connection) -> None:
@@ -89,7 +89,10 @@ class Rows:
     def opening(self, head: Link) -> Opening:
         """The opening in force, as the head vouches for it."""
         fact = self.link(head.state.opening).fact
-        if not isinstance(fact, Opening) or _entries.terms_of(fact) != head.state.terms:
+        if (
+            not isinstance(fact, Opening)
+            or _entries.opening_digest(fact) != head.state.opening_digest
+        ):
             raise LedgerDamaged("the limit or unit in it is not the one it was charged under")
         _chain.check_sums(head.state.spent, fact.filter)
         return fact
@@ -108,7 +111,7 @@ class Rows:
         """Write the first link."""
         self._insert(_entries.write(0, _now(), opening, _chain.first_state(opening), previous=ROOT))
 
-    def append(self, head: Link, fact: Fact, state: State) -> Link:
+    def append(self, head: Link, fact: Fact, state: LedgerState) -> Link:
         """The link after the head, written: the fact, and the state that follows from it."""
         row = _entries.write(head.number + 1, _now(), fact, state, previous=head.digest)
         self._insert(row)
@@ -131,7 +134,7 @@ class Store:
         """Work on this database; `open_file` and `in_memory` make it."""
         self.path = path
         self.turns = threading.RLock()
-        self._identity: Identity | None = None  # once connected, the file's
+        self._identity: FileIdentity | None = None  # once connected, the file's
         self._begin(database)
         _Stores.add(self)
 
@@ -162,13 +165,13 @@ class Store:
     def _copy(self, database: Database) -> None:
         with (
             self.reading() as rows,
-            _sqlite.told_plainly("the copy"),
+            _sqlite.plain_errors("the copy"),
             database.connect() as connection,
         ):
             _sqlite.copy(rows.connection, connection)
-        with _sqlite.told_plainly("the copy"), database.connect() as connection:
+        with _sqlite.plain_errors("the copy"), database.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            copied = Rows(connection)
+            copied = Transaction(connection)
             _sqlite.check_schema(connection)
             _sqlite.check_pages(connection)
             _chain.verify(copied.links())
@@ -182,13 +185,13 @@ class Store:
         return "the ledger in memory" if self.path is None else f"the ledger {self.path}"
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Transaction]:
         """A view of one moment."""
         with self._transaction("BEGIN") as rows:
             yield rows
 
     @contextmanager
-    def writing(self) -> Iterator[Rows]:
+    def writing(self) -> Iterator[Transaction]:
         """The only writer; what is appended is durable once the block ends, or not there at all.
 
         If the file is gone from its path by then, what was appended went with it: an error.
@@ -197,14 +200,14 @@ class Store:
             yield rows
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Rows]:
-        with self.turns, self._turn(), _sqlite.told_plainly(self.name):
+    def _transaction(self, begin: str) -> Iterator[Transaction]:
+        with self.turns, self._turn(), _sqlite.plain_errors(self.name):
             if self._database.in_transaction:  # an interruption cut into the handler below
                 self._database.abandon()
             try:
                 with self._database.connect() as connection:
                     connection.exec_driver_sql(begin)
-                    yield Rows(connection)
+                    yield Transaction(connection)
                     if not self._database.in_transaction:
                         raise LedgerError(f"{self.name}: another use of it ended a transaction")
                     connection.commit()
@@ -282,10 +285,10 @@ os.register_at_fork(
 
 
 def _start(database: Database, opening: Opening) -> None:
-    with _sqlite.told_plainly("the new ledger"), database.connect() as connection:
+    with _sqlite.plain_errors("the new ledger"), database.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         _sqlite.create_schema(connection)
-        Rows(connection).start(opening)
+        Transaction(connection).start(opening)
         connection.commit()
 
 

@@ -31,7 +31,7 @@ _DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # what a new ledger is built as
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class FileIdentity:
     """Which file it is, whatever it is called."""
 
     device: int
@@ -50,7 +50,7 @@ def turn(path: Path, seconds: float) -> Iterator[int]:
         yield file.fileno()
 
 
-def identity(descriptor: int, path: Path) -> Identity:
+def identity(descriptor: int, path: Path) -> FileIdentity:
     """Which file this descriptor has open, once it is known to be the one at this path, and to
     have no other name."""
     held = os.fstat(descriptor)
@@ -71,7 +71,7 @@ def identity(descriptor: int, path: Path) -> Identity:
             f"the ledger {path} can't be opened: it was renamed, replaced or deleted meanwhile; "
             "see what is there now, then open that one"
         )
-    return Identity(held.st_dev, held.st_ino)
+    return FileIdentity(held.st_dev, held.st_ino)
 
 
 def check_locks(path: Path) -> None:

@@ -10,14 +10,14 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, _knowledge
 from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._entries import (
-    Answer,
     Backup,
     Charge,
     Kind,
     Link,
     Lock,
     Opening,
-    Steps,
+    StepReservation,
+    StoredAnswer,
     Unlock,
 )
 
@@ -53,7 +53,7 @@ class Entry:
                 return replace(paid, request=None if request is None else request.id)
             case Unlock(reason, by):
                 return replace(blank, purpose=reason, by=by)
-            case Answer(charge) | Lock(charge) | Steps(charge):
+            case StoredAnswer(charge) | Lock(charge) | StepReservation(charge):
                 return replace(blank, about=charge)
             case Opening() | Backup():
                 return blank

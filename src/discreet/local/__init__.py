@@ -11,7 +11,7 @@ add to those of a ledger whose units come and go.
 
 from discreet.local._count_mean_sketch import CountMeanSketch
 from discreet.local._duchi_mean import DuchiMean
-from discreet.local._estimate import Estimate, Interval
+from discreet.local._estimate import Estimate, EstimateInterval
 from discreet.local._hadamard_response import HadamardResponse
 from discreet.local._local_hashing import LocalHashing
 from discreet.local._mechanism import ONE_REPORT
@@ -26,8 +26,8 @@ __all__ = [
     "CountMeanSketch",
     "DuchiMean",
     "Estimate",
+    "EstimateInterval",
     "HadamardResponse",
-    "Interval",
     "LocalHashing",
     "PermanentAnswers",
     "PiecewiseMean",

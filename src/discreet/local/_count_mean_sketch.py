@@ -11,7 +11,7 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.local import _forecast, client
-from discreet.local._estimate import Counted, Estimate, Rates
+from discreet.local._estimate import Estimate, Rates, SupportCounts
 from discreet.local._mechanism import (
     ONE_REPORT,
     asked,
@@ -24,7 +24,7 @@ from discreet.local._mechanism import (
 )
 from discreet.local._odds import in_reach, odds_below
 from discreet.local.client import SketchReports
-from discreet.local.client._bits import LARGEST, Whole
+from discreet.local.client._bits import LARGEST, Integers
 from discreet.local.client._hashing import is_prime
 from discreet.local.client._values import categories as checked
 
@@ -93,7 +93,7 @@ class CountMeanSketch:
         generator. What runs is `client`, which needs no more than NumPy."""
         return asked(self.client.randomize, values)
 
-    def sketch(self, reports: SketchReports) -> Whole:
+    def sketch(self, reports: SketchReports) -> Integers:
         """How often each bucket (columns) was set under each function (rows). Sketches of several
         groups of clients add up."""
         good = self._well_formed(reports)
@@ -101,7 +101,7 @@ class CountMeanSketch:
         of_each = counted(good.functions, buckets)
         in_order = bits[np.argsort(good.functions, kind="stable")]
         ends = np.cumsum(of_each)
-        table: Whole = np.zeros((buckets, buckets), np.int64)
+        table: Integers = np.zeros((buckets, buckets), np.int64)
         for function, (end, size) in enumerate(zip(ends, of_each, strict=True)):
             table[function] = in_order[end - size : end].sum(axis=0)
         return table
@@ -123,7 +123,7 @@ class CountMeanSketch:
         counts = np.take_along_axis(table, places, axis=1).sum(axis=0)
         size = len(good.functions)
         malformed = len(reports.functions) - size
-        return Estimate.of(Counted(counts, size, self.rates), size, malformed)
+        return Estimate.of(SupportCounts(counts, size, self.rates), size, malformed)
 
     def _well_formed(self, reports: SketchReports) -> SketchReports:
         """Those with one of the functions, and a truth value for each bucket."""

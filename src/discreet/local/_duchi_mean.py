@@ -9,14 +9,14 @@ from discreet import accounting
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.local import _forecast, client
-from discreet.local._estimate import Counted, Estimate, Rates
+from discreet.local._estimate import Estimate, Rates, SupportCounts
 from discreet.local._means import ends, estimated, written_mean
-from discreet.local._mechanism import Reporting, Reports, truths
+from discreet.local._mechanism import ReportingMechanism, Reports, truths
 from discreet.local._odds import in_reach, odds_below
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class DuchiMean(Reporting):
+class DuchiMean(ReportingMechanism):
     """Each client tells one bit, the more likely set the closer the value lies to ``upper``.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -66,7 +66,7 @@ class DuchiMean(Reporting):
         independent draws. ``stddev`` is an upper bound: the less the values differ, the closer.
         """
         bits = truths(reports)
-        evidence = Counted(np.asarray(bits.sum(dtype=np.int64)), len(bits), self.rates)
+        evidence = SupportCounts(np.asarray(bits.sum(dtype=np.int64)), len(bits), self.rates)
         return estimated(evidence, len(bits), self.client, len(reports) - len(bits))
 
     def spent(self) -> PrivacyLoss:

@@ -17,33 +17,33 @@ from scipy import special
 
 from discreet import _checks
 from discreet._exact import Number
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
-Floats = npt.NDArray[np.float64]
+RealArray = npt.NDArray[np.float64]
 
 _ROUND = 1e-12  # beyond what the quantiles of SciPy are off by, relatively
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class EstimateInterval:
     """Ends for each value by itself."""
 
-    lower: Floats
-    upper: Floats
+    lower: RealArray
+    upper: RealArray
 
 
 class Evidence(Protocol):
     """What an estimate rests on."""
 
-    def values(self) -> Floats:
+    def values(self) -> RealArray:
         """Unbiased."""
         ...
 
-    def stddev(self) -> Floats:
+    def stddev(self) -> RealArray:
         """Of the values, at what they are estimated to be."""
         ...
 
-    def interval(self, miss: float) -> Interval:
+    def interval(self, miss: float) -> EstimateInterval:
         """Ends, each of which misses with half this probability at most."""
         ...
 
@@ -57,8 +57,8 @@ class Estimate:
     used, ``malformed`` how many were left out, since no client makes such.
     """
 
-    values: Floats
-    stddev: Floats
+    values: RealArray
+    stddev: RealArray
     reports: int
     malformed: int
     evidence: Evidence
@@ -68,7 +68,7 @@ class Estimate:
         """What this evidence tells."""
         return Estimate(evidence.values(), evidence.stddev(), reports, malformed, evidence)
 
-    def interval(self, confidence: Number = 0.95) -> Interval:
+    def interval(self, confidence: Number = 0.95) -> EstimateInterval:
         """Ends that hold the truth with at least this probability, each value by itself; for m
         values jointly, ask for 1 - (1 - confidence) / m. They lie within the possible values."""
         return self.evidence.interval(float(1 - _checks.probability(confidence=confidence)))
@@ -102,37 +102,39 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class SupportCounts:
     """How many of all reports support each category."""
 
-    counts: Whole
+    counts: Integers
     reports: int
     rates: Rates
 
-    def values(self) -> Floats:
+    def values(self) -> RealArray:
         """What is more than those without the category add."""
         excess = self.counts - float(self.reports * self.rates.added)
         return np.asarray(excess / float(self.reports * self.rates.spread))
 
-    def stddev(self) -> Floats:
+    def stddev(self) -> RealArray:
         """That of two binomials, as many holding the category as is estimated."""
         share, rates = np.clip(self.values(), 0, 1), self.rates
         kept, added = (float(chance * (1 - chance)) for chance in (rates.kept, rates.added))
         noise = np.sqrt((share * kept + (1 - share) * added) / self.reports)
         return np.asarray(noise / float(rates.spread))
 
-    def interval(self, miss: float) -> Interval:
+    def interval(self, miss: float) -> EstimateInterval:
         """By Clopper and Pearson, one count further out."""
         lower, upper = mean_of_truths(self.counts, self.reports, miss)
-        return Interval(self._share(lower, self.rates.most), self._share(upper, self.rates.least))
+        return EstimateInterval(
+            self._share(lower, self.rates.most), self._share(upper, self.rates.least)
+        )
 
-    def _share(self, chance: Floats, added: Fraction) -> Floats:
+    def _share(self, chance: RealArray, added: Fraction) -> RealArray:
         share = (chance - float(added)) / float(self.rates.kept - added)
         return np.asarray(np.clip(share, 0, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Summed:
+class BoundedShares:
     """The mean of independent shares whose variance and distance from their mean are bounded."""
 
     mean: float
@@ -140,26 +142,26 @@ class Summed:
     variance: float
     reach: float
 
-    def values(self) -> Floats:
+    def values(self) -> RealArray:
         """The mean."""
         return np.asarray(self.mean)
 
-    def stddev(self) -> Floats:
+    def stddev(self) -> RealArray:
         """At most this."""
         return np.asarray(np.sqrt(self.variance / self.reports))
 
-    def interval(self, miss: float) -> Interval:
+    def interval(self, miss: float) -> EstimateInterval:
         """By Bernstein's inequality: P(mean is off by t) <= e^(-n t^2 / 2 (v + r t / 3))."""
         logs = float(np.log(2 / miss))
         third = logs * self.reach / 3
         off = third + np.sqrt(third**2 + 2 * self.reports * self.variance * logs)
         off *= (1 + _ROUND) / self.reports
         ends = np.clip([self.mean - off, self.mean + off], 0, 1)
-        return Interval(np.asarray(ends[0]), np.asarray(ends[1]))
+        return EstimateInterval(np.asarray(ends[0]), np.asarray(ends[1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled:
+class ScaledShares:
     """Shares as numbers from lower to upper, which were rounded by ``slack`` at most."""
 
     share: Evidence
@@ -167,26 +169,26 @@ class Scaled:
     upper: float
     slack: float
 
-    def values(self) -> Floats:
+    def values(self) -> RealArray:
         """Shares of the way from lower to upper."""
         return np.asarray(self._number(self.share.values()))
 
-    def stddev(self) -> Floats:
+    def stddev(self) -> RealArray:
         """In the units of the numbers."""
         return np.asarray(self.share.stddev() * (self.upper - self.lower))
 
-    def interval(self, miss: float) -> Interval:
+    def interval(self, miss: float) -> EstimateInterval:
         """Those of the shares, wider by the slack."""
         found = self.share.interval(miss)
         lower = np.maximum(self._number(found.lower) - self.slack, self.lower)
         upper = np.minimum(self._number(found.upper) + self.slack, self.upper)
-        return Interval(np.asarray(lower), np.asarray(upper))
+        return EstimateInterval(np.asarray(lower), np.asarray(upper))
 
-    def _number(self, share: Floats) -> Floats:
+    def _number(self, share: RealArray) -> RealArray:
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
 
-def mean_of_truths(counts: Whole, reports: int, miss: float) -> tuple[Floats, Floats]:
+def mean_of_truths(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
     """Ends for the mean chance of so many independent truths, of which each count was set.
 
     If the lower end lies above the mean chance m, then P(Bin(n, m) >= c - 1) < miss / 2 at the

@@ -11,13 +11,15 @@ from scipy import fft, special
 from discreet import _checks
 from discreet._exact import Number, decimal_up, fraction
 from discreet.errors import InvalidArgument
-from discreet.local._estimate import Floats, Rates
+from discreet.local._estimate import Rates, RealArray
 from discreet.local._odds import LARGEST, SMALLEST
 
 _SPREAD, _ROOM = 12, 40  # beyond so many standard deviations and counts lies less than 1e-16
 _MOST = 1 << 32
 
-Group = tuple[int, Fraction]  # so many clients, and the chance that the report of one supports
+ClientGroup = tuple[
+    int, Fraction
+]  # so many clients, and the chance that the report of one supports
 
 
 class Forecasting(Protocol):
@@ -53,12 +55,12 @@ def share_error(rates: Rates, confidence: Number, reports: int, share: Number | 
     return off / float(size * rates.spread)
 
 
-def stddev(of: Sequence[Group]) -> float:
+def stddev(of: Sequence[ClientGroup]) -> float:
     """The standard deviation of the number of supports."""
     return sqrt(sum(size * chance * (1 - chance) for size, chance in of))
 
 
-def deviation(of: Sequence[Group], confidence: Number) -> float:
+def deviation(of: Sequence[ClientGroup], confidence: Number) -> float:
     """The smallest distance from its mean within which the number of supports stays with this
     probability, by its exact law in floats."""
     wanted = float(_checks.probability(confidence=confidence))
@@ -92,7 +94,7 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
     return found
 
 
-def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[Group]]:
+def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[ClientGroup]]:
     """Those with the category, rounded to whole clients, and those without; for no share in
     particular nobody and everybody, since the variance lies between theirs."""
     if share is None:
@@ -105,7 +107,7 @@ def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[Gr
     yield [(held, rates.kept), (reports - held, rates.added)]
 
 
-def _binomial(size: int, chance: Fraction) -> tuple[int, Floats]:
+def _binomial(size: int, chance: Fraction) -> tuple[int, RealArray]:
     """The probabilities of a binomial count, from a first one on, as far as they matter."""
     mean, reach = float(size * chance), _SPREAD * stddev([(size, chance)]) + _ROOM
     first, last = max(0, floor(mean - reach)), min(size, ceil(mean + reach))
@@ -115,7 +117,7 @@ def _binomial(size: int, chance: Fraction) -> tuple[int, Floats]:
     return first, np.exp(ways + special.xlogy(k, p) + special.xlog1py(size - k, -p))
 
 
-def _sum(one: Floats, other: Floats) -> Floats:
+def _sum(one: RealArray, other: RealArray) -> RealArray:
     size = one.size + other.size - 1
     if min(one.size, other.size) == 1:
         return one * other

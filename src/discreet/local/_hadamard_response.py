@@ -10,8 +10,8 @@ from discreet.accounting import PrivacyLoss
 from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
-    Frequencies,
-    Reporting,
+    FrequencyEstimator,
+    ReportingMechanism,
     Reports,
     counted,
     half_told,
@@ -20,11 +20,11 @@ from discreet.local._mechanism import (
     written,
 )
 from discreet.local._odds import in_reach, odds_below
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class HadamardResponse(Reporting, Frequencies):
+class HadamardResponse(ReportingMechanism, FrequencyEstimator):
     """Each client tells a number that fits the own category's row of a Hadamard matrix.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -68,7 +68,7 @@ class HadamardResponse(Reporting, Frequencies):
         """Those that are one of a client's reports."""
         return places_below(self.client.size, reports)
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """For each category, how many reports fit its row: by a Walsh-Hadamard transform."""
         counts = counted(reports, self.client.size)
         more = _transformed(counts)[1 : self.client.categories + 1]
@@ -83,7 +83,7 @@ class HadamardResponse(Reporting, Frequencies):
         return written(self, categories=self.client.categories)
 
 
-def _transformed(counts: Whole) -> Whole:
+def _transformed(counts: Integers) -> Integers:
     """For each row, how many more fit than don't."""
     found, half = counts, 1
     while half < counts.size:

@@ -12,8 +12,8 @@ from discreet.errors import InvalidArgument
 from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
-    Frequencies,
-    Reporting,
+    FrequencyEstimator,
+    ReportingMechanism,
     Reports,
     counted,
     places_below,
@@ -21,7 +21,7 @@ from discreet.local._mechanism import (
     written,
 )
 from discreet.local._odds import in_reach, odds_below
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 from discreet.local.client._hashing import digits_of, is_prime
 
 _PRIMES = tuple(number for number in range(62) if is_prime(number))
@@ -29,7 +29,7 @@ _MOST_REPORTS = 1 << 24  # different ones: each has its count
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class LocalHashing(Reporting, Frequencies):
+class LocalHashing(ReportingMechanism, FrequencyEstimator):
     """Each client draws a hash function and tells the own category's bucket by randomized response.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -76,7 +76,7 @@ class LocalHashing(Reporting, Frequencies):
         """Those that are one of a client's reports."""
         return places_below(self.client.size, reports)
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """For each category, the number of reports whose function puts it into their bucket."""
         prime, digits = self.client.buckets, self.client.digits
         counts = counted(reports, self.client.size).reshape((prime,) * (digits + 1))
@@ -97,7 +97,7 @@ class LocalHashing(Reporting, Frequencies):
         return written(self, categories=self.client.categories, buckets=self.client.buckets)
 
 
-def _hashed(counts: Whole) -> Whole:
+def _hashed(counts: Integers) -> Integers:
     """A seed's digit s, on the first axis, becomes a category's digit c; the last axis, from
     bucket b to what is left of it, b - s c. Digit by digit, so that it takes far less than asking
     all functions for all categories."""

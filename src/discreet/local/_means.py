@@ -6,8 +6,8 @@ from typing import Protocol
 from discreet import _checks
 from discreet._exact import Number, fraction, shown
 from discreet.errors import InvalidArgument
-from discreet.local._estimate import Estimate, Evidence, Scaled
-from discreet.local._mechanism import Local
+from discreet.local._estimate import Estimate, Evidence, ScaledShares
+from discreet.local._mechanism import LocalMechanism
 from discreet.local.client._values import STEPS
 
 _FINEST = 1 << 20
@@ -47,7 +47,7 @@ def estimated(share: Evidence, reports: int, of: Ranged, malformed: int) -> Esti
     """The mean in the values' own units. They were rounded by half a step, and a float's
     arithmetic takes less than the other half."""
     slack = (of.upper - of.lower) / STEPS
-    return Estimate.of(Scaled(share, of.lower, of.upper, slack), reports, malformed)
+    return Estimate.of(ScaledShares(share, of.lower, of.upper, slack), reports, malformed)
 
 
 def share_of(value: Number, of: Ranged) -> Fraction:
@@ -58,7 +58,7 @@ def share_of(value: Number, of: Ranged) -> Fraction:
     raise InvalidArgument(f"value = {shown(exact)}: give a number from {of.lower} to {of.upper}")
 
 
-def written_mean(mechanism: Local, of: Ranged) -> str:
+def written_mean(mechanism: LocalMechanism, of: Ranged) -> str:
     """The mechanism as it is written in code."""
     ends_of = f"lower={of.lower!r}, upper={of.upper!r}"
     return f"{type(mechanism).__name__}(epsilon={shown(mechanism.epsilon)}, {ends_of})"

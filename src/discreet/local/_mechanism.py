@@ -13,9 +13,9 @@ from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, WrongUnit
 from discreet.local import _forecast
-from discreet.local._estimate import Counted, Estimate, Rates
+from discreet.local._estimate import Estimate, Rates, SupportCounts
 from discreet.local._odds import odds_below
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
 ONE_REPORT = Unit.ROW.with_change(Change.REPLACE)
 """Who is protected: each client with one report, whose value is exchanged for any other."""
@@ -36,7 +36,7 @@ class Client(Protocol):
         ...
 
 
-class Local(Protocol):
+class LocalMechanism(Protocol):
     """A mechanism: what it promises, and what its client does."""
 
     @property
@@ -54,7 +54,7 @@ class Local(Protocol):
         ...
 
 
-class Oracle(Protocol):
+class FrequencyOracle(Protocol):
     """One that counts how many reports support each category."""
 
     @property
@@ -62,7 +62,7 @@ class Oracle(Protocol):
         """With which chances."""
         ...
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """For each category the number of reports that support it."""
         ...
 
@@ -71,33 +71,33 @@ class Oracle(Protocol):
         ...
 
 
-class Reporting:
+class ReportingMechanism:
     """How every mechanism reports and what that costs."""
 
     __slots__ = ()
 
-    def randomize(self: Local, values: object) -> Reports:
+    def randomize(self: LocalMechanism, values: object) -> Reports:
         """A report for one value, or one for each of several, as an array; from the operating
         system's generator. What runs is `client`, which needs no more than NumPy."""
         return asked(self.client.randomize, values)
 
-    def privacy_loss(self: Local, unit: Unit = ONE_REPORT) -> PrivacyLoss:
+    def privacy_loss(self: LocalMechanism, unit: Unit = ONE_REPORT) -> PrivacyLoss:
         """What one report costs its client, whoever sees it."""
         return self.spent().for_unit(replaced(unit))
 
-    def shuffled(self: Local, reports: int, unit: Unit = ONE_REPORT) -> PrivacyLoss:
+    def shuffled(self: LocalMechanism, reports: int, unit: Unit = ONE_REPORT) -> PrivacyLoss:
         """What one report costs if it is only seen among so many others, one for each client, in
         random order; the shuffler is trusted and shows nothing else (Feldman, McMillan and Talwar
         2021)."""
         return shuffled(self.epsilon, reports, unit)
 
 
-class Frequencies:
+class FrequencyEstimator:
     """How a mechanism whose reports support categories estimates their shares."""
 
     __slots__ = ()
 
-    def estimate(self: Oracle, reports: Reports) -> Estimate:
+    def estimate(self: FrequencyOracle, reports: Reports) -> Estimate:
         """The share of each category among all clients, from the reports of all of them.
 
         Unbiased. The intervals hold at least their confidence for the clients' shares, and for
@@ -105,15 +105,17 @@ class Frequencies:
         makes are left out; ``malformed`` counts them.
         """
         good = self.well_formed(reports)
-        evidence = Counted(self.supports(good), len(good), self.rates)
+        evidence = SupportCounts(self.supports(good), len(good), self.rates)
         return Estimate.of(evidence, len(good), len(reports) - len(good))
 
-    def stddev(self: Oracle, reports: int, share: Number | None = None) -> float:
+    def stddev(self: FrequencyOracle, reports: int, share: Number | None = None) -> float:
         """The standard deviation that the estimate of a category of this share will have, or that
         of any share at most."""
         return _forecast.share_stddev(self.rates, reports, share)
 
-    def error(self: Oracle, confidence: Number, reports: int, share: Number | None = None) -> float:
+    def error(
+        self: FrequencyOracle, confidence: Number, reports: int, share: Number | None = None
+    ) -> float:
         """What the estimate of a category of this share will be off by at most, with this
         probability, by the exact law of its count. Without a share it is the larger one of shares
         0 and 1, between which all variances lie. It is for one category by itself."""
@@ -211,7 +213,7 @@ def is_whole(report: object) -> bool:
     )
 
 
-def counted(reports: Reports, size: int) -> Whole:
+def counted(reports: Reports, size: int) -> Integers:
     """How often each place below the size was reported."""
     array = in_a_row(reports, "iu", f"an array of whole numbers from 0 to {size - 1}")
     if int(array.min()) < 0 or int(array.max()) >= size:
@@ -221,13 +223,13 @@ def counted(reports: Reports, size: int) -> Whole:
     return np.bincount(array.astype(np.int64), minlength=size)
 
 
-def added_up(reports: Reports, length: int) -> Whole:
+def added_up(reports: Reports, length: int) -> Integers:
     """How often each of so many truths was reported."""
     allowed = f"an array of rows of {length} truth values"
     found = in_a_row(reports, "b", allowed, dimensions=2)
     if found.shape[1] != length:
         raise InvalidArgument(f"reports of shape {found.shape}: give {allowed}")
-    total: Whole = found.sum(axis=0, dtype=np.int64)
+    total: Integers = found.sum(axis=0, dtype=np.int64)
     return total
 
 
@@ -241,7 +243,7 @@ def in_a_row(reports: Reports, kinds: str, allowed: str, dimensions: int = 1) ->
     )
 
 
-def written(mechanism: Local, **facts: object) -> str:
+def written(mechanism: LocalMechanism, **facts: object) -> str:
     """The mechanism as it is written in code."""
     said = "".join(f", {name}={value!r}" for name, value in facts.items())
     return f"{type(mechanism).__name__}(epsilon={shown(mechanism.epsilon)}{said})"

@@ -10,16 +10,16 @@ from discreet import _checks, accounting
 from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
 from discreet.local import _forecast, client
-from discreet.local._estimate import Estimate, Summed
+from discreet.local._estimate import BoundedShares, Estimate
 from discreet.local._means import ends, estimated, share_of, written_mean
-from discreet.local._mechanism import Reporting, Reports, counted, places_below
+from discreet.local._mechanism import ReportingMechanism, Reports, counted, places_below
 from discreet.local._odds import in_reach, odds_below
 
 PLACES = 1024
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class PiecewiseMean(Reporting):
+class PiecewiseMean(ReportingMechanism):
     """Each client tells one of 1024 places, more often one near the value.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -75,7 +75,7 @@ class PiecewiseMean(Reporting):
         total = sum(place * int(count) for place, count in enumerate(counts))
         share = float((Fraction(total, size) - self._lowest) / slope)
         reach = float((self.client.places - 1) / slope)
-        evidence = Summed(share, size, float(self._most()), reach)
+        evidence = BoundedShares(share, size, float(self._most()), reach)
         return estimated(evidence, size, self.client, len(reports) - len(good))
 
     def spent(self) -> PrivacyLoss:

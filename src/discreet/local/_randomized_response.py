@@ -10,8 +10,8 @@ from discreet.errors import InvalidArgument
 from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
-    Frequencies,
-    Reporting,
+    FrequencyEstimator,
+    ReportingMechanism,
     Reports,
     counted,
     places_below,
@@ -19,11 +19,11 @@ from discreet.local._mechanism import (
     written,
 )
 from discreet.local._odds import epsilon_above, in_reach, odds_below
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class RandomizedResponse(Reporting, Frequencies):
+class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
     """Each client tells the own category with odds e^epsilon to 1 against each other one.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -83,7 +83,7 @@ class RandomizedResponse(Reporting, Frequencies):
         """Those that are one of a client's reports."""
         return places_below(self.client.categories, reports)
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """How often each category was told."""
         return counted(reports, self.client.categories)
 

@@ -12,7 +12,7 @@ from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
     ONE_REPORT,
-    Frequencies,
+    FrequencyEstimator,
     Reports,
     added_up,
     asked,
@@ -23,13 +23,13 @@ from discreet.local._mechanism import (
 )
 from discreet.local._odds import epsilon_above, in_reach, odds_below
 from discreet.local.client import PermanentAnswers
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
 _MOST_ROUNDS = 1000  # of which the loss is computed; that of more is charged as that of any number
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Rappor(Frequencies):
+class Rappor(FrequencyEstimator):
     """Each client keeps a noisy permanent answer, and tells it with fresh noise in each round.
 
     Guarantee: all reports ever made from one permanent answer are together
@@ -103,7 +103,7 @@ class Rappor(Frequencies):
         """Those that are a row of truth values, one for each category."""
         return rows_of_truths(self.client.categories, reports)
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """How often each bit was set in a round. Rounds share their permanent answers, so that
         an average of them is off by more than independent ones would be."""
         return added_up(reports, self.client.categories)

@@ -10,8 +10,8 @@ from discreet.errors import InvalidArgument
 from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
-    Frequencies,
-    Reporting,
+    FrequencyEstimator,
+    ReportingMechanism,
     Reports,
     added_up,
     half_told,
@@ -20,13 +20,13 @@ from discreet.local._mechanism import (
     written,
 )
 from discreet.local._odds import costs_at_most, in_reach, odds_below
-from discreet.local.client._bits import Whole
+from discreet.local.client._bits import Integers
 
 HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class UnaryEncoding(Reporting, Frequencies):
+class UnaryEncoding(ReportingMechanism, FrequencyEstimator):
     """Each client tells one bit for each category, set more often for the own one.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
@@ -93,7 +93,7 @@ class UnaryEncoding(Reporting, Frequencies):
         """Those that are a row of truth values, one for each category."""
         return rows_of_truths(self.client.categories, reports)
 
-    def supports(self, reports: Reports) -> Whole:
+    def supports(self, reports: Reports) -> Integers:
         """How often each bit was set."""
         return added_up(reports, self.client.categories)
 

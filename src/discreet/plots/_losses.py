@@ -15,13 +15,13 @@ from discreet.plots import _style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Losses = PrivacyLoss | Term | Mapping[str, PrivacyLoss | Term]
+NamedLosses = PrivacyLoss | Term | Mapping[str, PrivacyLoss | Term]
 
 _LEAST = 1e-12
 _LONGEST = 60
 
 
-def profile(losses: Losses, delta: Number | None = None, ax: "Axes | None" = None) -> "Axes":
+def profile(losses: NamedLosses, delta: Number | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the privacy profile of a loss, or of each of several named ones: the smallest proven
     delta at each epsilon. With ``delta``, the epsilon that belongs to it is marked.
 
@@ -53,7 +53,7 @@ def profile(losses: Losses, delta: Number | None = None, ax: "Axes | None" = Non
     return ax
 
 
-def trade_off(losses: Losses, ax: "Axes | None" = None) -> "Axes":
+def trade_off(losses: NamedLosses, ax: "Axes | None" = None) -> "Axes":
     """Draw what an attacker can tell, of a loss or of each of several named ones: the least type
     II error for each type I error of a test of whether one unit was there.
 
@@ -127,7 +127,7 @@ def composition(
     return ax
 
 
-def _named(losses: Losses) -> dict[str, PrivacyLoss]:
+def _named(losses: NamedLosses) -> dict[str, PrivacyLoss]:
     """The losses by their names; a single one has an empty name."""
     if not isinstance(losses, Mapping):
         return {"": _loss(losses)}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from discreet.query._columns import Caps, Column, ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._forecast import Explanation, Forecast
+from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
-from discreet.query._price import Noise, Price
+from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ __all__ = [
     "Column",
     "ColumnType",
     "Declaration",
-    "Explanation",
     "Forecast",
     "Noise",
     "NullShare",
-    "Price",
     "Query",
     "Question",
+    "QuestionExplanation",
+    "QuestionPrice",
     "Selection",
     "Table",
     "col",

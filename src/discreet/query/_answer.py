@@ -20,10 +20,10 @@ from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._columns import ColumnType
-from discreet.query._forecast import ratio
+from discreet.query._forecast import ratio_law
 from discreet.query._inference import column_of
-from discreet.query._plan import Grid, Plan
-from discreet.query._price import Offer
+from discreet.query._plan import Plan, SumGrid
+from discreet.query._price import PricedPlan
 from discreet.query._query import Aggregate, Function, column_names
 
 if TYPE_CHECKING:
@@ -169,45 +169,48 @@ class Answer:
 
 
 def assemble(
-    offer: Offer, release: Release[Any], confidence: Fraction
+    priced: PricedPlan, release: Release[Any], confidence: Fraction
 ) -> Answer:  # Any: as in Answer
     """The answer that a release's noisy sums make."""
-    table = pa.table(columns(offer, release.value, confidence))
-    return Answer(table, confidence, offer.plan, release)
+    table = pa.table(columns(priced, release.value, confidence))
+    return Answer(table, confidence, priced.plan, release)
 
 
 def columns(
-    offer: Offer,
+    priced: PricedPlan,
     noisy: Mapping[str, Any],  # Any: as in Answer
     confidence: Fraction,
 ) -> dict[str, pa.Array]:
     """The answer's columns by name, from the noisy sums alone."""
-    plan = offer.plan
+    plan = priced.plan
     arrays: dict[str, pa.Array] = {}
     for index, key in enumerate(plan.query.keys):
         kind = _ARROW[column_of(key, plan.declaration).type]
         arrays[key] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
         made = _mean if aggregate.function is Function.AVG else _total
-        found = made(offer, sources, [noisy[source] for source in sources], confidence)
+        found = made(priced, sources, [noisy[source] for source in sources], confidence)
         arrays |= zip(column_names(aggregate.name), found, strict=True)
     return arrays
 
 
 def _total(
-    offer: Offer, sources: tuple[str, ...], noisy: list[npt.NDArray[Any]], confidence: Fraction
+    priced: PricedPlan,
+    sources: tuple[str, ...],
+    noisy: list[npt.NDArray[Any]],
+    confidence: Fraction,
 ) -> tuple[pa.Array, ...]:
     """The value, interval and standard error of each group's count or sum."""
     (source,), (steps,) = sources, noisy
-    mechanism, grid = offer.mechanisms[source], offer.plan.sum_named(source).grid
-    grid = Grid(0, 0, 0, 1) if grid is None else grid
+    mechanism, grid = priced.mechanisms[source], priced.plan.sum_named(source).grid
+    grid = SumGrid(0, 0, 0, 1) if grid is None else grid
     wide = mechanism.error(confidence)
     error = mechanism.stddev_of_noise() * float(grid.step)
     ends = (_numbers(grid, [int(step) + far for step in steps]) for far in (0, -wide, wide))
     return *ends, pa.array([error] * len(steps), pa.float64())
 
 
-def _numbers(grid: Grid, steps: list[int]) -> pa.Array:
+def _numbers(grid: SumGrid, steps: list[int]) -> pa.Array:
     """Whole numbers stay whole, within 64 bits; others become floats here, last of all."""
     if grid.exponent == 0:
         return pa.array([min(max(step, _INT64.min), _INT64.max) for step in steps], pa.int64())
@@ -215,10 +218,13 @@ def _numbers(grid: Grid, steps: list[int]) -> pa.Array:
 
 
 def _mean(
-    offer: Offer, sources: tuple[str, ...], noisy: list[npt.NDArray[Any]], confidence: Fraction
+    priced: PricedPlan,
+    sources: tuple[str, ...],
+    noisy: list[npt.NDArray[Any]],
+    confidence: Fraction,
 ) -> tuple[pa.Array, ...]:
     """The value, interval and half-width of each group's mean."""
-    law = ratio(offer, sources, confidence)
+    law = ratio_law(priced, sources, confidence)
     totals, counts = ([int(number) for number in numbers] for numbers in noisy)
     pairs = zip(totals, counts, strict=True)
     low, high = (
@@ -230,7 +236,7 @@ def _mean(
     return tuple(pa.array(column, pa.float64()) for column in columns)
 
 
-def _value(grid: Grid, steps: Fraction) -> float:
+def _value(grid: SumGrid, steps: Fraction) -> float:
     """The number as a float; at the end of the floats if it lies beyond, as noise can."""
     exact = grid.value(steps)
     try:
@@ -239,7 +245,7 @@ def _value(grid: Grid, steps: Fraction) -> float:
         return math.copysign(sys.float_info.max, exact)
 
 
-def _clamped_ratio(grid: Grid, total: int, count: int) -> float | None:
+def _clamped_ratio(grid: SumGrid, total: int, count: int) -> float | None:
     if count < 1:
         return None
     return _value(

@@ -22,7 +22,7 @@ from ibis.common.exceptions import IbisError
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
 from discreet.query._choice import first_groups, word_table
-from discreet.query._columns import Key
+from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
 from discreet.query._engine import Engine
@@ -30,7 +30,7 @@ from discreet.query._inference import column_of
 from discreet.query._numbering import as_bytes, in_memory, placed
 from discreet.query._plan import Plan
 from discreet.query._query import columns_used
-from discreet.query._source import Source, arrow_schema
+from discreet.query._source import TableSource, arrow_schema
 
 _UNIT = "unit"
 _PLACE = "place"
@@ -43,12 +43,12 @@ def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class CompiledPlan:
     """A plan that the engine has compiled, bound and tried on an empty table of the source's
     schema, so that over its rows nothing can fail for a public reason."""
 
     plan: Plan
-    source: Source
+    source: TableSource
     names: tuple[str, ...]
     engine: Engine
     statement: str
@@ -63,7 +63,7 @@ class Prepared:
         return _totals(self.plan, answer)
 
 
-def prepare(plan: Plan, source: Source, engine: Engine) -> Prepared:
+def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     """The plan, ready to run on this engine; reads the source's schema only."""
     names = tuple(dict.fromkeys([*_unit_column(plan), *columns_used(plan.query)]))
     if not names:  # a count of rows needs a column to count
@@ -77,7 +77,7 @@ def prepare(plan: Plan, source: Source, engine: Engine) -> Prepared:
             f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
             "or simpler"
         ) from cause
-    return Prepared(plan, source, names, engine, statement)
+    return CompiledPlan(plan, source, names, engine, statement)
 
 
 def _unit_column(plan: Plan) -> list[str]:
@@ -173,7 +173,7 @@ def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
     return totals.group_by(_PLACE).aggregate(**sums)
 
 
-def _keys(plan: Plan) -> dict[str, tuple[Key, ...]]:
+def _keys(plan: Plan) -> dict[str, tuple[KeyValue, ...]]:
     """The declared keys of each column that the query groups by."""
     return {name: column_of(name, plan.declaration).keys or () for name in plan.query.keys}
 

@@ -29,7 +29,7 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
-from discreet.query._columns import Key
+from discreet.query._columns import KeyValue
 from discreet.query._numbering import as_bytes, utf8
 
 A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27  # primes, as is P
@@ -41,7 +41,7 @@ _LEAST_WORD = 2**32  # with it no sum in a round is negative, and none reaches 2
 _HEX_DIGITS = 15
 
 
-def word_table(keys: Mapping[str, Sequence[Key]]) -> pa.Table:
+def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     """The place and the four words of each group, in the order of `itertools.product`.
 
     ``keys`` are those of each column by its name. A group's words depend on its own values and
@@ -76,7 +76,7 @@ def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
     return ranked.filter(ranked.rank < most).select(*cells.columns)
 
 
-def _written(key: Key) -> bytes:
+def _written(key: KeyValue) -> bytes:
     """The length of a key's text, and the text in UTF-8: digits, true or false, 2024-01-31, or
     itself."""
     match key:

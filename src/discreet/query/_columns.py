@@ -12,7 +12,7 @@ from discreet._exact import Number, is_number, shown
 from discreet.errors import InvalidArgument
 from discreet.query._date_format import check_date_format
 
-Key = bool | int | str | datetime.date
+KeyValue = bool | int | str | datetime.date
 
 
 class ColumnType(Enum):
@@ -49,8 +49,8 @@ class Column:
     type: ColumnType
     lower: Fraction | None = None
     upper: Fraction | None = None
-    keys: tuple[Key, ...] | None = None
-    null: Key | Fraction | None = None
+    keys: tuple[KeyValue, ...] | None = None
+    null: KeyValue | Fraction | None = None
     format: str | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ def fits(kind: ColumnType, value: object) -> bool:
     return isinstance(value, _PYTHON_TYPES[kind]) and (type(value) is not int or value in _INT64)
 
 
-def written(value: Key | Fraction) -> str:
+def written(value: KeyValue | Fraction) -> str:
     """A value of a column as a person would write it."""
     return shown(value) if isinstance(value, Fraction) else repr(value)
 
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:  # Any: of any type, to be looked at
     return value
 
 
-def _sorted(keys: Iterable[Key]) -> tuple[Key, ...]:
+def _sorted(keys: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
     listed = tuple(keys)
     try:
         return tuple(sorted(listed))  # mixed types fail here, and are named below

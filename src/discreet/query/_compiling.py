@@ -16,12 +16,12 @@ from typing import Any, cast
 import ibis
 import ibis.expr.types as ir
 
-from discreet.query._columns import ColumnType, Key
+from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._conversion import ENGINE_TYPES, clamped, converted, outcomes
 from discreet.query._declaration import Declaration
-from discreet.query._inference import Meaning, column_of, meaning
+from discreet.query._inference import ScalarFacts, column_of, infer
 from discreet.query._numbering import comparable
-from discreet.query._plan import Converted, SumOf
+from discreet.query._plan import ConversionOutcome, SumOf
 from discreet.query._query import (
     Arithmetic,
     Both,
@@ -81,8 +81,8 @@ class Compiler:
         return ibis.coalesce(value, _constant(column.null, column.type))
 
     def scalar(self, scalar: Scalar) -> ir.Value:
-        """The value, or NULL; never NaN, and within the range that `meaning` derives."""
-        value, fact = self._computed(scalar), self.meaning(scalar)
+        """The value, or NULL; never NaN, and within the range that `infer` derives."""
+        value, fact = self._computed(scalar), self.infer(scalar)
         if not isinstance(scalar, Arithmetic) or fact.type is not ColumnType.NUMBER:
             return value
         # the range was derived in exact fractions; floats round, and can leave it by far
@@ -94,9 +94,9 @@ class Compiler:
             case ColumnRef(name):
                 return self.column(name)
             case Literal(value):
-                return _constant(value, self.meaning(scalar).type)
+                return _constant(value, self.infer(scalar).type)
             case Arithmetic(symbol, left, right):
-                fact = self.meaning(scalar)
+                fact = self.infer(scalar)
                 if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
                     return _constant(fact.lower, fact.type)  # engines compute constants in 32 bits
                 one, other = (
@@ -104,9 +104,9 @@ class Compiler:
                 )
                 return _ARITHMETIC[symbol](one, other)
 
-    def meaning(self, scalar: Scalar) -> Meaning:
+    def infer(self, scalar: Scalar) -> ScalarFacts:
         """The facts that hold for the value."""
-        return meaning(scalar, self.declaration)
+        return infer(scalar, self.declaration)
 
     def holds(self, condition: Condition) -> ir.BooleanValue:
         """Whether the condition is known to hold: SQL's WHERE."""
@@ -153,19 +153,19 @@ class Compiler:
 
     def _is_beside_whole(self, scalar: Scalar, literal: Literal) -> bool:
         """Whether the scalar is a whole number of 64 bits, and the literal a number that is not."""
-        kinds = self.meaning(scalar).type, self.meaning(literal).type
+        kinds = self.infer(scalar).type, self.infer(literal).type
         return kinds == (ColumnType.INTEGER, ColumnType.NUMBER)
 
     def addend(self, one: SumOf) -> ir.IntegerValue:
         """What a row adds to the sum: an integer within its ends, 0 where the argument is NULL."""
         if one.argument is None:
             return ibis.literal(1, "int64")
-        if isinstance(one.argument, Converted):
+        if isinstance(one.argument, ConversionOutcome):
             return self._converted(one.argument).cast("int64")
         value = self.scalar(one.argument)
         if one.grid is None:
             return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
-        if one.grid.exponent == 0 and self.meaning(one.argument).type is ColumnType.INTEGER:
+        if one.grid.exponent == 0 and self.infer(one.argument).type is ColumnType.INTEGER:
             steps = value
         else:  # clamped to its range, scaled and rounded it fits 64 bits
             steps = (
@@ -179,13 +179,13 @@ class Compiler:
         )
         return ibis.coalesce(moved, ibis.literal(0, "int64"))
 
-    def _converted(self, one: Converted) -> ir.BooleanValue:
+    def _converted(self, one: ConversionOutcome) -> ir.BooleanValue:
         column = column_of(one.column, self.declaration)
         lost, held = outcomes(self.table[one.column], column)
         return lost if one.lost else held
 
 
-def _constant(value: Key | Fraction, kind: ColumnType) -> ir.Value:
+def _constant(value: KeyValue | Fraction, kind: ColumnType) -> ir.Value:
     if (
         kind is ColumnType.INTEGER
         and isinstance(value, int | Fraction)
@@ -209,7 +209,7 @@ def _of_whole(value: Any, relation: Relation, number: Fraction) -> ir.BooleanVal
     return below if is_below else ~below
 
 
-def _ends(fact: Meaning) -> tuple[Fraction, Fraction]:
+def _ends(fact: ScalarFacts) -> tuple[Fraction, Fraction]:
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # arithmetic has both
     return fact.lower, fact.upper
 

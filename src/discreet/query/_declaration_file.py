@@ -19,9 +19,9 @@ from discreet._exact import fraction
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
-from discreet.query._columns import Caps, Column, ColumnType, Key, fits
+from discreet.query._columns import Caps, Column, ColumnType, KeyValue, fits
 from discreet.query._declaration import Declaration
-from discreet.query._located_toml import Entry, did_you_mean, dotted, load, parse
+from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
 
 if TYPE_CHECKING:
     from discreet.query._source import CsvFile, ParquetFile
@@ -63,7 +63,7 @@ _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
 
 
-class Format(Enum):
+class FileFormat(Enum):
     """How a file holds its table."""
 
     PARQUET = "parquet"
@@ -71,11 +71,11 @@ class Format(Enum):
 
 
 _SUFFIXES = {
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-    ".csv": Format.CSV,
-    ".tsv": Format.CSV,
-    ".txt": Format.CSV,
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.CSV,
+    ".txt": FileFormat.CSV,
 }
 
 
@@ -85,7 +85,7 @@ class TableFile:
 
     declaration: Declaration
     source: Path
-    format: Format
+    format: FileFormat
     delimiter: str
     ledger: Path
     limit: AnyLimit
@@ -95,7 +95,7 @@ class TableFile:
         """Where the rows are; nothing is read yet."""
         from discreet.query._source import CsvFile, ParquetFile
 
-        if self.format is Format.PARQUET:
+        if self.format is FileFormat.PARQUET:
             return ParquetFile(self.source)
         return CsvFile(self.source, self.delimiter)
 
@@ -175,7 +175,7 @@ def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
     return _tables(parse(text, Path(path)))
 
 
-def _tables(top: Entry) -> Mapping[str, TableFile]:
+def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     entry = top.settings("tables", of="the file").get("tables")
     found = {} if entry is None else entry.inner()
     declared = {name: _table(name, table) for name, table in found.items()}
@@ -183,7 +183,7 @@ def _tables(top: Entry) -> Mapping[str, TableFile]:
     return MappingProxyType(declared)
 
 
-def format_of(source: Path) -> Format | None:
+def format_of(source: Path) -> FileFormat | None:
     """The format that a file's name tells, if it tells one."""
     return _SUFFIXES.get(source.suffix.lower())
 
@@ -198,7 +198,7 @@ def is_delimiter(text: str) -> bool:
     return len(text) == 1 and text not in '"\r\n\0'
 
 
-def _table(name: str, entry: Entry) -> TableFile:
+def _table(name: str, entry: TomlEntry) -> TableFile:
     given = entry.settings(*TABLE)
     for key, what in (
         ("source", "the path of a Parquet or CSV file"),
@@ -216,27 +216,27 @@ def _table(name: str, entry: Entry) -> TableFile:
     return TableFile(declaration, source, form, delimiter, folder / ledger, limit)
 
 
-def _format(given: Mapping[str, Entry], source: Path) -> Format:
+def _format(given: Mapping[str, TomlEntry], source: Path) -> FileFormat:
     if "format" in given:
-        return Format(given["format"].choice(*(form.value for form in Format)))
+        return FileFormat(given["format"].choice(*(form.value for form in FileFormat)))
     form = format_of(source)
     if form is None:
         raise given["source"].mistake('its name tells no format; add format = "parquet" or "csv"')
     return form
 
 
-def _delimiter(given: Mapping[str, Entry], source: Path, form: Format) -> str:
+def _delimiter(given: Mapping[str, TomlEntry], source: Path, form: FileFormat) -> str:
     entry = given.get("delimiter")
     if entry is None:
         return usual_delimiter(source)
-    if form is not Format.CSV:
+    if form is not FileFormat.CSV:
         raise entry.mistake("only a CSV file has a delimiter")
     if not (isinstance(entry.value, str) and is_delimiter(entry.value)):
         raise entry.mistake('give the one character between two values, such as ";" or "\\t"')
     return entry.value
 
 
-def _declaration(name: str, entry: Entry, given: Mapping[str, Entry]) -> Declaration:
+def _declaration(name: str, entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Declaration:
     unit = _unit(entry, given)
     caps = _caps(given)
     columns = {name: _column(column) for name, column in given["columns"].inner().items()}
@@ -246,7 +246,7 @@ def _declaration(name: str, entry: Entry, given: Mapping[str, Entry]) -> Declara
     return _made(given["columns"], lambda: Declaration(name, unit, caps, columns))
 
 
-def _unit(entry: Entry, given: Mapping[str, Entry]) -> Unit:
+def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:
     either = 'unit = "the id column" protects everything under one id, row = true each row'
     if "unit" not in given and "row" not in given:
         raise entry.missing("unit or row", either)
@@ -262,14 +262,14 @@ def _unit(entry: Entry, given: Mapping[str, Entry]) -> Unit:
     return Unit.ROW.with_change(change)
 
 
-def _caps(given: Mapping[str, Entry]) -> Caps:
+def _caps(given: Mapping[str, TomlEntry]) -> Caps:
     def whole(key: str) -> int | None:
         return given[key].whole() if key in given else None
 
     return Caps(whole("max_groups") or 1, whole("max_rows_per_group") or 1, whole("max_rows"))
 
 
-def _ledger(entry: Entry) -> tuple[str, AnyLimit]:
+def _ledger(entry: TomlEntry) -> tuple[str, AnyLimit]:
     given = entry.settings(*LEDGER)
     if "path" not in given:
         raise entry.missing("path", "the file that will hold what was spent")
@@ -290,7 +290,7 @@ def _ledger(entry: Entry) -> tuple[str, AnyLimit]:
     return path, Limit(most, _delta(given))
 
 
-def _delta(given: Mapping[str, Entry]) -> int | Decimal:
+def _delta(given: Mapping[str, TomlEntry]) -> int | Decimal:
     if "delta" not in given:
         return 0
     delta = given["delta"].number(_BELOW_ONE)
@@ -299,7 +299,7 @@ def _delta(given: Mapping[str, Entry]) -> int | Decimal:
     return delta
 
 
-def _column(entry: Entry) -> Column:
+def _column(entry: TomlEntry) -> Column:
     every = tuple(dict.fromkeys(key for keys in COLUMN.values() for key in keys))
     given = entry.settings(*every)
     if "type" not in given:
@@ -324,7 +324,7 @@ def _column(entry: Entry) -> Column:
     return column
 
 
-def _keys(entry: Entry, kind: ColumnType) -> tuple[Key, ...]:
+def _keys(entry: TomlEntry, kind: ColumnType) -> tuple[KeyValue, ...]:
     if kind is ColumnType.INTEGER and isinstance(entry.value, str):
         keys = whole_range(entry.value)
         if keys is None:
@@ -350,22 +350,22 @@ def whole_range(text: str) -> range | None:
     return keys if 0 < len(keys) <= LONGEST_RANGE else None
 
 
-def _value(entry: Entry, kind: ColumnType) -> Key | Fraction:
+def _value(entry: TomlEntry, kind: ColumnType) -> KeyValue | Fraction:
     if kind is ColumnType.NUMBER:
         return fraction(entry.number())
-    if isinstance(entry.value, Key) and fits(kind, entry.value):
+    if isinstance(entry.value, KeyValue) and fits(kind, entry.value):
         return entry.value
     raise entry.mistake(f"give {_VALUE_OF[kind]}")
 
 
-def _made(entry: Entry, make: Callable[[], T]) -> T:
+def _made(entry: TomlEntry, make: Callable[[], T]) -> T:
     try:
         return make()
     except InvalidArgument as error:
         raise entry.error(f"{dotted(entry.keys)}: {error}") from None
 
 
-def _one_budget_each(found: Mapping[str, Entry], declared: Mapping[str, TableFile]) -> None:
+def _one_budget_each(found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]) -> None:
     """Refuse two ledgers for the rows of one file: they would add up to more than either limit."""
     first: dict[Path, str] = {}
     for name, table in declared.items():

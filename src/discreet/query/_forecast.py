@@ -8,16 +8,16 @@ from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace
 from discreet.query._columns import Column, written
-from discreet.query._intervals import Ratio
-from discreet.query._plan import Grid, Plan, SumOf
-from discreet.query._price import Noise, Offer
+from discreet.query._intervals import RatioLaw
+from discreet.query._plan import Plan, SumGrid, SumOf
+from discreet.query._price import Noise, PricedPlan
 from discreet.query._query import Function, columns_used, condition_text
 
 _SIZES = (100, 1_000, 10_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
     noise's standard deviation. A mean's depends on the size of its group, in rows."""
 
@@ -37,7 +37,7 @@ class Forecast:
 
     privacy_loss: PrivacyLoss = field(repr=False)
     confidence: Fraction
-    lines: tuple[Line, ...]
+    lines: tuple[ForecastLine, ...]
 
     def __str__(self) -> str:
         """One line an aggregate and group size."""
@@ -48,7 +48,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class QuestionExplanation:
     """A question in words: who is protected, what is assumed, what it costs, how wrong it is."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...]
@@ -62,55 +62,59 @@ class Explanation:
         return "\n".join([*texts, str(self.forecast)])
 
 
-def forecast(offer: Offer, confidence: Number, group_size: int | None) -> Forecast:
-    """The forecast of an offer; means at this group size, or at 100, 1 000 and 10 000."""
+def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> Forecast:
+    """The forecast of an priced; means at this group size, or at 100, 1 000 and 10 000."""
     level = _checks.probability(confidence=confidence)
     sizes = _SIZES if group_size is None else (_checks.positive_count(group_size=group_size),)
-    lines: list[Line] = []
-    for aggregate, sources in zip(offer.plan.query.aggregates, offer.plan.sources, strict=True):
+    lines: list[ForecastLine] = []
+    for aggregate, sources in zip(priced.plan.query.aggregates, priced.plan.sources, strict=True):
         if aggregate.function is Function.AVG:
-            law = ratio(offer, sources, level)
+            law = ratio_law(priced, sources, level)
             lines += [
-                Line(aggregate.name, size, _step(law.grid) * law.half_width(size), None)
+                ForecastLine(aggregate.name, size, _step(law.grid) * law.half_width(size), None)
                 for size in sizes
             ]
         else:
-            lines.append(_total(offer, aggregate.name, sources[0], level))
-    return Forecast(offer.privacy_loss, level, tuple(lines))
+            lines.append(_total(priced, aggregate.name, sources[0], level))
+    return Forecast(priced.privacy_loss, level, tuple(lines))
 
 
-def ratio(offer: Offer, sources: tuple[str, ...], confidence: Fraction) -> Ratio:
+def ratio_law(priced: PricedPlan, sources: tuple[str, ...], confidence: Fraction) -> RatioLaw:
     """The law of a mean made from these two sums."""
     total, count = sources
-    grid = offer.plan.sum_named(total).grid
+    grid = priced.plan.sum_named(total).grid
     assert grid is not None  # a mean's sum has one
-    return Ratio(offer.mechanisms[total], offer.mechanisms[count], grid, confidence)
+    return RatioLaw(priced.mechanisms[total], priced.mechanisms[count], grid, confidence)
 
 
-def _total(offer: Offer, name: str, source: str, level: Fraction) -> Line:
-    mechanism, step = offer.mechanisms[source], _step(offer.plan.sum_named(source).grid)
-    return Line(name, None, mechanism.error(level) * step, mechanism.stddev_of_noise() * step)
+def _total(priced: PricedPlan, name: str, source: str, level: Fraction) -> ForecastLine:
+    mechanism, step = priced.mechanisms[source], _step(priced.plan.sum_named(source).grid)
+    return ForecastLine(
+        name, None, mechanism.error(level) * step, mechanism.stddev_of_noise() * step
+    )
 
 
-def _step(grid: Grid | None) -> float:
+def _step(grid: SumGrid | None) -> float:
     return 1.0 if grid is None else float(grid.step)
 
 
-def _line(line: Line) -> str:
+def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
     return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}"
 
 
-def explain(offer: Offer, epsilon: Fraction, delta: Fraction, predicted: Forecast) -> Explanation:
+def explain(
+    priced: PricedPlan, epsilon: Fraction, delta: Fraction, predicted: Forecast
+) -> QuestionExplanation:
     """Everything that is assumed and promised, in words."""
-    plan = offer.plan
-    return Explanation(
+    plan = priced.plan
+    return QuestionExplanation(
         (
             ("Who is protected", _protected(plan)),
             ("What is asked", _asked(plan)),
             ("What is taken as public", _public(plan)),
-            ("What it costs", _costs(offer, epsilon, delta)),
+            ("What it costs", _costs(priced, epsilon, delta)),
             ("What is not covered", _NOT_COVERED),
         ),
         predicted,
@@ -173,20 +177,20 @@ def _facts(column: Column) -> str:
     return ", ".join(facts)
 
 
-def _costs(offer: Offer, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
+def _costs(priced: PricedPlan, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
     price = f"epsilon {shown(epsilon)}" + (
-        f" at delta {shown(delta)}" if offer.noise is Noise.GAUSSIAN else ""
+        f" at delta {shown(delta)}" if priced.noise is Noise.GAUSSIAN else ""
     )
     drawn = (
-        f"{one.name}: {_noise(offer, one)}, {float(offer.shares[one.name]):.3g} of the price"
-        for one in offer.plan.sums
+        f"{one.name}: {_noise(priced, one)}, {float(priced.shares[one.name]):.3g} of the price"
+        for one in priced.plan.sums
     )
-    return (f"{price}, charged before any row is read: {offer.privacy_loss}", *drawn)
+    return (f"{price}, charged before any row is read: {priced.privacy_loss}", *drawn)
 
 
-def _noise(offer: Offer, one: SumOf) -> str:
+def _noise(priced: PricedPlan, one: SumOf) -> str:
     step = _step(one.grid)
-    mechanism, bounds = offer.mechanisms[one.name], one.sensitivity
+    mechanism, bounds = priced.mechanisms[one.name], one.sensitivity
     if isinstance(mechanism, DiscreteLaplace):
         noise = f"discrete Laplace noise of scale {float(mechanism.scale) * step:.6g}"
         return f"L1 sensitivity {bounds.l1 * step:.6g}, {noise}"

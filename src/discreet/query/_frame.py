@@ -33,23 +33,23 @@ from discreet.query._query import (
     scalar_text,
 )
 
-Constant = Number | str | datetime.date
+PythonConstant = Number | str | datetime.date
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filter:
+class ConditionExpression:
     """A condition on rows; combine conditions with ``&``, ``|`` and ``~``."""
 
     condition: Condition
 
-    def __and__(self, other: "Filter | Expression") -> "Filter":
-        return Filter(Both(self.condition, condition_of(other)))
+    def __and__(self, other: "ConditionExpression | ColumnExpression") -> "ConditionExpression":
+        return ConditionExpression(Both(self.condition, condition_of(other)))
 
-    def __or__(self, other: "Filter | Expression") -> "Filter":
-        return Filter(Either(self.condition, condition_of(other)))
+    def __or__(self, other: "ConditionExpression | ColumnExpression") -> "ConditionExpression":
+        return ConditionExpression(Either(self.condition, condition_of(other)))
 
-    def __invert__(self) -> "Filter":
-        return Filter(Negation(self.condition))
+    def __invert__(self) -> "ConditionExpression":
+        return ConditionExpression(Negation(self.condition))
 
     def __bool__(self) -> bool:
         raise InvalidArgument(
@@ -61,82 +61,84 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expression:
+class ColumnExpression:
     """A value of each row: a column, or arithmetic of columns and numbers."""
 
     scalar: Scalar
 
-    def __add__(self, other: "Expression | Number") -> "Expression":
+    def __add__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
         return _arithmetic(Operator.ADD, self, other)
 
-    def __radd__(self, other: Number) -> "Expression":
+    def __radd__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.ADD, other, self)
 
-    def __sub__(self, other: "Expression | Number") -> "Expression":
+    def __sub__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, self, other)
 
-    def __rsub__(self, other: Number) -> "Expression":
+    def __rsub__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, other, self)
 
-    def __mul__(self, other: "Expression | Number") -> "Expression":
+    def __mul__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, self, other)
 
-    def __rmul__(self, other: Number) -> "Expression":
+    def __rmul__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, other, self)
 
-    def __truediv__(self, other: Number) -> "Expression":
+    def __truediv__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.DIVIDE, self, other)
 
-    def __neg__(self) -> "Expression":
+    def __neg__(self) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, 0, self)
 
-    def __eq__(self, other: object) -> Filter:  # type: ignore[override]  # a condition, not a fact
+    def __eq__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
         return _comparison(Relation.EQUAL, self, other)
 
-    def __ne__(self, other: object) -> Filter:  # type: ignore[override]  # a condition, not a fact
+    def __ne__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
         return _comparison(Relation.UNEQUAL, self, other)
 
-    def __lt__(self, other: "Expression | Constant") -> Filter:
+    def __lt__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
         return _comparison(Relation.LESS, self, other)
 
-    def __le__(self, other: "Expression | Constant") -> Filter:
+    def __le__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
         return _comparison(Relation.AT_MOST, self, other)
 
-    def __gt__(self, other: "Expression | Constant") -> Filter:
+    def __gt__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
         return _comparison(Relation.GREATER, self, other)
 
-    def __ge__(self, other: "Expression | Constant") -> Filter:
+    def __ge__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
         return _comparison(Relation.AT_LEAST, self, other)
 
     __hash__ = None  # type: ignore[assignment]  # equality is a condition here
 
-    def between(self, lower: Constant, upper: Constant) -> Filter:
+    def between(self, lower: PythonConstant, upper: PythonConstant) -> ConditionExpression:
         """The rows in which it is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
-    def isin(self, options: Iterable[Constant]) -> Filter:
+    def isin(self, options: Iterable[PythonConstant]) -> ConditionExpression:
         """The rows in which it is one of the options."""
-        return Filter(Membership(self.scalar, tuple(_literal(option) for option in options)))
+        return ConditionExpression(
+            Membership(self.scalar, tuple(_literal(option) for option in options))
+        )
 
-    def is_null(self) -> Filter:
+    def is_null(self) -> ConditionExpression:
         """The rows in which it is NULL."""
-        return Filter(IsNull(self.scalar))
+        return ConditionExpression(IsNull(self.scalar))
 
-    def __invert__(self) -> Filter:
-        return ~Filter(condition_of(self))
+    def __invert__(self) -> ConditionExpression:
+        return ~ConditionExpression(condition_of(self))
 
-    def __and__(self, other: "Filter | Expression") -> Filter:
-        return Filter(condition_of(self)) & other
+    def __and__(self, other: "ConditionExpression | ColumnExpression") -> ConditionExpression:
+        return ConditionExpression(condition_of(self)) & other
 
-    def __or__(self, other: "Filter | Expression") -> Filter:
-        return Filter(condition_of(self)) | other
+    def __or__(self, other: "ConditionExpression | ColumnExpression") -> ConditionExpression:
+        return ConditionExpression(condition_of(self)) | other
 
     def __repr__(self) -> str:
         return scalar_text(self.scalar)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UnnamedAggregate:
     """An aggregate that has no name yet."""
 
     function: Function
@@ -151,55 +153,57 @@ class Asked:
         return f"{self.function.value}({argument})"
 
 
-def col(name: str) -> Expression:
+def col(name: str) -> ColumnExpression:
     """The declared column of this name."""
     if not isinstance(name, str):
         raise InvalidArgument(f"col({name!r}): give a column's name")
-    return Expression(ColumnRef(name))
+    return ColumnExpression(ColumnRef(name))
 
 
-def count(value: Expression | str | None = None) -> Asked:
+def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
     """How many rows there are; with an argument, in how many of them it is not NULL."""
-    return Asked(Function.COUNT, None if value is None else _expression(value).scalar)
+    return UnnamedAggregate(Function.COUNT, None if value is None else _expression(value).scalar)
 
 
-def sum(value: Expression | str) -> Asked:  # noqa: A001  # read as dp.sum
+def sum(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.sum
     """The sum of a column or expression, NULL skipped."""
-    return Asked(Function.SUM, _expression(value).scalar)
+    return UnnamedAggregate(Function.SUM, _expression(value).scalar)
 
 
-def mean(value: Expression | str) -> Asked:
+def mean(value: ColumnExpression | str) -> UnnamedAggregate:
     """The mean of a column or expression, NULL skipped."""
-    return Asked(Function.AVG, _expression(value).scalar)
+    return UnnamedAggregate(Function.AVG, _expression(value).scalar)
 
 
 def condition_of(given: object) -> Condition:
     """The condition in a filter, or in a boolean column taken as one."""
-    if isinstance(given, Filter):
+    if isinstance(given, ConditionExpression):
         return given.condition
-    if isinstance(given, Expression) and isinstance(given.scalar, ColumnRef):
+    if isinstance(given, ColumnExpression) and isinstance(given.scalar, ColumnRef):
         return Holds(given.scalar)
     raise InvalidArgument(
-        f"{_told(given)} is no condition; compare a column, as in col('year') >= 1985"
+        f"{_described(given)} is no condition; compare a column, as in col('year') >= 1985"
     )
 
 
-def all_of(filters: Iterable[Filter | Expression]) -> Condition | None:
+def all_of(filters: Iterable[ConditionExpression | ColumnExpression]) -> Condition | None:
     """The conditions joined by and; ``None`` for none."""
     conditions = [condition_of(given) for given in filters]
     return reduce(Both, conditions) if conditions else None
 
 
-def _expression(given: Expression | str) -> Expression:
+def _expression(given: ColumnExpression | str) -> ColumnExpression:
     if isinstance(given, str):
         return col(given)
-    if isinstance(given, Expression):
+    if isinstance(given, ColumnExpression):
         return given
-    raise InvalidArgument(f"{_told(given)}: give a column's name or an expression of dp.col(...)")
+    raise InvalidArgument(
+        f"{_described(given)}: give a column's name or an expression of dp.col(...)"
+    )
 
 
 def _scalar(given: object) -> Scalar:
-    return given.scalar if isinstance(given, Expression) else _literal(given)
+    return given.scalar if isinstance(given, ColumnExpression) else _literal(given)
 
 
 def _literal(given: object) -> Literal:
@@ -211,20 +215,22 @@ def _literal(given: object) -> Literal:
         return Literal(fraction(given))  # type: ignore[arg-type]  # is_number has just looked
     hint = "; NULL is asked for by .is_null()" if given is None else ""
     raise InvalidArgument(
-        f"{_told(given)} can't stand in a question: give a finite number, text, truth value "
+        f"{_described(given)} can't stand in a question: give a finite number, text, truth value "
         f"or date{hint}"
     )
 
 
-def _arithmetic(operator: Operator, left: object, right: object) -> Expression:
-    return Expression(Arithmetic(operator, _scalar(left), _scalar(right)))
+def _arithmetic(operator: Operator, left: object, right: object) -> ColumnExpression:
+    return ColumnExpression(Arithmetic(operator, _scalar(left), _scalar(right)))
 
 
-def _comparison(relation: Relation, left: object, right: object) -> Filter:
-    return Filter(Comparison(relation, _scalar(left), _scalar(right)))
+def _comparison(relation: Relation, left: object, right: object) -> ConditionExpression:
+    return ConditionExpression(Comparison(relation, _scalar(left), _scalar(right)))
 
 
-def _told(given: object) -> str:
-    """What a text may say of something that a caller gave: it could be a column of rows."""
-    is_plain = isinstance(given, Expression | Asked | bool | int | float | str | None)
+def _described(given: object) -> str:
+    """The value for an error text; only its type where it could be a column of private rows."""
+    is_plain = isinstance(
+        given, ColumnExpression | UnnamedAggregate | bool | int | float | str | None
+    )
     return repr(given) if is_plain else f"a {type(given).__name__}"

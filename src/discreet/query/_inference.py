@@ -46,7 +46,7 @@ _INT64 = Fraction(2) ** 63
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ScalarFacts:
     """The derived facts of a scalar: ``lower`` and ``upper`` where it is numeric and bounded.
 
     ``largest`` bounds the magnitude of what floating point makes of it before it is clamped to
@@ -92,24 +92,26 @@ def column_of(name: str, declaration: Declaration) -> Column:
     raise QueryRefused(f"column {name!r} is not declared; {hint}declared are {listed}")
 
 
-def meaning(scalar: Scalar, declaration: Declaration) -> Meaning:
+def infer(scalar: Scalar, declaration: Declaration) -> ScalarFacts:
     """The facts of a scalar, derived from its columns; refused where they can't be."""
     match scalar:
         case ColumnRef(name):
             column = column_of(name, declaration)
             ends = column.lower or Fraction(0), column.upper or Fraction(0)
             largest = max(abs(end) for end in ends)
-            return Meaning(column.type, column.lower, column.upper, column.null is None, largest)
+            return ScalarFacts(
+                column.type, column.lower, column.upper, column.null is None, largest
+            )
         case Literal(value):
             return _of_literal(value)
         case Arithmetic():
             return _of_arithmetic(scalar, declaration)
 
 
-def _of_literal(value: Constant) -> Meaning:
+def _of_literal(value: Constant) -> ScalarFacts:
     match value:
         case bool():
-            return Meaning(ColumnType.BOOLEAN, None, None, can_be_null=False)
+            return ScalarFacts(ColumnType.BOOLEAN, None, None, can_be_null=False)
         case Fraction():
             is_whole = value.denominator == 1 and -_INT64 <= value < _INT64
             if not is_whole and abs(value) > _FLOATS:
@@ -117,16 +119,18 @@ def _of_literal(value: Constant) -> Meaning:
                     "a number beyond 1e300 stands in the question; use a smaller one"
                 )
             kind = ColumnType.INTEGER if is_whole else ColumnType.NUMBER
-            return Meaning(kind, value, value, can_be_null=False, largest=abs(value) + _UNDERFLOW)
+            return ScalarFacts(
+                kind, value, value, can_be_null=False, largest=abs(value) + _UNDERFLOW
+            )
         case str():
             _check_text(value)
-            return Meaning(ColumnType.TEXT, None, None, can_be_null=False)
+            return ScalarFacts(ColumnType.TEXT, None, None, can_be_null=False)
         case datetime.date():
-            return Meaning(ColumnType.DATE, None, None, can_be_null=False)
+            return ScalarFacts(ColumnType.DATE, None, None, can_be_null=False)
 
 
-def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> Meaning:
-    sides = meaning(scalar.left, declaration), meaning(scalar.right, declaration)
+def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
+    sides = infer(scalar.left, declaration), infer(scalar.right, declaration)
     for side, fact in zip((scalar.left, scalar.right), sides, strict=True):
         if not fact.type.is_numeric:
             raise QueryRefused(
@@ -154,7 +158,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> Meaning:
             f"{scalar_text(scalar)} could exceed 1e300 on the way, in floating point; use smaller "
             "numbers"
         )
-    return Meaning(
+    return ScalarFacts(
         _result_type(scalar.operator, sides, lower, upper),
         lower,
         upper,
@@ -164,7 +168,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> Meaning:
 
 
 def _result_type(
-    operator: Operator, sides: Iterable[Meaning], lower: Fraction, upper: Fraction
+    operator: Operator, sides: Iterable[ScalarFacts], lower: Fraction, upper: Fraction
 ) -> ColumnType:
     whole = (
         all(side.type is ColumnType.INTEGER for side in sides) and operator is not Operator.DIVIDE
@@ -189,7 +193,7 @@ def _ends(
     return min(corners), max(corners)
 
 
-def _largest(operator: Operator, left: Meaning, right: Meaning) -> Fraction:
+def _largest(operator: Operator, left: ScalarFacts, right: ScalarFacts) -> Fraction:
     match operator:
         case Operator.ADD | Operator.SUBTRACT:
             exact = left.largest + right.largest
@@ -210,7 +214,7 @@ def _check_text(value: str) -> None:
         )
 
 
-def _bounds(scalar: Scalar, fact: Meaning) -> tuple[Fraction, Fraction]:
+def _bounds(scalar: Scalar, fact: ScalarFacts) -> tuple[Fraction, Fraction]:
     if fact.lower is None or fact.upper is None:
         text = scalar_text(scalar)
         raise QueryRefused(
@@ -232,7 +236,7 @@ def _check_names(query: Query) -> None:
 
 
 def _check_argument(function: Function, argument: Scalar, declaration: Declaration) -> None:
-    fact = meaning(argument, declaration)
+    fact = infer(argument, declaration)
     if function is Function.COUNT:
         return
     if not fact.type.is_numeric:
@@ -260,7 +264,7 @@ def _check_condition(condition: Condition, declaration: Declaration) -> None:
             for option in options:
                 _same_type(value, option, declaration)
         case IsNull(value):
-            meaning(value, declaration)
+            infer(value, declaration)
         case Holds(column):
             _check_flag(column, declaration)
         case Both(one, other) | Either(one, other):
@@ -271,12 +275,12 @@ def _check_condition(condition: Condition, declaration: Declaration) -> None:
 
 
 def _check_flag(column: ColumnRef, declaration: Declaration) -> None:
-    if meaning(column, declaration).type is not ColumnType.BOOLEAN:
+    if infer(column, declaration).type is not ColumnType.BOOLEAN:
         raise QueryRefused(f"{scalar_text(column)} is no condition; compare it with something")
 
 
 def _same_type(left: Scalar, right: Scalar, declaration: Declaration) -> ColumnType:
-    one, other = meaning(left, declaration), meaning(right, declaration)
+    one, other = infer(left, declaration), infer(right, declaration)
     if one.type is not other.type and not (one.type.is_numeric and other.type.is_numeric):
         raise QueryRefused(
             f"{scalar_text(left)} is {one.type.value}, {scalar_text(right)} is "

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.noise.sums import pair_half_width
-from discreet.query._plan import Grid
+from discreet.query._plan import SumGrid
 
-Steps = npt.NDArray[np.float64]
+Reals = npt.NDArray[np.float64]
 
 _SAFE = 1 + 1e-9
 _KNOTS = 257
@@ -24,7 +24,7 @@ _SHARES = 200  # even, so that 1/2 is a knot
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class RatioLaw:
     """The law of a noisy centred sum and a noisy count, for an interval of their ratio.
 
     Everything is in steps of the sum's grid, measured from its centre. With T the sum and C the
@@ -36,7 +36,7 @@ class Ratio:
 
     total: DiscreteLaplace | Gaussian
     count: DiscreteLaplace | Gaussian
-    grid: Grid
+    grid: SumGrid
     confidence: Fraction
 
     def quantile(self, slope: float) -> float:
@@ -44,7 +44,7 @@ class Ratio:
         laws = self.total.law, self.count.law
         return pair_half_width(laws, (1.0, slope), self.confidence)
 
-    def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Steps, Steps]:
+    def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Reals, Reals]:
         """The ends of each group's hull, in steps from the centre; the whole range where nothing
         is known. Between knots the quantile is replaced by its chord, which lies above it."""
         low, high = float(self.grid.lower), float(self.grid.upper)
@@ -52,7 +52,7 @@ class Ratio:
         knots = np.linspace(low, high, _KNOTS)
         quantiles = np.array([self.quantile(float(knot)) for knot in knots])
 
-        def outside(slope: Steps) -> Steps:
+        def outside(slope: Reals) -> Reals:
             rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
             held = np.abs(total - slope * count) - np.interp(slope, knots, quantiles)
             return np.asarray(held - rounding)
@@ -73,7 +73,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareLaw:
     """The law of two noisy counts of disjoint rows, for an interval of the first one's share.
 
     With L and R the counts without noise and p = L / (L + R), (1 - p) L - p R is 0, so its noisy
@@ -104,7 +104,7 @@ class Share:
         return pair_half_width(laws, (1 - share, share), self.confidence)
 
 
-def _crossings(outside: Callable[[Steps], Steps], inner: Steps, outer: Steps) -> Steps:
+def _crossings(outside: Callable[[Reals], Reals], inner: Reals, outer: Reals) -> Reals:
     """Where each set ends between a point in it and the range's end, rounded outwards."""
     reaches = outside(outer) <= 0
     crossing = outer

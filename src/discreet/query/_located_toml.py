@@ -18,7 +18,7 @@ _LARGEST_EXPONENT = 400  # beyond it, an exact value takes room that no declared
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TomlEntry:
     """One entry of a file, whose text is ``body``: its keys from the top, and what it holds."""
 
     file: Path
@@ -36,16 +36,16 @@ class Entry:
         where = f"{self.file}, line {line}" if line else str(self.file)
         return DeclarationError(f"{where}: {what}")
 
-    def inner(self) -> dict[str, "Entry"]:
+    def inner(self) -> dict[str, "TomlEntry"]:
         """The entries of this table, by name."""
         if not isinstance(self.value, dict):
             raise self.mistake(f"write it as a table: [{dotted(self.keys)}]")
         return {
-            key: Entry(self.file, self.body, (*self.keys, key), value)
+            key: TomlEntry(self.file, self.body, (*self.keys, key), value)
             for key, value in self.value.items()
         }
 
-    def settings(self, *allowed: str, of: str = "") -> dict[str, "Entry"]:
+    def settings(self, *allowed: str, of: str = "") -> dict[str, "TomlEntry"]:
         """The entries of this table, none of them but the allowed ones."""
         inner = self.inner()
         for key, entry in inner.items():
@@ -93,7 +93,7 @@ class Entry:
         return dotted(self.keys) if self.keys else "the file"
 
 
-def load(file: Path) -> Entry:
+def load(file: Path) -> TomlEntry:
     """The whole file as one entry, or an error that names the line that is not TOML."""
     return parse(text_of(file), file)
 
@@ -112,7 +112,7 @@ def text_of(file: Path) -> str:
         raise DeclarationError(f"{file}: it can't be read ({error.strerror})") from None
 
 
-def parse(text: str, file: Path) -> Entry:
+def parse(text: str, file: Path) -> TomlEntry:
     """The text as one entry; the file is named in errors only."""
     try:
         value = tomllib.loads(text, parse_float=Decimal)
@@ -120,7 +120,7 @@ def parse(text: str, file: Path) -> Entry:
         raise DeclarationError(f"{file}: it is nested too deeply") from None
     except ValueError as error:  # a number too long to be one is no TOMLDecodeError
         raise DeclarationError(_not_toml(str(error), text, file)) from None
-    return Entry(file, text, (), value)
+    return TomlEntry(file, text, (), value)
 
 
 def is_held_exactly(number: Decimal) -> bool:

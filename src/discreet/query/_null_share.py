@@ -31,11 +31,11 @@ from discreet.mechanisms import (
 from discreet.query import _bounding, _engine
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
-from discreet.query._intervals import Share
-from discreet.query._plan import Converted, Plan, SumOf, sensitivity
+from discreet.query._intervals import ShareLaw
+from discreet.query._plan import ConversionOutcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._query import Aggregate, ColumnRef, Function, Query, columns_used, quoted
-from discreet.query._source import Source, check_schema
+from discreet.query._source import TableSource, check_schema
 
 _LOST, _HELD = "lost", "held"
 
@@ -44,7 +44,7 @@ _LOST, _HELD = "lost", "held"
 class NullCheck:
     """The question how much of a declared column became NULL when it was converted."""
 
-    source: Source
+    source: TableSource
     declaration: Declaration
     column: str
 
@@ -130,7 +130,7 @@ def _share(
 ) -> tuple[float | None, float, float]:
     lost, held = (int(number) for number in noisy)
     share = None if lost + held < 1 else min(max(lost / (lost + held), 0.0), 1.0)
-    return share, *Share(noise, confidence).interval(lost, held)
+    return share, *ShareLaw(noise, confidence).interval(lost, held)
 
 
 def _plan(asked: NullCheck) -> Plan:
@@ -138,7 +138,7 @@ def _plan(asked: NullCheck) -> Plan:
     query = Query(declaration.name, (Aggregate(Function.COUNT, ColumnRef(asked.column), "values"),))
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
-        SumOf(name, Converted(asked.column, lost=name == _LOST), None, single)
+        SumOf(name, ConversionOutcome(asked.column, lost=name == _LOST), None, single)
         for name in (_LOST, _HELD)
     )
     return Plan(declaration, query, ((),), sums, ())

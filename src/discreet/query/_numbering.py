@@ -13,7 +13,7 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from discreet.query._columns import Key
+from discreet.query._columns import KeyValue
 
 _ARROW_TYPES = {
     bool: pa.bool_(),
@@ -39,7 +39,7 @@ def utf8(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[Key]]) -> ir.Table:
+def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[KeyValue]]) -> ir.Table:
     """The rows whose values in these columns are all among the keys, with the ``place`` of their
     group instead of them: groups are in the order of `itertools.product` over the keys."""
     rows = rows.mutate(place=ibis.literal(0, "int64"))
@@ -57,7 +57,7 @@ def in_memory(name: str, rows: pa.Table) -> ir.Table:
     return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
 
 
-def _key_table(index: int, keys: Sequence[Key]) -> pa.Table:
+def _key_table(index: int, keys: Sequence[KeyValue]) -> pa.Table:
     values = [utf8(key) if isinstance(key, str) else key for key in keys]
     return pa.table(
         {

@@ -14,9 +14,9 @@ from math import prod
 from discreet._unit import Change
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Bounded, Part, Sensitivity, Value
-from discreet.query._columns import Caps, ColumnType, Key
+from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
-from discreet.query._inference import check, column_of, meaning
+from discreet.query._inference import check, column_of, infer
 from discreet.query._query import Aggregate, Function, Query, Scalar, columns_used, scalar_text
 
 _MOST_GROUPS = 1_000_000
@@ -28,7 +28,7 @@ _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SumGrid:
     """How a number becomes an integer: times 2^exponent, rounded, clamped to the ends, moved.
 
     ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
@@ -55,7 +55,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConversionOutcome:
     """Rows by what became of the source's value of a column: ``lost`` where the declared type
     can't hold it, else held. No query has it; `query.null_share` does."""
 
@@ -69,8 +69,8 @@ class SumOf:
     is not NULL, of the argument on its grid; of ones where ``grid`` is ``None``, a count."""
 
     name: str
-    argument: Scalar | Converted | None
-    grid: Grid | None
+    argument: Scalar | ConversionOutcome | None
+    grid: SumGrid | None
     sensitivity: Sensitivity
 
     @property
@@ -89,7 +89,7 @@ class Plan:
 
     declaration: Declaration
     query: Query
-    groups: tuple[tuple[Key, ...], ...]
+    groups: tuple[tuple[KeyValue, ...], ...]
     sums: tuple[SumOf, ...]
     sources: tuple[tuple[str, ...], ...]
 
@@ -153,7 +153,7 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
     return Plan(declaration, query, groups, tuple(sums.values()), tuple(sources))
 
 
-def _groups(query: Query, declaration: Declaration) -> tuple[tuple[Key, ...], ...]:
+def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...], ...]:
     keys = [column_of(key, declaration).keys or () for key in query.keys]
     if prod(len(values) for values in keys) > _MOST_GROUPS:
         raise QueryRefused(
@@ -175,7 +175,7 @@ def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tup
 
 
 def _count(argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
-    if argument is not None and not meaning(argument, declaration).can_be_null:
+    if argument is not None and not infer(argument, declaration).can_be_null:
         argument = None
     name = f"count({'*' if argument is None else scalar_text(argument)})"
     return SumOf(name, argument, None, sensitivity((0, 1), declaration, groups))
@@ -191,10 +191,10 @@ def _sum(
     return SumOf(name, argument, grid, sensitivity((grid.lower, grid.upper), declaration, groups))
 
 
-def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> Grid:
+def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> SumGrid:
     """The public grid of an argument: whole numbers stay whole; others get about 30 bits, fewer
     where the caps are so large that a unit's totals would not fit."""
-    fact = meaning(argument, declaration)
+    fact = infer(argument, declaration)
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # `check` has seen to it
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
     in_group, in_all = (
@@ -219,7 +219,7 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
     lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
     lower, upper = min(int(lower), int(upper)), max(int(lower), int(upper))
     center = (lower + upper) // 2 if is_centred else 0
-    return Grid(exponent, center, lower - center, upper - center)
+    return SumGrid(exponent, center, lower - center, upper - center)
 
 
 def _bits(number: Fraction) -> int:

@@ -28,7 +28,7 @@ class Noise(Enum):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Price:
+class QuestionPrice:
     """What the caller is ready to pay for one query, and how it is to be shared.
 
     ``weights`` gives aggregates, by name, larger or smaller shares than 1; ``noise`` is chosen by
@@ -66,7 +66,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PricedPlan:
     """A plan with the mechanism of each of its sums: all that a release or a forecast needs."""
 
     plan: Plan
@@ -95,16 +95,16 @@ class Offer:
         return self.together.privacy_loss(self.plan.bounded())
 
 
-def offer(plan: Plan, price: Price, confidence: Number) -> Offer:
+def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPlan:
     """The mechanisms that this price buys; of both kinds of noise, where a delta allows both, the
     one whose half-widths at this confidence have the smaller product."""
     shares = _shares(plan, price)
     offers = []
     if price.noise is not Noise.GAUSSIAN:
-        offers.append(Offer(plan, _laplace(plan, price, shares), shares))
+        offers.append(PricedPlan(plan, _laplace(plan, price, shares), shares))
     if price.noise is not Noise.LAPLACE and price.delta > 0:
         with suppress(ArithmeticError):  # of a price that is too large for any such noise
-            offers.append(Offer(plan, _gaussian(plan, price, shares), shares))
+            offers.append(PricedPlan(plan, _gaussian(plan, price, shares), shares))
     if not offers:
         raise InvalidArgument(
             f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
@@ -129,7 +129,7 @@ def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
         )
 
 
-def _shares(plan: Plan, price: Price) -> dict[str, Fraction]:
+def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
     """Each aggregate has its weight's share; one made from two sums gives each of them half, or
     all to one where the other is asked for, and so paid, by itself."""
     names = [aggregate.name for aggregate in plan.query.aggregates]
@@ -149,7 +149,7 @@ def _shares(plan: Plan, price: Price) -> dict[str, Fraction]:
 
 
 def _laplace(
-    plan: Plan, price: Price, shares: Mapping[str, Fraction]
+    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, DiscreteLaplace | Gaussian]:
     bounded = plan.bounded()
     return {
@@ -159,7 +159,7 @@ def _laplace(
 
 
 def _gaussian(
-    plan: Plan, price: Price, shares: Mapping[str, Fraction]
+    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, DiscreteLaplace | Gaussian]:
     """One Gaussian mechanism on the vector of all sums, stretched: its mu squared is shared out."""
     bounded = plan.bounded()
@@ -174,5 +174,5 @@ def _gaussian(
     }
 
 
-def _size(one: Offer, confidence: Number) -> float:
+def _size(one: PricedPlan, confidence: Number) -> float:
     return math.fsum(math.log(max(m.error(confidence), 0.5)) for m in one.mechanisms.values())

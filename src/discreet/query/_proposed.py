@@ -34,7 +34,7 @@ FORMATS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ProposedType:
     """A proposed type, ``None`` where there is no rule for the source's. ``formats`` are all that
     the dates of a text column may be written in, if not as 2013-01-02; where there are several,
     only the owner knows which it is."""
@@ -43,13 +43,13 @@ class Proposed:
     formats: tuple[str, ...] = ()
 
 
-def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, Proposed]:
+def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
     """The proposals by column: from the schema and, for texts, from the first rows."""
     there = kinds(source)
     texts = [name for name, kind in there.items() if kind is ColumnType.TEXT]
     sample = _sample(source, texts)
     return {
-        name: _of_texts(sample[name]) if name in sample else Proposed(kind)
+        name: _of_texts(sample[name]) if name in sample else ProposedType(kind)
         for name, kind in there.items()
     }
 
@@ -69,20 +69,20 @@ def _sample(
         return {}
 
 
-def _of_texts(values: Iterable[str | None]) -> Proposed:
+def _of_texts(values: Iterable[str | None]) -> ProposedType:
     texts = {value.strip() for value in values if value is not None and value.strip()}
     if not texts:
-        return Proposed(ColumnType.TEXT)
+        return ProposedType(ColumnType.TEXT)
     if any({text.lower() for text in texts} <= pair for pair in _TRUTHS):
-        return Proposed(ColumnType.BOOLEAN)
+        return ProposedType(ColumnType.BOOLEAN)
     if _all(texts, _WHOLE):
-        return Proposed(ColumnType.INTEGER)
+        return ProposedType(ColumnType.INTEGER)
     if _all(texts, _NUMBER):
-        return Proposed(ColumnType.NUMBER)
+        return ProposedType(ColumnType.NUMBER)
     if _all(texts, _ISO) and all(_is_day(text[:10].rstrip("T "), "%Y-%m-%d") for text in texts):
-        return Proposed(ColumnType.DATE)
+        return ProposedType(ColumnType.DATE)
     formats = tuple(form for form in FORMATS if all(_is_day(text, form) for text in texts))
-    return Proposed(ColumnType.DATE, formats) if formats else Proposed(ColumnType.TEXT)
+    return ProposedType(ColumnType.DATE, formats) if formats else ProposedType(ColumnType.TEXT)
 
 
 def _all(texts: Iterable[str], pattern: str) -> bool:

@@ -22,11 +22,11 @@ from discreet.query._conversion import CONVERTIBLE, declarable, read_as
 from discreet.query._csv_reader import header, read_lines
 from discreet.query._database import DuckdbTable, plain_table
 
-Rows = Any  # an Arrow table, dataset or reader; Arrow ships no types
+ArrowRows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 
 
-class Source(Protocol):
-    """Rows, and their schema without them."""
+class TableSource(Protocol):
+    """ArrowRows, and their schema without them."""
 
     @property
     def label(self) -> str:
@@ -37,7 +37,7 @@ class Source(Protocol):
         """Each column with the type that it is read as; ``None`` for one that can't be read."""
         ...
 
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The rows of these columns alone, of exactly the types stated."""
         ...
 
@@ -63,7 +63,7 @@ class ParquetFile:
             ) from cause
         return [(field.name, read_as(_frames.plain_type(field.type))) for field in found]
 
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
         types = dict(self.types())
         wanted = pa.schema([(name, types[name]) for name in names])
@@ -87,7 +87,7 @@ class CsvFile:
         names = header(_existing(self.path), self.delimiter)
         return [(name, pa.large_string()) for name in names]
 
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns of the file's lines, each line read by itself."""
         return nullcontext(read_lines(_existing(self.path), self.delimiter).select(list(names)))
 
@@ -109,7 +109,7 @@ class ArrowSource:
         own = [(field.name, read_as(field.type)) for field in self.table.schema]
         return own + [(name, None) for name in self.others]
 
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[Rows]:
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns, cast unchecked to the types that they are read as."""
         types = dict(self.types())
         columns = {name: self.table[name].cast(types[name], safe=False) for name in names}
@@ -120,7 +120,9 @@ class ArrowSource:
         return "ArrowSource(...)"
 
 
-def source_of(given: Any, names: Sequence[str]) -> Source:  # Any: frames are known by their methods
+def source_of(
+    given: Any, names: Sequence[str]
+) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
     if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable):
@@ -146,7 +148,7 @@ def _in_memory(table: pa.Table, names: Sequence[object]) -> ArrowSource:
     return ArrowSource(table, tuple(str(n) for n in names if str(n) not in table.column_names))
 
 
-def file_source(path: Path, delimiter: str = ",") -> Source:
+def file_source(path: Path, delimiter: str = ",") -> TableSource:
     """The source of a file, by the ending of its name."""
     match path.suffix.lower():
         case ".parquet" | ".pq":
@@ -159,12 +161,12 @@ def file_source(path: Path, delimiter: str = ",") -> Source:
     )
 
 
-def kinds(source: Source) -> Mapping[str, ColumnType | None]:
+def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:
     """The closest declarable type of each column; ``None`` where there is no rule for its own."""
     return {name: _declarable(kind) for name, kind in source.types()}
 
 
-def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | None) -> None:
+def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: str | None) -> None:
     """Refuse a source that lacks a declared column or the unit's, or has one of another kind. The
     other columns are never looked at."""
     there = source.types()
@@ -195,7 +197,7 @@ def check_schema(source: Source, columns: Mapping[str, ColumnType], unit: str | 
         )
 
 
-def arrow_schema(source: Source, names: Sequence[str]) -> pa.Schema:
+def arrow_schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
     """The Arrow types of these columns, which must be there."""
     types = dict(source.types())
     return pa.schema([(name, types[name]) for name in names])

@@ -17,7 +17,7 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._inference import column_of, meaning
+from discreet.query._inference import column_of, infer
 from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
@@ -96,7 +96,7 @@ def _stands_bare(name: str, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _TreeReader:
     """What a node is read with: the text's tree, the public facts, and the table's name in it."""
 
     tree: Tree
@@ -115,7 +115,7 @@ class _Reader:
 def _query(text: str, declaration: Declaration) -> Query:
     found = tree(text)
     select = found.select
-    reader = _Reader(found, declaration, _table(found, declaration))
+    reader = _TreeReader(found, declaration, _table(found, declaration))
     group, where = select.args.get("group"), select.args.get("where")
     keys = tuple(_key(node, reader) for node in group.expressions) if group else ()
     aggregates = _aggregates(select.expressions, keys, reader)
@@ -134,7 +134,7 @@ def _table(found: Tree, declaration: Declaration) -> str:
     return str(table.alias_or_name).lower()
 
 
-def _key(node: exp.Expr, reader: _Reader) -> str:
+def _key(node: exp.Expr, reader: _TreeReader) -> str:
     bare = _bare(node)
     if not isinstance(bare, exp.Column):
         raise reader.refused(node, "GROUP BY takes the names of declared columns with keys")
@@ -159,7 +159,7 @@ class _Item:
 
 
 def _aggregates(
-    nodes: Sequence[exp.Expr], keys: tuple[str, ...], reader: _Reader
+    nodes: Sequence[exp.Expr], keys: tuple[str, ...], reader: _TreeReader
 ) -> tuple[Aggregate, ...]:
     items = [_item(node) for node in nodes]
     for item in items:
@@ -181,7 +181,7 @@ def _item(node: exp.Expr) -> _Item:
     return _Item(_bare(node), None)
 
 
-def _check_item(item: _Item, keys: tuple[str, ...], reader: _Reader) -> None:
+def _check_item(item: _Item, keys: tuple[str, ...], reader: _TreeReader) -> None:
     if type(item.node) in FUNCTIONS:
         return
     if not isinstance(item.node, exp.Column):
@@ -198,7 +198,7 @@ def _check_item(item: _Item, keys: tuple[str, ...], reader: _Reader) -> None:
         )
 
 
-def _aggregate(item: _Item, taken: set[str], reader: _Reader) -> Aggregate:
+def _aggregate(item: _Item, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
     value = node.this
     if value is None:
@@ -220,14 +220,14 @@ def _unused(name: str, taken: set[str]) -> str:
 # --- values ---
 
 
-def _scalar(node: exp.Expr, reader: _Reader) -> Scalar:
+def _scalar(node: exp.Expr, reader: _TreeReader) -> Scalar:
     read = _SCALARS.get(type(node))
     if read is None:
         raise reader.refused(node, _ALONE if type(node) in FUNCTIONS else _NO_VALUE)
     return read(node, reader)
 
 
-def _column(node: exp.Expr, reader: _Reader) -> ColumnRef:
+def _column(node: exp.Expr, reader: _TreeReader) -> ColumnRef:
     qualifier = node.args.get("table")
     if qualifier is not None and qualifier.name.lower() != reader.table:
         raise reader.refused(qualifier, f"{ONE_TABLE}: here it is called {reader.table!r}")
@@ -252,11 +252,11 @@ def _unknown(name: str, declaration: Declaration) -> str:
     return "this column is not declared"
 
 
-def _literal(node: exp.Expr, reader: _Reader) -> Literal:
+def _literal(node: exp.Expr, reader: _TreeReader) -> Literal:
     return Literal(node.this) if node.is_string else Literal(_number(node, reader))
 
 
-def _number(node: exp.Expr, reader: _Reader) -> Fraction:
+def _number(node: exp.Expr, reader: _TreeReader) -> Fraction:
     written: str = node.this
     exponent = written.lower().partition("e")[2]
     if len(written) <= 3 * _DIGITS and len(exponent) <= 4:
@@ -268,17 +268,17 @@ def _number(node: exp.Expr, reader: _Reader) -> Fraction:
     )
 
 
-def _boolean(node: exp.Expr, _: _Reader) -> Literal:
+def _boolean(node: exp.Expr, _: _TreeReader) -> Literal:
     return Literal(bool(node.this))
 
 
-def _typed_date(node: exp.Expr, reader: _Reader) -> Literal:
+def _typed_date(node: exp.Expr, reader: _TreeReader) -> Literal:
     if not (node.this.is_string and node.args["to"].is_type(exp.DType.DATE)):
         raise reader.refused(node, _NO_VALUE)
     return Literal(_day(node.this.this, node, reader))
 
 
-def _day(written: str, node: exp.Expr, reader: _Reader) -> datetime.date:
+def _day(written: str, node: exp.Expr, reader: _TreeReader) -> datetime.date:
     try:
         if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
             return datetime.date.fromisoformat(written)
@@ -287,19 +287,19 @@ def _day(written: str, node: exp.Expr, reader: _Reader) -> datetime.date:
     raise reader.refused(node, "this is no day; write DATE '2020-01-31'")
 
 
-def _negative(node: exp.Expr, reader: _Reader) -> Scalar:
+def _negative(node: exp.Expr, reader: _TreeReader) -> Scalar:
     value = _scalar(node.this, reader)
     if isinstance(value, Literal) and isinstance(value.value, Fraction):
         return Literal(-value.value)
     return Arithmetic(Operator.SUBTRACT, Literal(Fraction(0)), value)
 
 
-def _arithmetic(node: exp.Expr, reader: _Reader) -> Arithmetic:
+def _arithmetic(node: exp.Expr, reader: _TreeReader) -> Arithmetic:
     left, right = _scalar(node.this, reader), _scalar(node.expression, reader)
     return Arithmetic(OPERATORS[type(node)], left, right)
 
 
-_SCALARS: dict[type[exp.Expr], Callable[[exp.Expr, _Reader], Scalar]] = {
+_SCALARS: dict[type[exp.Expr], Callable[[exp.Expr, _TreeReader], Scalar]] = {
     exp.Boolean: _boolean,
     exp.Cast: _typed_date,
     exp.Column: _column,
@@ -313,26 +313,26 @@ _SCALARS: dict[type[exp.Expr], Callable[[exp.Expr, _Reader], Scalar]] = {
 # --- conditions ---
 
 
-def _condition(node: exp.Expr, reader: _Reader) -> Condition:
+def _condition(node: exp.Expr, reader: _TreeReader) -> Condition:
     read = _CONDITIONS.get(type(node))
     if read is None:
         raise reader.refused(node, _ALONE if type(node) in FUNCTIONS else _NO_CONDITION)
     return read(node, reader)
 
 
-def _comparison(node: exp.Expr, reader: _Reader) -> Comparison:
+def _comparison(node: exp.Expr, reader: _TreeReader) -> Comparison:
     left, right = _alike([node.this, node.expression], node, reader)
     return Comparison(RELATIONS[type(node)], left, right)
 
 
-def _between(node: exp.Expr, reader: _Reader) -> Both:
+def _between(node: exp.Expr, reader: _TreeReader) -> Both:
     value, lower, upper = _alike([node.this, node.args["low"], node.args["high"]], node, reader)
     return Both(
         Comparison(Relation.AT_LEAST, value, lower), Comparison(Relation.AT_MOST, value, upper)
     )
 
 
-def _membership(node: exp.Expr, reader: _Reader) -> Membership:
+def _membership(node: exp.Expr, reader: _TreeReader) -> Membership:
     value, *options = _alike([node.this, *node.expressions], node, reader)
     literals = tuple(option for option in options if isinstance(option, Literal))
     if not literals or len(literals) < len(options):
@@ -340,21 +340,21 @@ def _membership(node: exp.Expr, reader: _Reader) -> Membership:
     return Membership(value, literals)
 
 
-def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: _Reader) -> list[Scalar]:
+def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: _TreeReader) -> list[Scalar]:
     """The values that are compared; where any is a day, texts are taken as days."""
     values = [_scalar(node, reader) for node in nodes]
-    if ColumnType.DATE not in {meaning(value, reader.declaration).type for value in values}:
+    if ColumnType.DATE not in {infer(value, reader.declaration).type for value in values}:
         return values
     return [_as_day(value, whole, reader) for value in values]
 
 
-def _as_day(value: Scalar, whole: exp.Expr, reader: _Reader) -> Scalar:
+def _as_day(value: Scalar, whole: exp.Expr, reader: _TreeReader) -> Scalar:
     if isinstance(value, Literal) and isinstance(value.value, str):
         return Literal(_day(value.value, whole, reader))
     return value
 
 
-_CONDITIONS: dict[type[exp.Expr], Callable[[exp.Expr, _Reader], Condition]] = {
+_CONDITIONS: dict[type[exp.Expr], Callable[[exp.Expr, _TreeReader], Condition]] = {
     exp.And: lambda node, reader: Both(
         _condition(node.this, reader), _condition(node.expression, reader)
     ),

@@ -18,13 +18,19 @@ from discreet.query import _bounding, _engine, _forecast, _price
 from discreet.query._answer import Answer, assemble, columns
 from discreet.query._columns import Caps, Column
 from discreet.query._declaration import Declaration
-from discreet.query._forecast import Explanation, Forecast
-from discreet.query._frame import Asked, Expression, Filter, all_of, condition_of
+from discreet.query._forecast import Forecast, QuestionExplanation
+from discreet.query._frame import (
+    ColumnExpression,
+    ConditionExpression,
+    UnnamedAggregate,
+    all_of,
+    condition_of,
+)
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._plan import Plan, plan
-from discreet.query._price import Noise, Price
+from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
-from discreet.query._source import Source, check_schema, source_of
+from discreet.query._source import TableSource, check_schema, source_of
 from discreet.query._sql import plan_sql
 
 LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
@@ -61,7 +67,7 @@ class Table:
     ('ward', 'days', 'days_low', 'days_high', 'days_error')
     """
 
-    source: Source
+    source: TableSource
     declaration: Declaration
     _ledger: LedgerOf
 
@@ -109,7 +115,7 @@ class Table:
         """The private answer to an SQL text, paid with at most this epsilon and delta."""
         return self.question(text).release(epsilon=epsilon, delta=delta)
 
-    def where(self, *conditions: Filter | Expression) -> "Selection":
+    def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """The rows for which all conditions are known to hold."""
         return Selection(self).where(*conditions)
 
@@ -117,7 +123,7 @@ class Table:
         """The rows by the declared keys of these columns."""
         return Selection(self).group_by(*keys)
 
-    def agg(self, **aggregates: Asked) -> "Question":
+    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
         """The question for these aggregates of all rows."""
         return Selection(self).agg(**aggregates)
 
@@ -165,10 +171,10 @@ class Selection:
     """Rows of a table, filtered and grouped; `agg` turns them into a question."""
 
     table: Table
-    filters: tuple[Filter | Expression, ...] = ()
+    filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
     keys: tuple[str, ...] = ()
 
-    def where(self, *conditions: Filter | Expression) -> "Selection":
+    def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """Those rows for which all of these conditions are known to hold too."""
         for condition in conditions:
             condition_of(condition)  # refuse now what is none
@@ -180,9 +186,11 @@ class Selection:
             raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
         return Selection(self.table, self.filters, self.keys + keys)
 
-    def agg(self, **aggregates: Asked) -> "Question":
+    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
         """The question for these aggregates, each under the name it is given."""
-        wrong = [name for name, asked in aggregates.items() if not isinstance(asked, Asked)]
+        wrong = [
+            name for name, asked in aggregates.items() if not isinstance(asked, UnnamedAggregate)
+        ]
         if wrong:
             raise InvalidArgument(
                 f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
@@ -227,7 +235,9 @@ class Question:
         weights: Mapping[str, Number] | None = None,
     ) -> Forecast:
         """The cost and the expected errors of a release; it costs nothing and reads no data."""
-        offered = self.offer(Price(epsilon, delta, noise=noise, weights=weights), confidence)
+        offered = self.price(
+            QuestionPrice(epsilon, delta, noise=noise, weights=weights), confidence
+        )
         return _forecast.forecast(offered, confidence, group_size)
 
     def explain(
@@ -238,10 +248,10 @@ class Question:
         confidence: Number = 0.95,
         noise: Noise | None = None,
         weights: Mapping[str, Number] | None = None,
-    ) -> Explanation:
+    ) -> QuestionExplanation:
         """The assumptions, the cost and the errors of a release in words; it reads no data."""
-        named = Price(epsilon, delta, noise=noise, weights=weights)
-        offered = self.offer(named, confidence)
+        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
+        offered = self.price(named, confidence)
         return _forecast.explain(
             offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
         )
@@ -263,15 +273,15 @@ class Question:
         Raises `BudgetExceeded` if the price is more than the ledger has left, and
         `ComputationFailed` if the engine fails after the charge.
         """
-        named = Price(epsilon, delta, noise=noise, weights=weights)
+        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
         with _ready(self, named, confidence) as ready:
             door = Door.secure(self.table.ledger)
             return _deliver(door, ready, confidence=confidence, by=by, request=request)
 
-    def offer(self, named: Price, confidence: Number) -> _price.Offer:
+    def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
         """The mechanisms that this price buys for the question; reads no data."""
         level = _checks.probability(confidence=confidence)
-        return _price.offer(self.plan, named, level)
+        return _price.price_plan(self.plan, named, level)
 
     def __repr__(self) -> str:
         """The query in SQL."""
@@ -281,7 +291,7 @@ class Question:
 def release_question(
     door: Door,
     question: Question,
-    named: Price,
+    named: QuestionPrice,
     *,
     confidence: Number = 0.95,
     by: str = "owner",
@@ -293,26 +303,28 @@ def release_question(
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class _PreparedQuestion:
     """A question that nothing public can refuse any more: priced, compiled, tried without rows."""
 
-    offer: _price.Offer
-    prepared: _bounding.Prepared
+    priced: _price.PricedPlan
+    prepared: _bounding.CompiledPlan
 
 
 @contextmanager
-def _ready(question: Question, named: Price, confidence: Number) -> Iterator[_Ready]:
+def _ready(
+    question: Question, named: QuestionPrice, confidence: Number
+) -> Iterator[_PreparedQuestion]:
     """Let everything that can be refused be refused, before the charge."""
-    offered = question.offer(named, confidence)
+    offered = question.price(named, confidence)
     facts, source = question.table.declaration, question.table.source
     types = {name: column.type for name, column in facts.columns.items()}
     check_schema(source, types, facts.unit.column)
     _rehearse(offered, confidence)
     with _engine.opened() as opened:
-        yield _Ready(offered, _bounding.prepare(offered.plan, source, opened))
+        yield _PreparedQuestion(offered, _bounding.prepare(offered.plan, source, opened))
 
 
-def _rehearse(offered: _price.Offer, confidence: Number) -> None:
+def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
     """Draw and assemble an answer of a made-up group, so that what no sampler and no number can
     hold is refused now."""
     few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
@@ -327,9 +339,9 @@ def _rehearse(offered: _price.Offer, confidence: Number) -> None:
 
 
 def _deliver(
-    door: Door, ready: _Ready, *, confidence: Number, by: str, request: str | None
+    door: Door, ready: _PreparedQuestion, *, confidence: Number, by: str, request: str | None
 ) -> Answer:
     prepared = ready.prepared
-    bounded = ready.offer.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
-    released = release_through(door, bounded, ready.offer.together, by=by, request=request)
-    return assemble(ready.offer, released, _checks.probability(confidence=confidence))
+    bounded = ready.priced.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
+    released = release_through(door, bounded, ready.priced.together, by=by, request=request)
+    return assemble(ready.priced, released, _checks.probability(confidence=confidence))

@@ -106,7 +106,7 @@ def test_more_generous_odds_are_caught(
     """A quarter more of each coin that tells the truth, and less of each that adds noise."""
     honest = _bits.coins
 
-    def generous(chance: Fraction, count: int, source: Bits) -> _bits.Truths:
+    def generous(chance: Fraction, count: int, source: Bits) -> _bits.Booleans:
         return honest(chance / 2 if chance < HALF else chance + (1 - chance) / 2, count, source)
 
     monkeypatch.setattr(module, "coins", generous)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Whole = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
 LARGEST = 1 << 62  # numbers that are drawn lie below
@@ -45,7 +45,7 @@ class SystemBits:
 SYSTEM = SystemBits()
 
 
-def coins(chance: Fraction, count: int, bits: Bits) -> Truths:
+def coins(chance: Fraction, count: int, bits: Bits) -> Booleans:
     """Independent truths, each with exactly this chance, from 0 to 1."""
     digits, size = _digits(count, bits)
     whole, rest = divmod(chance.numerator << size, chance.denominator)
@@ -56,7 +56,7 @@ def coins(chance: Fraction, count: int, bits: Bits) -> Truths:
     return found
 
 
-def below(limit: int, count: int, bits: Bits) -> Whole:
+def below(limit: int, count: int, bits: Bits) -> Integers:
     """Independent whole numbers from 0 up to limit - 1, all equally likely; limit <= 2^62.
 
     A number of whole words, their bits turned round, is drawn until it lies below the largest

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Truths, below, coins  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Booleans, below, coins  # noqa: TID252  # works under any name
 from ._values import STEPS, above_one, in_order, steps  # noqa: TID252
 
 
@@ -31,11 +31,11 @@ class DuchiMean:
         """The probability of a set bit, for a value of that step out of 2^30."""
         return (1 + (self.odds - 1) * Fraction(step, STEPS)) / (self.odds + 1)
 
-    def randomize(self, values: object) -> Truths:
+    def randomize(self, values: object) -> Booleans:
         """Reports: bits, in the shape of the values."""
         return self.drawn(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Truths:
+    def drawn(self, values: object, bits: Bits) -> Booleans:
         """The same from bits that are given: for tests only, they must be secret."""
         held = steps(values, self.lower, self.upper)
         rounded = below(STEPS, held.size, bits) < held.ravel()

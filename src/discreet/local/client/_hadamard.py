@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Whole, below, coins  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
 from ._values import above_one, categories, several  # noqa: TID252
 
 
@@ -33,11 +33,11 @@ class HadamardResponse:
         0, for each category."""
         return int(1 << self.categories.bit_length())
 
-    def randomize(self, values: object) -> Whole:
+    def randomize(self, values: object) -> Integers:
         """Reports: numbers below ``size``, in the shape of the values."""
         return self.drawn(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Whole:
+    def drawn(self, values: object, bits: Bits) -> Integers:
         """The same from bits that are given: for tests only, they must be secret."""
         held = categories(values, self.categories)
         rows = held.ravel() + 1

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import LARGEST, SYSTEM, Bits, Whole, below  # noqa: TID252  # works under any name
+from ._bits import LARGEST, SYSTEM, Bits, Integers, below  # noqa: TID252  # works under any name
 from ._randomized_response import RandomizedResponse  # noqa: TID252
 from ._values import above_one, categories, several  # noqa: TID252
 
@@ -44,11 +44,11 @@ class LocalHashing:
         """How many different reports there are."""
         return int(self.buckets ** (self.digits + 1))
 
-    def randomize(self, values: object) -> Whole:
+    def randomize(self, values: object) -> Integers:
         """Reports: numbers below ``size``, in the shape of the values."""
         return self.drawn(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Whole:
+    def drawn(self, values: object, bits: Bits) -> Integers:
         """The same from bits that are given: for tests only, they must be secret."""
         held = categories(values, self.categories)
         seeds = below(self.size // self.buckets, held.size, bits)
@@ -60,7 +60,7 @@ class LocalHashing:
         """The odds: the seed tells nothing, and the bucket is told by randomized response."""
         return self.odds
 
-    def _hashed(self, values: Whole, seeds: Whole) -> Whole:
+    def _hashed(self, values: Integers, seeds: Integers) -> Integers:
         prime, found = self.buckets, np.zeros_like(values)
         for _ in range(self.digits):
             found += values % prime * (seeds % prime)

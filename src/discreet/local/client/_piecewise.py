@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Whole, below, coins  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
 from ._values import STEPS, above_one, in_order, steps  # noqa: TID252
 
 _MOST_PLACES = 1 << 32  # times the steps of a value: 2^62
@@ -45,11 +45,11 @@ class PiecewiseMean:
         inside = (self.odds - 1) * self.window
         return inside / (inside + self.places)
 
-    def randomize(self, values: object) -> Whole:
+    def randomize(self, values: object) -> Integers:
         """Reports: places, in the shape of the values."""
         return self.drawn(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Whole:
+    def drawn(self, values: object, bits: Bits) -> Integers:
         """The same from bits that are given: for tests only, they must be secret."""
         held = steps(values, self.lower, self.upper)
         whole, rest = np.divmod(held.ravel() * self.starts, STEPS)

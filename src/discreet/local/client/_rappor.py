@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Truths, coins  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Booleans, coins  # noqa: TID252  # works under any name
 from ._unary import UnaryEncoding  # noqa: TID252
 from ._values import several  # noqa: TID252
 
@@ -17,7 +17,7 @@ class PermanentAnswers:
     """What a client keeps, in place of the value, for as long as the value stays: a row of bits
     for each client. It is private; making a second one for the same value costs as much again."""
 
-    bits: Truths
+    bits: Booleans
 
     def __post_init__(self) -> None:
         """Keep a copy that nothing can change."""
@@ -61,11 +61,11 @@ class Rappor:
         once = UnaryEncoding(self.kept, 1 - self.kept, self.categories)
         return PermanentAnswers(once.drawn(values, bits))
 
-    def randomize(self, permanent: object) -> Truths:
+    def randomize(self, permanent: object) -> Booleans:
         """Reports of one round, from the permanent answers: a row of bits for each."""
         return self.drawn(permanent, SYSTEM)
 
-    def drawn(self, permanent: object, bits: Bits) -> Truths:
+    def drawn(self, permanent: object, bits: Bits) -> Booleans:
         """The same from bits that are given: for tests only, they must be secret."""
         if not isinstance(permanent, PermanentAnswers):
             raise ValueError("permanent: give what memoise returned, not the values themselves")

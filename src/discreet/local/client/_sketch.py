@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from ._bits import SYSTEM, Bits, Truths, Whole, below  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Booleans, Integers, below  # noqa: TID252  # works under any name
 from ._hashing import digits_of, is_prime  # noqa: TID252
 from ._unary import UnaryEncoding  # noqa: TID252
 from ._values import categories, several  # noqa: TID252
@@ -16,8 +16,8 @@ from ._values import categories, several  # noqa: TID252
 class SketchReports:
     """For each value which hash function was drawn, and a row of noisy bits."""
 
-    functions: Whole
-    bits: Truths
+    functions: Integers
+    bits: Booleans
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CountMeanSketch:
         functions = below(self.buckets, held.size, bits).reshape(held.shape)
         return SketchReports(functions, self._inner().drawn(self.bucket(held, functions), bits))
 
-    def bucket(self, values: Whole, functions: npt.ArrayLike) -> Whole:
+    def bucket(self, values: Integers, functions: npt.ArrayLike) -> Integers:
         """Where the values fall under these functions, by Horner's rule."""
         found = np.zeros(np.broadcast(values, functions).shape, np.int64)
         for place in reversed(range(self.digits)):

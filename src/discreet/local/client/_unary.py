@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Truths, coins  # noqa: TID252  # works under any name
+from ._bits import SYSTEM, Bits, Booleans, coins  # noqa: TID252  # works under any name
 from ._values import categories, several  # noqa: TID252
 
 _AT_ONCE = 1 << 21  # bits
@@ -30,11 +30,11 @@ class UnaryEncoding:
         if not 0 < self.added < self.kept < 1:
             raise ValueError("give 0 < added < kept < 1")
 
-    def randomize(self, values: object) -> Truths:
+    def randomize(self, values: object) -> Booleans:
         """Reports: a row of bits for each value."""
         return self.drawn(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Truths:
+    def drawn(self, values: object, bits: Bits) -> Booleans:
         """The same from bits that are given: for tests only, they must be secret."""
         held = categories(values, self.categories)
         flat = held.ravel()

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._bits import LARGEST, Whole  # noqa: TID252  # the folder works under any name
+from ._bits import LARGEST, Integers  # noqa: TID252  # the folder works under any name
 
 STEPS = 1 << 30  # from the lowest to the highest value of a mean
 
 
-def categories(values: object, count: int) -> Whole:
+def categories(values: object, count: int) -> Integers:
     """One whole number from 0 up to count - 1, or several in a row, as an array."""
     allowed = f"whole numbers from 0 to {count - 1}, one or several in a row"
     array = _array(values, "iu", allowed)
@@ -20,7 +20,7 @@ def categories(values: object, count: int) -> Whole:
     return array.astype(np.int64)
 
 
-def steps(values: object, lower: float, upper: float) -> Whole:
+def steps(values: object, lower: float, upper: float) -> Integers:
     """One number from lower to upper, or several in a row, in steps from 0 to 2^30."""
     allowed = f"numbers from {lower} to {upper}, one or several in a row"
     array = _array(values, "iuf", allowed).astype(np.float64)
