@@ -81,7 +81,7 @@ def sketch(of: client.CountMeanSketch, value: int) -> Law:
     for function in range(of.buckets):
         coefficients = digits(value, of.buckets, of.digits)
         bucket = sum(c * function**n for n, c in enumerate(coefficients)) % of.buckets
-        for bits, chance in one_hot(of.kept, of.added, of.buckets, bucket).items():
+        for bits, chance in one_hot(of.own, of.other, of.buckets, bucket).items():
             law[function, *bits] = chance / of.buckets
     return law
 
@@ -89,8 +89,10 @@ def sketch(of: client.CountMeanSketch, value: int) -> Law:
 def rappor(of: client.Rappor, value: int, rounds: int = 1) -> Law:
     """Of the rows of all rounds, one after the other: sum over the permanent answers."""
     law: Law = {}
-    for kept, chance in one_hot(of.kept, 1 - of.kept, of.categories, value).items():
-        for told, more in unary([of.told if b else 1 - of.told for b in kept * rounds]).items():
+    for kept, chance in one_hot(of.permanent, 1 - of.permanent, of.categories, value).items():
+        for told, more in unary(
+            [of.instantaneous if b else 1 - of.instantaneous for b in kept * rounds]
+        ).items():
             law[told] = law.get(told, Fraction(0)) + chance * more
     return law
 
@@ -120,7 +122,7 @@ def law_of(of: Any, value: Any) -> Law:  # Any: each client, and what its values
         case client.RandomizedResponse():
             return randomized_response(of.odds, of.categories, value)
         case client.UnaryEncoding():
-            return one_hot(of.kept, of.added, of.categories, value)
+            return one_hot(of.own, of.other, of.categories, value)
         case client.HadamardResponse():
             return hadamard(of.odds, of.size, value)
         case client.LocalHashing():
@@ -203,5 +205,5 @@ def drawn(mechanism: Any, values: npt.ArrayLike, seed: int) -> Any:  # Any: each
     """Reports from words of a seed."""
     bits = QuickBits(seed)
     if isinstance(mechanism, Rappor):
-        return mechanism.client.drawn(mechanism.client.memoised(values, bits), bits)
-    return mechanism.client.drawn(values, bits)
+        return mechanism.client.draw_reports(mechanism.client.draw_permanent(values, bits), bits)
+    return mechanism.client.draw_reports(values, bits)

@@ -34,7 +34,7 @@ def test_support_is_as_likely_as_the_rates_say() -> None:
         mean = np.zeros(27, object)
         for (function, *bits), chance in law_of(mechanism.client, value).items():
             mean += chance * np.array(bits)[functions[function]].astype(int)
-        assert mean[value] == rates.kept
+        assert mean[value] == rates.own
         others = np.delete(mean, value)
         assert rates.least == others.min()
         assert others.max() == rates.most

@@ -15,7 +15,7 @@ from discreet.local._estimate import (
     RealArray,
     ScaledShares,
     SupportCounts,
-    mean_of_truths,
+    mean_chance,
 )
 from discreet.local.client._bits import Integers
 
@@ -47,7 +47,7 @@ def worst_coverage(rates: Rates, reports: int, miss: float) -> float:
         truth = held / reports
         inside = (found.lower <= truth) & (truth <= found.upper)
         for added in {rates.least, rates.most}:
-            chances = law((held, rates.kept), (reports - held, added))
+            chances = law((held, rates.own), (reports - held, added))
             worst = min(worst, float(chances[inside].sum()))
     return worst
 
@@ -80,13 +80,13 @@ def test_an_interval_of_the_normal_law_would_not(monkeypatch: pytest.MonkeyPatch
         half = -special.ndtri(miss / 2) * np.sqrt(chance * (1 - chance) / reports)
         return chance - half, chance + half
 
-    monkeypatch.setattr("discreet.local._estimate.mean_of_truths", normal)
+    monkeypatch.setattr("discreet.local._estimate.mean_chance", normal)
     assert worst_coverage(RATES["rare"], 60, 0.1) < 0.85
 
 
 def test_collisions_left_out_would_show() -> None:
     shared = RATES["shared"]
-    centre = Rates.of(shared.kept, shared.added)
+    centre = Rates.of(shared.own, shared.other)
     found = SupportCounts(np.arange(61), 60, centre).interval(0.1)
     inside = found.lower <= 0
     assert float(law((60, shared.most))[inside].sum()) < 0.85
@@ -106,7 +106,7 @@ def test_an_interval_is_not_wider_than_it_needs_to_be(miss: float) -> None:
 def test_quantiles_lie_outside_by_certified_sums(reports: int, miss: float) -> None:
     """The binomial's tails at both ends, as balls."""
     counts = np.unique([0, 1, 2, reports // 3, reports - 1, reports])
-    lower, upper = mean_of_truths(counts, reports, miss)
+    lower, upper = mean_chance(counts, reports, miss)
     half = arb(miss) / 2
     for count, low, high in zip(counts.tolist(), lower, upper, strict=True):
         if count > 1:  # P(Bin(n, low) >= count - 1)

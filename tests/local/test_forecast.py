@@ -58,7 +58,7 @@ def test_the_error_of_a_common_share_is_as_forecast() -> None:
     reports = drawn(mechanism, values, seed=6).reshape(-1, 100, 2)
     counts = reports.sum(axis=1, dtype=np.int64)
     rates = mechanism.rates
-    found = (counts / 100 - float(rates.added)) / float(rates.spread) - 0.5
+    found = (counts / 100 - float(rates.other)) / float(rates.spread) - 0.5
     assert found.size > 100_000
     assert found.std() == pytest.approx(mechanism.stddev(100, share=HALF), rel=0.03)
     assert found.std() != pytest.approx(mechanism.stddev(100, share=0), rel=0.03)
@@ -87,7 +87,7 @@ def test_collisions_are_within_the_forecast_of_a_sketch() -> None:
     reports = drawn(mechanism, np.full(100_000, others), seed=8)
     assert abs(mechanism.estimate(reports, 1).values[0]) <= mechanism.error(0.999, 100_000)
     rates = mechanism.rates
-    assert mechanism.error(0.5, 10**9) >= float((rates.most - rates.added) / rates.spread)
+    assert mechanism.error(0.5, 10**9) >= float((rates.most - rates.other) / rates.spread)
 
 
 @pytest.mark.parametrize("chance", [Fraction(1, 100), HALF])

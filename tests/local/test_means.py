@@ -21,7 +21,7 @@ def test_duchis_mean_has_no_bias(epsilon: float, share: Fraction) -> None:
     mechanism = DuchiMean(epsilon, lower=-1, upper=3)
     law = law_of(mechanism.client, int(share * STEPS))
     rates = mechanism.rates
-    assert (law[True] - rates.added) / rates.spread == share
+    assert (law[True] - rates.other) / rates.spread == share
     assert law[True] == mechanism.client.chance(int(share * STEPS))
 
 
@@ -35,14 +35,14 @@ def test_the_piecewise_mean_has_no_bias_and_its_variance(epsilon: float, share: 
     assert mean == share
     square = sum((says[place] ** 2 * chance for place, chance in law.items()), Fraction(0))
     assert 16 * (square - mean**2) == mechanism.variance(-1 + 4 * share)
-    assert square - mean**2 <= mechanism._most()
+    assert square - mean**2 <= mechanism._largest_variance()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4, 8])
 def test_no_value_has_more_variance_than_is_counted_with(epsilon: float) -> None:
     mechanism = PiecewiseMean(epsilon, lower=0, upper=1)
     found = [mechanism.variance(Fraction(n, 503)) for n in range(504)]
-    most = mechanism._most()
+    most = mechanism._largest_variance()
     assert max(found) <= most
     assert mechanism.stddev(1) ** 2 == pytest.approx(float(max(found)))
     assert float(most) <= float(max(found)) * 1.01

@@ -142,7 +142,7 @@ def test_estimates_have_no_bias(name: str, epsilon: float) -> None:
         for told, chance in law_of(mechanism.client, value).items():
             supports = mechanism.supports(np.array([told]))
             mean = [m + chance * int(s) for m, s in zip(mean, supports, strict=True)]
-        assert mean == [rates.kept if v == value else rates.added for v in range(3)]
+        assert mean == [rates.own if v == value else rates.other for v in range(3)]
 
 
 @frequencies

@@ -8,7 +8,7 @@ from flint import arb
 
 from discreet._exact import Number, ball, precision
 from discreet.errors import InvalidArgument
-from discreet.local._odds import costs_at_most, epsilon_above, in_reach, odds_below
+from discreet.local._odds import costs_at_most, epsilon_above, local_epsilon, odds_below
 from tests.local.kit import ALL, Make
 
 EPSILONS = [Fraction(1, 10**6), 0.01, Fraction(1, 3), 1, 2.5, 10, 32]
@@ -16,7 +16,7 @@ EPSILONS = [Fraction(1, 10**6), 0.01, Fraction(1, 3), 1, 2.5, 10, 32]
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_odds_lie_just_below(epsilon: Number) -> None:
-    exact = in_reach(epsilon)
+    exact = local_epsilon(epsilon=epsilon)
     odds = odds_below(exact)
     with precision(300):
         gap = ball(exact).exp() - ball(odds)
@@ -42,7 +42,7 @@ def test_no_logarithm_is_rounded_down() -> None:
 def test_what_every_client_loses_is_proven_and_nearly_all_that_it_may(
     name: str, epsilon: Number
 ) -> None:
-    mechanism = ALL[name](in_reach(epsilon))
+    mechanism = ALL[name](local_epsilon(epsilon=epsilon))
     ratio = mechanism.client.worst_ratio()
     assert costs_at_most(ratio, mechanism.epsilon)
     with precision(300):

@@ -1,12 +1,15 @@
-"""Local differential privacy: each person's device adds the noise, and nobody sees the values.
+"""Local differential privacy: each client's device adds the noise, and no collector is trusted.
 
-A mechanism makes reports of values (`randomize`, on the clients' devices) and estimates from the
-reports of all (`estimate`). It says what a report costs its client (`privacy_loss`), what it costs
-among many that are shuffled, and how wrong the estimate will be before anybody is asked (`error`).
-The number of reports is public: neighbours replace one client's value, so that these losses never
-add to those of a ledger whose units come and go.
+A mechanism makes reports of values (`randomize`, on the clients' devices) and estimates from all
+reports (`estimate`). It states what a report costs its client (`privacy_loss`), also among reports
+that are shuffled (`shuffled`), and the error of the estimate before any data exist (`error`). The
+number of reports is public: neighbours replace one client's value, so these privacy losses never
+add to those of a ledger whose units are added or removed.
 
-`discreet.local.client` is the part that runs on a device, and stands alone.
+`discreet.local.client` runs on a device and needs nothing else of discreet. Read first
+`client/_randomized_response`, then `_randomized_response`, the mechanism on top of it, with
+`_mechanism` (the common methods), `_estimate` (intervals) and `_forecast` (errors in advance). All
+other mechanisms have the same shape; those of means share `_means`.
 """
 
 from discreet.local._count_mean_sketch import CountMeanSketch

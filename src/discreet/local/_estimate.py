@@ -1,10 +1,10 @@
-"""What reports tell: estimates, and intervals that hold at least their confidence.
+"""Estimates from reports, with intervals that hold at least their confidence.
 
-A count of supports is a sum of independent truths whose chances differ, since some clients hold
-the category and others don't. Its tails lie below those of the binomial with the same mean
+A count of supports is a sum of independent booleans of different probabilities, since some clients
+hold the category and others don't. Its tails lie below those of the binomial with the same mean
 (Hoeffding 1956, Theorem 4, for counts one or more away from the mean), so that the interval of
-Clopper and Pearson (1934), asked one count further out, holds whatever the clients hold. As it is
-that of a binomial, it also holds for a population of which they are independent draws.
+Clopper and Pearson (1934), taken one count further out, holds whatever the clients hold. Since it
+is that of a binomial, it also holds for a population of which they are independent draws.
 """
 
 from dataclasses import dataclass
@@ -21,30 +21,30 @@ from discreet.local.client._bits import Integers
 
 RealArray = npt.NDArray[np.float64]
 
-_ROUND = 1e-12  # beyond what the quantiles of SciPy are off by, relatively
+_ROUND = 1e-12  # above the relative error of SciPy's quantiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimateInterval:
-    """Ends for each value by itself."""
+    """The ends of an interval for each value, each by itself."""
 
     lower: RealArray
     upper: RealArray
 
 
 class Evidence(Protocol):
-    """What an estimate rests on."""
+    """The statistic that an estimate is made from."""
 
     def values(self) -> RealArray:
-        """Unbiased."""
+        """The unbiased estimates."""
         ...
 
     def stddev(self) -> RealArray:
-        """Of the values, at what they are estimated to be."""
+        """The standard deviation of each estimate, at its own value."""
         ...
 
     def interval(self, miss: float) -> EstimateInterval:
-        """Ends, each of which misses with half this probability at most."""
+        """Intervals, each end of which misses with at most half this probability."""
         ...
 
 
@@ -53,8 +53,8 @@ class Estimate:
     """Shares of all clients for each category, or a mean, with how wrong they may be.
 
     ``values`` are unbiased, so that a share may lie below 0. ``stddev`` is that of the noise, at
-    these values. Both are arrays, of shape () for a mean. ``reports`` is how many of them were
-    used, ``malformed`` how many were left out, since no client makes such.
+    these values. Both are arrays, of shape () for a mean. ``reports`` were used; ``malformed``
+    ones, which no client makes, were left out.
     """
 
     values: RealArray
@@ -65,7 +65,7 @@ class Estimate:
 
     @staticmethod
     def of(evidence: Evidence, reports: int, malformed: int = 0) -> "Estimate":
-        """What this evidence tells."""
+        """The estimate from this statistic."""
         return Estimate(evidence.values(), evidence.stddev(), reports, malformed, evidence)
 
     def interval(self, confidence: Number = 0.95) -> EstimateInterval:
@@ -82,54 +82,55 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """With which probability a report supports a category: ``kept`` if the client holds it, else
-    ``added``, or something from ``least`` to ``most`` where that depends on what is held."""
+    """The probabilities that a report supports a category: ``own`` if the client holds it, else
+    ``other`` on average, and from ``least`` to ``most`` where that depends on the own category."""
 
-    kept: Fraction
-    added: Fraction
+    own: Fraction
+    other: Fraction
     least: Fraction
     most: Fraction
 
     @staticmethod
-    def of(kept: Fraction, added: Fraction) -> "Rates":
-        """The same rate for all who don't hold it."""
-        return Rates(kept, added, added, added)
+    def of(own: Fraction, other: Fraction) -> "Rates":
+        """The rates of which the second is the same for all clients that don't hold it."""
+        return Rates(own, other, other, other)
 
     @property
     def spread(self) -> Fraction:
-        """How much more probable support is from those who hold the category."""
-        return self.kept - self.added
+        """How much more probable support is from a client that holds the category."""
+        return self.own - self.other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportCounts:
-    """How many of all reports support each category."""
+    """The number of reports that support each category, out of all."""
 
     counts: Integers
     reports: int
     rates: Rates
 
     def values(self) -> RealArray:
-        """What is more than those without the category add."""
-        excess = self.counts - float(self.reports * self.rates.added)
+        """The shares: the supports beyond those that clients without the category give."""
+        excess = self.counts - float(self.reports * self.rates.other)
         return np.asarray(excess / float(self.reports * self.rates.spread))
 
     def stddev(self) -> RealArray:
-        """That of two binomials, as many holding the category as is estimated."""
+        """The standard deviation of two binomials, of the clients with the category and of the
+        others, in the estimated shares."""
         share, rates = np.clip(self.values(), 0, 1), self.rates
-        kept, added = (float(chance * (1 - chance)) for chance in (rates.kept, rates.added))
-        noise = np.sqrt((share * kept + (1 - share) * added) / self.reports)
+        own, other = (float(rate * (1 - rate)) for rate in (rates.own, rates.other))
+        noise = np.sqrt((share * own + (1 - share) * other) / self.reports)
         return np.asarray(noise / float(rates.spread))
 
     def interval(self, miss: float) -> EstimateInterval:
-        """By Clopper and Pearson, one count further out."""
-        lower, upper = mean_of_truths(self.counts, self.reports, miss)
+        """The intervals of Clopper and Pearson, one count further out."""
+        lower, upper = mean_chance(self.counts, self.reports, miss)
         return EstimateInterval(
             self._share(lower, self.rates.most), self._share(upper, self.rates.least)
         )
 
-    def _share(self, chance: RealArray, added: Fraction) -> RealArray:
-        share = (chance - float(added)) / float(self.rates.kept - added)
+    def _share(self, chance: RealArray, other: Fraction) -> RealArray:
+        share = (chance - float(other)) / float(self.rates.own - other)
         return np.asarray(np.clip(share, 0, 1))
 
 
@@ -147,11 +148,11 @@ class BoundedShares:
         return np.asarray(self.mean)
 
     def stddev(self) -> RealArray:
-        """At most this."""
+        """An upper bound of the standard deviation."""
         return np.asarray(np.sqrt(self.variance / self.reports))
 
     def interval(self, miss: float) -> EstimateInterval:
-        """By Bernstein's inequality: P(mean is off by t) <= e^(-n t^2 / 2 (v + r t / 3))."""
+        """Bernstein's inequality: P(error of the mean > t) <= e^(-n t^2 / 2 (v + r t / 3))."""
         logs = float(np.log(2 / miss))
         third = logs * self.reach / 3
         off = third + np.sqrt(third**2 + 2 * self.reports * self.variance * logs)
@@ -162,7 +163,7 @@ class BoundedShares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledShares:
-    """Shares as numbers from lower to upper, which were rounded by ``slack`` at most."""
+    """Shares of the way from lower to upper, as numbers that were rounded by at most ``slack``."""
 
     share: Evidence
     lower: float
@@ -170,15 +171,15 @@ class ScaledShares:
     slack: float
 
     def values(self) -> RealArray:
-        """Shares of the way from lower to upper."""
+        """The numbers."""
         return np.asarray(self._number(self.share.values()))
 
     def stddev(self) -> RealArray:
-        """In the units of the numbers."""
+        """The standard deviation in the units of the numbers."""
         return np.asarray(self.share.stddev() * (self.upper - self.lower))
 
     def interval(self, miss: float) -> EstimateInterval:
-        """Those of the shares, wider by the slack."""
+        """The intervals of the shares, widened by the slack."""
         found = self.share.interval(miss)
         lower = np.maximum(self._number(found.lower) - self.slack, self.lower)
         upper = np.minimum(self._number(found.upper) + self.slack, self.upper)
@@ -188,8 +189,9 @@ class ScaledShares:
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
 
-def mean_of_truths(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
-    """Ends for the mean chance of so many independent truths, of which each count was set.
+def mean_chance(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
+    """Intervals for the mean probability of ``reports`` independent booleans, by the number that
+    are set.
 
     If the lower end lies above the mean chance m, then P(Bin(n, m) >= c - 1) < miss / 2 at the
     count c, so that c - 1 is above the median and c at least n m + 1, where Hoeffding's theorem

@@ -1,4 +1,4 @@
-"""How wrong an estimate will be, before there are reports: from the exact law of the count."""
+"""The error of an estimate before there are reports, from the exact law of its count."""
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.local._estimate import Rates, RealArray
 from discreet.local._odds import LARGEST, SMALLEST
 
-_SPREAD, _ROOM = 12, 40  # beyond so many standard deviations and counts lies less than 1e-16
+_SPREAD, _ROOM = 12, 40  # standard deviations, and counts, beyond which lies less than 1e-16
 _MOST = 1 << 32
 
 ClientGroup = tuple[
@@ -23,18 +23,18 @@ ClientGroup = tuple[
 
 
 class Forecasting(Protocol):
-    """A mechanism that tells its error."""
+    """A mechanism with a known error."""
 
     def error(self, confidence: Number, reports: int) -> float:
-        """Of an estimate."""
+        """The error of an estimate, at this confidence."""
         ...
 
 
 M = TypeVar("M", bound=Forecasting)
 
 
-def clients(reports: int) -> int:
-    """The number of reports, which is public: 1 to 2^32."""
+def report_count(reports: int) -> int:
+    """The number of reports, checked: 1 to 2^32."""
     found = _checks.positive_count(reports=reports)
     if found > _MOST:
         raise InvalidArgument(f"reports = {found}: give at most 2^32")
@@ -42,17 +42,17 @@ def clients(reports: int) -> int:
 
 
 def share_stddev(rates: Rates, reports: int, share: Number | None) -> float:
-    """That of the estimate of a category of this share, or of the worst."""
-    size = clients(reports)
+    """The standard deviation of the estimate for a category of this share, or the largest one."""
+    size = report_count(reports)
     return max(map(stddev, _cases(rates, size, share))) / float(size * rates.spread)
 
 
 def share_error(rates: Rates, confidence: Number, reports: int, share: Number | None) -> float:
-    """What the estimate of a category of this share, or of the worst, stays within, with this
-    probability."""
-    size = clients(reports)
-    off = max(deviation(case, confidence) for case in _cases(rates, size, share))
-    return off / float(size * rates.spread)
+    """The error that the estimate for a category of this share, or of any share, stays within
+    with this probability."""
+    size = report_count(reports)
+    error = max(deviation(case, confidence) for case in _cases(rates, size, share))
+    return error / float(size * rates.spread)
 
 
 def stddev(of: Sequence[ClientGroup]) -> float:
@@ -61,7 +61,7 @@ def stddev(of: Sequence[ClientGroup]) -> float:
 
 
 def deviation(of: Sequence[ClientGroup], confidence: Number) -> float:
-    """The smallest distance from its mean within which the number of supports stays with this
+    """The smallest distance from its mean that the number of supports stays within with this
     probability, by its exact law in floats."""
     wanted = float(_checks.probability(confidence=confidence))
     mean = sum(size * chance for size, chance in of)
@@ -95,20 +95,20 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
 
 
 def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[ClientGroup]]:
-    """Those with the category, rounded to whole clients, and those without; for no share in
-    particular nobody and everybody, since the variance lies between theirs."""
+    """The clients with the category, rounded to whole clients, and those without it. Without a
+    share: no client and all clients, since every variance lies between theirs."""
     if share is None:
-        yield from ([(reports, rates.added)], [(reports, rates.kept)])
+        yield from ([(reports, rates.other)], [(reports, rates.own)])
         return
     exact = _checks.not_negative(share=share)
     if exact > 1:
         raise InvalidArgument(f"share = {share}: give a number from 0 to 1")
     held = round(exact * reports)
-    yield [(held, rates.kept), (reports - held, rates.added)]
+    yield [(held, rates.own), (reports - held, rates.other)]
 
 
 def _binomial(size: int, chance: Fraction) -> tuple[int, RealArray]:
-    """The probabilities of a binomial count, from a first one on, as far as they matter."""
+    """The first count of a binomial that matters, and the probabilities from there on."""
     mean, reach = float(size * chance), _SPREAD * stddev([(size, chance)]) + _ROOM
     first, last = max(0, floor(mean - reach)), min(size, ceil(mean + reach))
     k = np.arange(first, last + 1, dtype=np.float64)

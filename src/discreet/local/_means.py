@@ -1,64 +1,69 @@
-"""What means share: a public range, and numbers rounded to one of 2^30 steps of it."""
+"""The parts that mechanisms for means share: a public range, and values rounded to 2^30 steps."""
 
 from fractions import Fraction
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from discreet import _checks
 from discreet._exact import Number, fraction, shown
+from discreet._fields import Converted
 from discreet.errors import InvalidArgument
 from discreet.local._estimate import Estimate, Evidence, ScaledShares
-from discreet.local._mechanism import LocalMechanism
 from discreet.local.client._values import STEPS
 
 _FINEST = 1 << 20
 
 
-class Ranged(Protocol):
-    """A client whose values lie in a public range."""
+class RangedMechanism(Protocol):
+    """A mechanism whose values lie in a public range."""
 
     @property
     def lower(self) -> float:
-        """The lowest value."""
+        """The smallest value."""
         ...
 
     @property
     def upper(self) -> float:
-        """The highest value."""
+        """The largest value."""
         ...
 
 
-def ends(lower: Number, upper: Number) -> tuple[float, float]:
-    """The range as floats: wide enough that a float tells its steps apart."""
-    low, high = _checks.finite(lower=lower), _checks.finite(upper=upper)
+def finite_float(**named: object) -> float:
+    """One named finite number, as the nearest float."""
+    exact = _checks.finite(**named)
     try:
-        found = float(low), float(high)
-        width = found[1] - found[0]
+        return float(exact)
     except OverflowError:
-        width = 0.0
-    if 0 < width < float("inf") and width * _FINEST >= max(abs(low), abs(high)):
-        return found
-    raise InvalidArgument(
-        f"lower = {shown(low)}, upper = {shown(high)}: give floats with lower < upper, the range "
-        "being at least a millionth of either"
-    )
+        (name,) = named
+        raise InvalidArgument(f"{name} = {_checks.quoted(exact)}: give a float") from None
 
 
-def estimated(share: Evidence, reports: int, of: Ranged, malformed: int) -> Estimate:
-    """The mean in the values' own units. They were rounded by half a step, and a float's
-    arithmetic takes less than the other half."""
-    slack = (of.upper - of.lower) / STEPS
-    return Estimate.of(ScaledShares(share, of.lower, of.upper, slack), reports, malformed)
+RangeEnd = Annotated[Converted[float, Number], finite_float]
 
 
-def share_of(value: Number, of: Ranged) -> Fraction:
-    """Where in the range a value lies, from 0 to 1."""
-    exact, low, high = _checks.finite(value=value), fraction(of.lower), fraction(of.upper)
+def check_range(lower: float, upper: float) -> None:
+    """Refuse a range that is empty, or so narrow that floats can't tell its steps apart."""
+    width = upper - lower
+    if not (0 < width < float("inf") and width * _FINEST >= max(abs(lower), abs(upper))):
+        raise InvalidArgument(
+            f"lower = {shown(fraction(lower))}, upper = {shown(fraction(upper))}: give floats "
+            "with lower < upper, the range being at least a millionth of either"
+        )
+
+
+def estimated_mean(
+    share: Evidence, reports: int, mechanism: RangedMechanism, malformed: int
+) -> Estimate:
+    """The mean in the units of the values. They were rounded by half a step at most, and the
+    arithmetic of floats adds less than another half."""
+    lower, upper = mechanism.lower, mechanism.upper
+    evidence = ScaledShares(share, lower, upper, slack=(upper - lower) / STEPS)
+    return Estimate.of(evidence, reports, malformed)
+
+
+def share_of(value: Number, mechanism: RangedMechanism) -> Fraction:
+    """The place of a value in the range, from 0 to 1."""
+    lower, upper = mechanism.lower, mechanism.upper
+    exact, low, high = _checks.finite(value=value), fraction(lower), fraction(upper)
     if low <= exact <= high:
         return (exact - low) / (high - low)
-    raise InvalidArgument(f"value = {shown(exact)}: give a number from {of.lower} to {of.upper}")
-
-
-def written_mean(mechanism: LocalMechanism, of: Ranged) -> str:
-    """The mechanism as it is written in code."""
-    ends_of = f"lower={of.lower!r}, upper={of.upper!r}"
-    return f"{type(mechanism).__name__}(epsilon={shown(mechanism.epsilon)}, {ends_of})"
+    raise InvalidArgument(f"value = {shown(exact)}: give a number from {lower} to {upper}")

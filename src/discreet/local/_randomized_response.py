@@ -1,34 +1,43 @@
-"""Randomized response, told by one category."""
+"""Randomized response: a report is one category."""
 
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from discreet import _checks, accounting
 from discreet._exact import Number
+from discreet._fields import Converted, field, frozen, optional
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.local import _forecast, client
 from discreet.local._estimate import Rates
 from discreet.local._mechanism import (
+    Categories,
     FrequencyEstimator,
     ReportingMechanism,
     Reports,
-    counted,
-    places_below,
-    several,
-    written,
+    histogram,
+    integers_below,
 )
-from discreet.local._odds import epsilon_above, in_reach, odds_below
+from discreet.local._odds import LocalEpsilon, costs_at_most, epsilon_above, odds_below
 from discreet.local.client._bits import Integers
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _above_one(**named: object) -> Fraction:
+    exact = _checks.positive(**named)
+    if exact > 1:
+        return exact
+    (name,) = named
+    raise InvalidArgument(f"{name} = {_checks.quoted(exact)}: give a number above 1")
+
+
+@frozen
 class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
-    """Each client tells the own category with odds e^epsilon to 1 against each other one.
+    """Each client reports its own category with odds e^epsilon to 1 against each other one.
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
-    do, and whoever collects it, if a client reports once. Best for few categories, up to some
-    3 e^epsilon. That someone reports, and when, is not covered. A report is a category.
+    do, and whoever collects it, if a client reports once. That a client reports, and when, is not
+    covered. Best for few categories, up to some 3 e^epsilon. A report is a category. The odds are
+    just below e^epsilon, unless they are given, as by `with_odds`.
 
     Two coins, the question answered truly at heads and by the second coin at tails, have odds 3:
 
@@ -36,8 +45,8 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
     >>> coins = RandomizedResponse.with_odds(3)
     >>> coins.privacy_loss().epsilon()  # ln 3, rounded up
     1.0986122886681098
-    >>> people = np.repeat([0, 1], [600, 400])
-    >>> answer = coins.estimate(coins.randomize(people))
+    >>> values = np.repeat([0, 1], [600, 400])
+    >>> answer = coins.estimate(coins.randomize(values))
     >>> found = answer.interval(1 - 1e-9)
     >>> bool(found.lower[1] <= 0.4 <= found.upper[1])
     True
@@ -45,52 +54,56 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
     Warner (1965); Kairouz, Bonawitz and Ramage (2016) for more than two categories.
     """
 
-    epsilon: Fraction
-    client: client.RandomizedResponse
+    epsilon: LocalEpsilon
+    categories: Categories = 2
+    odds: Annotated[Converted[Fraction | None, Number | None], optional(_above_one)] = field(
+        default=None, kw_only=True, brief=True
+    )
 
-    def __init__(self, epsilon: Number, categories: int = 2) -> None:
-        """Odds just below e^epsilon."""
-        object.__setattr__(self, "epsilon", in_reach(epsilon))
-        odds = odds_below(self.epsilon)
-        object.__setattr__(self, "client", client.RandomizedResponse(odds, several(categories)))
+    def __post_init__(self) -> None:
+        """Refuse odds above e^epsilon."""
+        if self.odds is not None and not costs_at_most(self.odds, self.epsilon):
+            raise InvalidArgument(
+                f"odds = {_checks.quoted(self.odds)}: with epsilon = "
+                f"{_checks.quoted(self.epsilon)} give at most e^epsilon, or use with_odds"
+            )
 
     @staticmethod
     def with_odds(odds: Number, categories: int = 2) -> "RandomizedResponse":
-        """The truth with exactly these odds to 1 against each other category."""
-        exact = _checks.positive(odds=odds)
-        if exact <= 1:
-            raise InvalidArgument(f"odds = {odds}: give a number above 1")
-        made = RandomizedResponse(epsilon_above(exact), categories)
-        object.__setattr__(made, "client", client.RandomizedResponse(exact, several(categories)))
-        return made
+        """The mechanism that reports the truth with exactly these odds to 1 against each other
+        category."""
+        exact = _above_one(odds=odds)
+        return RandomizedResponse(epsilon_above(exact), categories, odds=exact)
 
     @staticmethod
     def for_error(
         error: Number, confidence: Number, reports: int, categories: int = 2
     ) -> "RandomizedResponse":
-        """The one of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most this."""
         return _forecast.for_error(
             lambda epsilon: RandomizedResponse(epsilon, categories), error, confidence, reports
         )
 
     @property
+    def client(self) -> client.RandomizedResponse:
+        """The part that runs on a device."""
+        odds = odds_below(self.epsilon) if self.odds is None else self.odds
+        return client.RandomizedResponse(odds, self.categories)
+
+    @property
     def rates(self) -> Rates:
-        """The truth, and any other."""
-        truth = self.client.truth
-        return Rates.of(truth, truth / self.client.odds)
+        """The probabilities of the own category, and of any other one."""
+        own = self.client.truth
+        return Rates.of(own, own / self.client.odds)
 
     def well_formed(self, reports: Reports) -> Reports:
-        """Those that are one of a client's reports."""
-        return places_below(self.client.categories, reports)
+        """The reports that a client can have sent; the others are left out."""
+        return integers_below(self.categories, reports)
 
     def supports(self, reports: Reports) -> Integers:
-        """How often each category was told."""
-        return counted(reports, self.client.categories)
+        """How often each category was reported."""
+        return histogram(reports, self.categories)
 
     def spent(self) -> PrivacyLoss:
-        """The term of that name; with lesser odds it is one with these, and more noise."""
-        return PrivacyLoss.of(accounting.RandomizedResponse(self.epsilon, self.client.categories))
-
-    def __repr__(self) -> str:
-        """As in code."""
-        return written(self, categories=self.client.categories)
+        """The term of that name; smaller odds are the same mechanism with more noise."""
+        return PrivacyLoss.of(accounting.RandomizedResponse(self.epsilon, self.categories))

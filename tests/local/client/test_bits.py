@@ -17,7 +17,7 @@ from discreet.local.client._bits import SystemBits, below, coins
 from tests.noise.walk import assert_refuted, coin, independent, numbers, refutation, walk
 
 SOURCE = Path(discreet.__file__).parent
-GIVEN = {"drawn", "memoised"}  # what takes bits from its caller
+GIVEN = {"draw_reports", "draw_permanent"}  # what takes bits from its caller
 
 
 @pytest.mark.parametrize("chance", ["0", "1", "1/2", "1/3", "5/16", "17/256", "255/256", "2/257"])
@@ -108,9 +108,9 @@ def test_only_the_clients_give_bits_and_only_the_systems() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "x = client.drawn(values, bits)",
-        "draw = client.memoised",
-        "draw = getattr(client, 'drawn')",
+        "x = client.draw_reports(values, bits)",
+        "draw = client.draw_permanent",
+        "draw = getattr(client, 'draw_reports')",
     ],
 )
 def test_a_planted_source_is_found(tmp_path: Path, code: str) -> None:

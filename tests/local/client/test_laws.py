@@ -45,8 +45,8 @@ def _four_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tree(of: Any, value: int, width: int, depth: int) -> Tree[Any]:  # Any: each client
     def draw(source: Bits) -> Any:
-        given = of.memoised(value, source) if isinstance(of, client.Rappor) else value
-        return outcome(of.drawn(given, source))
+        given = of.draw_permanent(value, source) if isinstance(of, client.Rappor) else value
+        return outcome(of.draw_reports(given, source))
 
     return walk(draw, width, depth)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.local import client
-from discreet.local.client._values import STEPS, categories, steps
+from discreet.local.client._values import STEPS, category_array, steps
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from discreet.local.client._values import STEPS, categories, steps
 )
 def test_what_is_no_category_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"values: .*whole numbers from 0 to 9"):
-        categories(wrong, 10)
+        category_array(wrong, 10)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_lies_outside_the_range_is_refused(wrong: object) -> None:
 
 def test_no_text_shows_the_value() -> None:
     with pytest.raises(ValueError, match="values") as refused:
-        categories([123456], 10)
+        category_array([123456], 10)
     assert "123456" not in str(refused.value)
     with pytest.raises(ValueError, match="values") as refused:
         steps([123456.5], 0.0, 20.0)
@@ -56,7 +56,7 @@ def test_no_text_shows_the_value() -> None:
 
 @pytest.mark.parametrize("good", [3, [3, 4], (3,), np.uint8(3), np.array([3], np.int32)])
 def test_whole_numbers_of_any_kind_are_categories(good: Any) -> None:
-    found = categories(good, 10)
+    found = category_array(good, 10)
     assert found.dtype == np.int64
     assert found.shape == np.shape(good)
 

@@ -1,9 +1,11 @@
-"""What runs on a person's own device: it needs Python and NumPy, and nothing else of discreet.
+"""The part of each local mechanism that runs on a client's own device.
 
-The folder works under any name and without the rest of the package, so that it can be copied to
-where the data is and read there in one sitting. Each class is plain numbers with two verbs:
-`randomize` draws a report, and `worst_ratio` is the proof, in exact arithmetic, that no report's
-probability changes by more than that factor with the value. Its logarithm is the epsilon.
+It needs Python and NumPy, and nothing else of discreet. The folder works under any name and without
+the rest of the package, so that it can be copied to where the values are. Each class is plain
+numbers with two methods: `randomize` draws reports, and `worst_ratio` computes, in exact
+arithmetic, the largest factor between a report's probabilities for two values. Its logarithm is
+the epsilon. Read `_bits` (random words, and exact draws from them), `_values` (checks of values)
+and `_randomized_response` first; the others have the same shape.
 """
 
 from ._bits import SystemBits  # noqa: TID252  # the folder works under any name

@@ -1,7 +1,7 @@
 """Random words from the operating system, and exact draws from them.
 
-A coin's U is compared with its probability digit by digit, until a digit differs: so it has
-exactly that probability, whatever rational it is, and takes one byte most of the time.
+A coin compares uniform digits with the digits of its probability until one differs. So it has
+exactly that probability, whatever rational it is, and uses one byte most of the time.
 """
 
 import os
@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
-LARGEST = 1 << 62  # numbers that are drawn lie below
+LARGEST = 1 << 62  # limit of the integers that are drawn
 
 
 class Bits(Protocol):
@@ -27,13 +27,13 @@ class Bits(Protocol):
         ...
 
     def words(self, count: int) -> Words:
-        """The next words."""
+        """The next ``count`` words."""
         ...
 
 
 class SystemBits:
-    """64-bit words of the operating system's generator; nothing can seed it, and a copy or a
-    forked process repeats nothing."""
+    """64-bit words of the operating system's generator. Nothing can seed it, and neither a copy nor
+    a forked process repeats them."""
 
     width = 64
 
@@ -46,7 +46,7 @@ SYSTEM = SystemBits()
 
 
 def coins(chance: Fraction, count: int, bits: Bits) -> Booleans:
-    """Independent truths, each with exactly this chance, from 0 to 1."""
+    """Independent booleans, each true with exactly this probability."""
     digits, size = _digits(count, bits)
     whole, rest = divmod(chance.numerator << size, chance.denominator)
     found = digits < whole
@@ -57,10 +57,10 @@ def coins(chance: Fraction, count: int, bits: Bits) -> Booleans:
 
 
 def below(limit: int, count: int, bits: Bits) -> Integers:
-    """Independent whole numbers from 0 up to limit - 1, all equally likely; limit <= 2^62.
+    """Independent integers from 0 to limit - 1, all equally likely; limit <= 2^62.
 
-    A number of whole words, their bits turned round, is drawn until it lies below the largest
-    multiple of the limit: words of ones only, as audits have them, are 0 and so accepted.
+    A number made of whole inverted words is drawn until it lies below the largest multiple of the
+    limit. Inverted, because audits use words of ones only, which must be accepted.
     """
     each = max(1, -(-(limit - 1).bit_length() // bits.width))
     last = np.uint64((1 << each * bits.width) // limit * limit - 1)
@@ -71,14 +71,14 @@ def below(limit: int, count: int, bits: Bits) -> Integers:
 
 
 def _digits(count: int, bits: Bits) -> tuple[npt.NDArray[np.unsignedinteger[Any]], int]:
-    """Independent digits and the bits in each: bytes of a word of 64 bits, else whole words."""
+    """Independent digits, and the bits of each: the bytes of 64-bit words, else whole words."""
     if bits.width == 64:
         return bits.words(-(-count // 8)).view(np.uint8)[:count], 8
     return bits.words(count), bits.width
 
 
 def _joined(each: int, count: int, bits: Bits) -> Words:
-    """Numbers made of that many words each, turned round."""
+    """``count`` integers, each made of ``each`` inverted words."""
     ones = np.uint64((1 << bits.width) - 1)
     words = (bits.words(each * count) ^ ones).reshape(count, each)
     found = words[:, 0].copy()

@@ -1,4 +1,4 @@
-"""Hadamard response: a number whose parity with the value's row is right more often than not."""
+"""Hadamard response: a number that has even parity with the value's row more often than odd."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
-from ._values import above_one, categories, several  # noqa: TID252
+from ._values import category_array, check_categories, check_odds  # noqa: TID252
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +23,30 @@ class HadamardResponse:
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse odds that would tell nothing."""
-        above_one(self.odds)
-        several(self.categories)
+        """Refuse odds of 1 or below."""
+        check_odds(self.odds)
+        check_categories(self.categories)
 
     @property
     def size(self) -> int:
-        """How many different reports there are: the smallest power of two with a row, other than
-        0, for each category."""
+        """The number of different reports: the smallest power of two with a row other than 0 for
+        each category."""
         return int(1 << self.categories.bit_length())
 
     def randomize(self, values: object) -> Integers:
         """Reports: numbers below ``size``, in the shape of the values."""
-        return self.drawn(values, SYSTEM)
+        return self.draw_reports(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Integers:
-        """The same from bits that are given: for tests only, they must be secret."""
-        held = categories(values, self.categories)
-        rows = held.ravel() + 1
+    def draw_reports(self, values: object, bits: Bits) -> Integers:
+        """`randomize` with given bits: for tests only, since bits must be secret."""
+        array = category_array(values, self.categories)
+        rows = array.ravel() + 1
         found = below(self.size, rows.size, bits)
         is_even = np.bitwise_count(found & rows) % 2 == 0
         wrong = is_even != coins(self.odds / (self.odds + 1), rows.size, bits)
-        found ^= np.where(wrong, rows & -rows, 0)  # another parity, by a bit that the row has
-        return found.reshape(held.shape)
+        found ^= np.where(wrong, rows & -rows, 0)  # a bit of the row changes the parity
+        return found.reshape(array.shape)
 
     def worst_ratio(self) -> Fraction:
-        """The odds: half of the reports share odds / (odds + 1), the other half the rest."""
+        """The odds: one half of the reports has odds / (odds + 1), the other half the rest."""
         return self.odds

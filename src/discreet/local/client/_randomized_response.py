@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 
 from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
-from ._values import above_one, categories, several  # noqa: TID252
+from ._values import category_array, check_categories, check_odds  # noqa: TID252
 
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse:
-    """Tells the truth with these odds to 1 against each other category.
+    """Reports the truth with these odds to 1 against each other category.
 
     >>> client = RandomizedResponse(Fraction(3), 2)
     >>> client.truth, client.worst_ratio()
@@ -22,9 +22,9 @@ class RandomizedResponse:
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse odds that would tell nothing."""
-        above_one(self.odds)
-        several(self.categories)
+        """Refuse odds of 1 or below."""
+        check_odds(self.odds)
+        check_categories(self.categories)
 
     @property
     def truth(self) -> Fraction:
@@ -33,15 +33,15 @@ class RandomizedResponse:
 
     def randomize(self, values: object) -> Integers:
         """Reports: categories, in the shape of the values."""
-        return self.drawn(values, SYSTEM)
+        return self.draw_reports(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> Integers:
-        """The same from bits that are given: for tests only, they must be secret."""
-        held = categories(values, self.categories)
-        kept = coins((self.odds - 1) / (self.odds + self.categories - 1), held.size, bits)
-        anything = below(self.categories, held.size, bits)
-        return np.where(kept, held.ravel(), anything).reshape(held.shape)
+    def draw_reports(self, values: object, bits: Bits) -> Integers:
+        """`randomize` with given bits: for tests only, since bits must be secret."""
+        array = category_array(values, self.categories)
+        is_true = coins((self.odds - 1) / (self.odds + self.categories - 1), array.size, bits)
+        anything = below(self.categories, array.size, bits)
+        return np.where(is_true, array.ravel(), anything).reshape(array.shape)
 
     def worst_ratio(self) -> Fraction:
-        """The odds: a category's probability is either the truth's or that over the odds."""
+        """The odds: a category has either the truth's probability or that divided by the odds."""
         return self.odds

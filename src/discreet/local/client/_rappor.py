@@ -1,4 +1,4 @@
-"""RAPPOR: a noisy answer that is made once and kept, and told with more noise each time."""
+"""RAPPOR: a noisy permanent answer, which each round reports with fresh noise."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,15 +7,16 @@ import numpy as np
 
 from ._bits import SYSTEM, Bits, Booleans, coins  # noqa: TID252  # works under any name
 from ._unary import UnaryEncoding  # noqa: TID252
-from ._values import several  # noqa: TID252
+from ._values import check_categories  # noqa: TID252
 
 _AT_ONCE = 1 << 21  # bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PermanentAnswers:
-    """What a client keeps, in place of the value, for as long as the value stays: a row of bits
-    for each client. It is private; making a second one for the same value costs as much again."""
+    """The bits that clients store in place of their values, a row for each client, for as long as
+    the values stay the same. They are private; a second one for the same value costs as much
+    again."""
 
     bits: Booleans
 
@@ -23,50 +24,50 @@ class PermanentAnswers:
         """Keep a copy that nothing can change."""
         if not (isinstance(self.bits, np.ndarray) and self.bits.dtype == np.bool_):
             raise ValueError("bits: give an array of truth values")
-        kept = self.bits.copy()
-        kept.flags.writeable = False
-        object.__setattr__(self, "bits", kept)
+        bits = self.bits.copy()
+        bits.flags.writeable = False
+        object.__setattr__(self, "bits", bits)
 
     def __repr__(self) -> str:
-        """Nothing private."""
-        return f"PermanentAnswers(<{self.bits.shape[0] if self.bits.ndim > 1 else 1} kept>)"
+        """Their number alone."""
+        return f"PermanentAnswers(<{self.bits.shape[0] if self.bits.ndim > 1 else 1} stored>)"
 
 
 @dataclass(frozen=True, slots=True)
 class Rappor:
-    """Keeps each bit of the permanent answer with probability ``kept`` against 1 - ``kept``, and
-    tells each kept bit as it is with probability ``told``.
+    """Makes permanent answers whose bits are true with probability ``permanent``, and reports whose
+    bits agree with the permanent answer with probability ``instantaneous``.
 
     >>> client = Rappor(Fraction(3, 4), Fraction(3, 4), 10)
     >>> client.worst_ratio(rounds=1), client.worst_ratio(rounds=2), client.worst_ratio()
     (Fraction(25, 9), Fraction(49, 9), Fraction(9, 1))
     """
 
-    kept: Fraction
-    told: Fraction
+    permanent: Fraction
+    instantaneous: Fraction
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse probabilities that would tell all or nothing."""
-        several(self.categories)
-        if not (Fraction(1, 2) < self.kept < 1 and Fraction(1, 2) < self.told <= 1):
-            raise ValueError("give 1/2 < kept < 1 and 1/2 < told <= 1")
+        """Refuse probabilities outside their ranges."""
+        check_categories(self.categories)
+        if not (Fraction(1, 2) < self.permanent < 1 and Fraction(1, 2) < self.instantaneous <= 1):
+            raise ValueError("give 1/2 < permanent < 1 and 1/2 < instantaneous <= 1")
 
     def memoise(self, values: object) -> PermanentAnswers:
-        """The permanent answers, to be stored by the caller: once for each value."""
-        return self.memoised(values, SYSTEM)
+        """Permanent answers, for the caller to store; to be made once for each value."""
+        return self.draw_permanent(values, SYSTEM)
 
-    def memoised(self, values: object, bits: Bits) -> PermanentAnswers:
-        """The same from bits that are given: for tests only, they must be secret."""
-        once = UnaryEncoding(self.kept, 1 - self.kept, self.categories)
-        return PermanentAnswers(once.drawn(values, bits))
+    def draw_permanent(self, values: object, bits: Bits) -> PermanentAnswers:
+        """`memoise` with given bits: for tests only, since bits must be secret."""
+        encoding = UnaryEncoding(self.permanent, 1 - self.permanent, self.categories)
+        return PermanentAnswers(encoding.draw_reports(values, bits))
 
     def randomize(self, permanent: object) -> Booleans:
         """Reports of one round, from the permanent answers: a row of bits for each."""
-        return self.drawn(permanent, SYSTEM)
+        return self.draw_reports(permanent, SYSTEM)
 
-    def drawn(self, permanent: object, bits: Bits) -> Booleans:
-        """The same from bits that are given: for tests only, they must be secret."""
+    def draw_reports(self, permanent: object, bits: Bits) -> Booleans:
+        """`randomize` with given bits: for tests only, since bits must be secret."""
         if not isinstance(permanent, PermanentAnswers):
             raise ValueError("permanent: give what memoise returned, not the values themselves")
         if permanent.bits.shape[-1:] != (self.categories,):
@@ -74,17 +75,18 @@ class Rappor:
         reports = permanent.bits.ravel().copy()
         for start in range(0, reports.size, _AT_ONCE):
             part = reports[start : start + _AT_ONCE]
-            part ^= coins(1 - self.told, part.size, bits)
+            part ^= coins(1 - self.instantaneous, part.size, bits)
         return reports.reshape(permanent.bits.shape)
 
     def worst_ratio(self, rounds: int | None = None) -> Fraction:
-        """Of all reports of so many rounds together, or of any number of rounds.
+        """The ratio for all reports of this many rounds together; without a number, for any number
+        of rounds.
 
-        Two values differ in two bits of their permanent answers, and a bit tells most if it is
-        told the same way each time.
+        Two values differ in two bits of their permanent answers, and a bit tells most if each
+        round reports it alike.
         """
         if rounds is None:
-            return (self.kept / (1 - self.kept)) ** 2
-        same, other = self.told**rounds, (1 - self.told) ** rounds
-        likely = self.kept * same + (1 - self.kept) * other
-        return (likely / ((1 - self.kept) * same + self.kept * other)) ** 2
+            return (self.permanent / (1 - self.permanent)) ** 2
+        same, other = self.instantaneous**rounds, (1 - self.instantaneous) ** rounds
+        likely = self.permanent * same + (1 - self.permanent) * other
+        return (likely / ((1 - self.permanent) * same + self.permanent * other)) ** 2

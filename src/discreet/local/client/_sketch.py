@@ -1,4 +1,4 @@
-"""Count-mean sketch: the value's bucket under a hash function of its own, in unary encoding."""
+"""Count-mean sketch: the value's bucket under a random hash function, in unary encoding."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,12 +9,12 @@ import numpy.typing as npt
 from ._bits import SYSTEM, Bits, Booleans, Integers, below  # noqa: TID252  # works under any name
 from ._hashing import digits_of, is_prime  # noqa: TID252
 from ._unary import UnaryEncoding  # noqa: TID252
-from ._values import categories, several  # noqa: TID252
+from ._values import category_array, check_categories  # noqa: TID252
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SketchReports:
-    """For each value which hash function was drawn, and a row of noisy bits."""
+    """For each value the number of its hash function, and a row of noisy bits."""
 
     functions: Integers
     bits: Booleans
@@ -22,7 +22,7 @@ class SketchReports:
 
 @dataclass(frozen=True, slots=True)
 class CountMeanSketch:
-    """Draws one of ``buckets`` hash functions, and tells the value's bucket in unary encoding.
+    """Draws one of ``buckets`` hash functions, and reports the value's bucket in unary encoding.
 
     A value is a polynomial whose coefficients are its digits in base ``buckets``, a prime; function
     j is its value at j. So two values share a bucket under at most digits - 1 of the functions.
@@ -32,35 +32,37 @@ class CountMeanSketch:
     (3, Fraction(3, 1))
     """
 
-    kept: Fraction
-    added: Fraction
+    own: Fraction
+    other: Fraction
     categories: int
     buckets: int
 
     def __post_init__(self) -> None:
-        """Refuse a number of buckets that is no prime: more values would share one."""
+        """Refuse a number of buckets that is no prime: more values would share a bucket."""
         if not is_prime(self.buckets) or self.buckets >= 1 << 30:
             raise ValueError("buckets: give a prime number below 2^30")
-        several(self.categories)
+        check_categories(self.categories)
         self._inner()
 
     @property
     def digits(self) -> int:
-        """Of a value: the polynomial's coefficients."""
+        """The number of digits of a value: the polynomial's coefficients."""
         return digits_of(self.categories, self.buckets)
 
     def randomize(self, values: object) -> SketchReports:
         """Reports: a function and a row of bits for each value."""
-        return self.drawn(values, SYSTEM)
+        return self.draw_reports(values, SYSTEM)
 
-    def drawn(self, values: object, bits: Bits) -> SketchReports:
-        """The same from bits that are given: for tests only, they must be secret."""
-        held = categories(values, self.categories)
-        functions = below(self.buckets, held.size, bits).reshape(held.shape)
-        return SketchReports(functions, self._inner().drawn(self.bucket(held, functions), bits))
+    def draw_reports(self, values: object, bits: Bits) -> SketchReports:
+        """`randomize` with given bits: for tests only, since bits must be secret."""
+        array = category_array(values, self.categories)
+        functions = below(self.buckets, array.size, bits).reshape(array.shape)
+        return SketchReports(
+            functions, self._inner().draw_reports(self.bucket(array, functions), bits)
+        )
 
     def bucket(self, values: Integers, functions: npt.ArrayLike) -> Integers:
-        """Where the values fall under these functions, by Horner's rule."""
+        """The buckets of the values under these functions, by Horner's rule."""
         found = np.zeros(np.broadcast(values, functions).shape, np.int64)
         for place in reversed(range(self.digits)):
             digit = values // self.buckets**place % self.buckets
@@ -68,8 +70,8 @@ class CountMeanSketch:
         return found
 
     def worst_ratio(self) -> Fraction:
-        """That of the unary encoding: the function tells nothing."""
+        """The ratio of the unary encoding; the function tells nothing."""
         return self._inner().worst_ratio()
 
     def _inner(self) -> UnaryEncoding:
-        return UnaryEncoding(self.kept, self.added, self.buckets)
+        return UnaryEncoding(self.own, self.other, self.buckets)
