@@ -265,7 +265,7 @@ def test_once_there_is_a_ledger_it_rules(run: Run) -> None:
     written = FILE.read_text()
     ended = run("declare", "wages.parquet", "--epsilon", "2")
     assert ended.code == 3
-    assert "the ledger rules" in ended.told
+    assert "the ledger decides" in ended.told
     assert FILE.read_text() == written
     FILE.write_text(written.replace("add_remove", "replace"))
     assert run("ask", "wages", COUNT, "--epsilon", "0.1").code == 3

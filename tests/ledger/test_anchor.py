@@ -88,7 +88,7 @@ def test_an_anchor_never_goes_back(anchor: Path) -> None:
 def test_writers_of_an_anchor_take_turns(anchor: Path) -> None:
     mine = Anchor(anchor)
     later = threading.Thread(target=mine.advance, args=(AnchorMark(2, "x" * 64),))
-    with mine._alone():
+    with mine._locked():
         later.start()
         time.sleep(0.1)
         assert not anchor.exists()

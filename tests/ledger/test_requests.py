@@ -85,7 +85,7 @@ def test_a_refused_request_may_come_again(ledger: Ledger) -> None:
 def test_an_answer_is_kept_once(ledger: Ledger) -> None:
     receipt = pay(ledger, HALF, FIRST)
     ledger.keep(receipt, "42")
-    with pytest.raises(InvalidArgument, match="kept already"):
+    with pytest.raises(InvalidArgument, match="stored already"):
         ledger.keep(receipt, "42")
     assert pay(ledger, HALF, FIRST).kept == "42"
     assert ledger.history()[-1].about == receipt.number
@@ -97,7 +97,7 @@ def test_an_answer_needs_its_own_paid_request(ledger: Ledger) -> None:
     other = pay(Ledger.in_memory(unit=PERSON, limit=Limit(1)), HALF, FIRST)
     with pytest.raises(InvalidArgument, match="not from this ledger"):
         ledger.keep(other, "42")
-    with pytest.raises(InvalidArgument, match="text to keep"):
+    with pytest.raises(InvalidArgument, match="text to store"):
         ledger.keep(pay(ledger, HALF, FIRST), 42)  # type: ignore[arg-type]  # what a caller may do
 
 

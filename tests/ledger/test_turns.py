@@ -501,7 +501,7 @@ def test_a_backup_takes_no_charge_until_its_owner_takes_it_into_use(tmp_path: Pa
 def test_a_backup_never_overwrites(tmp_path: Path) -> None:
     ledger = made(tmp_path / "x.ledger")
     for place in (tmp_path / "x.ledger", tmp_path):
-        with pytest.raises(InvalidArgument, match="something already"):
+        with pytest.raises(InvalidArgument, match="exists already"):
             ledger.backup(place)
     with pytest.raises(LedgerError, match="No such file"):
         ledger.backup(tmp_path / "nowhere" / "copy")

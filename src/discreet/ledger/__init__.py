@@ -1,7 +1,13 @@
-"""One durable budget per dataset: every charge is recorded before anything is looked at.
+"""One durable budget per dataset: every charge is recorded before any private value is read.
 
-A `Ledger` is a payer. It decides by the filter of `discreet.accounting`, whole, and keeps an
-append-only chain of entries, so that no crash, race or restart takes it over its limit.
+A `Ledger` is a payer. It admits a charge by the filter of `discreet.accounting` and appends it to a
+chain of entries, so that no crash, race or restart takes it over its limit. Read in this order:
+
+1. `_ledger`: the class `Ledger`, which callers use, and `_views`, the texts it shows
+2. `_entries`: recorded facts, the state after each, and their text; `_chain`: the rules from one
+   entry to the next; `_decisions`: whether a charge is admitted or repeated
+3. `_store`: transactions over a database; `_sqlite` and `_database`: one SQLite file; `_turns`:
+   locks on that file; `_anchor`: the head of the chain, stored elsewhere
 """
 
 from discreet.ledger._entries import Kind

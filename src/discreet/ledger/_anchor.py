@@ -1,4 +1,4 @@
-"""An anchor: the head of a ledger's chain, kept elsewhere, so that an older copy is noticed."""
+"""An anchor: the head of a ledger's chain, stored elsewhere, so that an older copy is noticed."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ from discreet.ledger._sqlite import sync_folder
 
 @dataclass(frozen=True, slots=True)
 class AnchorMark:
-    """The number and digest of a link that the chain must hold."""
+    """The number and digest of a link that the chain must contain."""
 
     number: int
     digest: str
@@ -28,19 +28,20 @@ class AnchorMark:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A small file that only ever moves on. It is of use where whoever can put back an older
-    ledger can't put back an older anchor: on another disk, under another user."""
+    """A small file whose mark only moves forward. It helps if whoever can restore an older ledger
+    can't restore an older anchor: on another disk, under another user."""
 
     path: Path
 
     def read(self) -> AnchorMark:
-        """Where the chain has been at least."""
+        """The last link that the chain is known to have had."""
         try:
             values = json.loads(self.path.read_text(encoding="ascii"))
             mark = AnchorMark(values["number"], values["digest"])
         except OSError as mistake:
-            said = f"the anchor {self.path} can't be read: {mistake.strerror}"
-            raise LedgerError(said) from mistake
+            raise LedgerError(
+                f"the anchor {self.path} can't be read: {mistake.strerror}"
+            ) from mistake
         except (ValueError, KeyError, TypeError, RecursionError) as mistake:
             raise LedgerDamaged(f"the anchor {self.path} is no anchor: {mistake}") from mistake
         if type(mark.number) is not int or mark.number < 0 or not isinstance(mark.digest, str):
@@ -48,9 +49,9 @@ class Anchor:
         return mark
 
     def advance(self, mark: AnchorMark) -> None:
-        """Move on to this mark, unless another writer has moved further; durable on return."""
+        """Move forward to this mark, unless another writer has moved further; durable on return."""
         try:
-            with self._alone():
+            with self._locked():
                 if not self.path.exists() or self.read().number < mark.number:
                     self._replace(canonical({"number": mark.number, "digest": mark.digest}))
         except OSError as mistake:
@@ -69,7 +70,7 @@ class Anchor:
         sync_folder(self.path.parent)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with self.path.with_name(f".{self.path.name}.lock").open("w") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             yield

@@ -1,4 +1,4 @@
-"""How a ledger goes on: the state after each fact, and the rules that a whole chain obeys."""
+"""The state after each fact, and the rules that a whole chain obeys."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from discreet.ledger._entries import (
     opening_digest,
 )
 
-_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a price so much larger
+_ELSEWHERE = 1 + Fraction(1, 10**6)  # how much floats of another machine may change a price
 
 
 def first_state(opening: Opening) -> LedgerState:
@@ -31,7 +31,7 @@ def first_state(opening: Opening) -> LedgerState:
 
 
 def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
-    """The state after one more fact, under the opening in force."""
+    """The state after the next fact, under the opening in force."""
     state = head.state
     match fact:
         case Opening():
@@ -50,17 +50,18 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
 
 
 def charged(state: LedgerState, spent: Spent) -> LedgerState:
-    """The state after one more charge that leads to these sums."""
+    """The state after a charge that leads to these sums."""
     return replace(state, spent=spent, charges=state.charges + 1)
 
 
 def verify(links: Iterable[Link]) -> None:
     """Raise `LedgerDamaged` unless each link follows from those before it by the rules.
 
-    The sums are computed anew from the stored terms, each charge counted in the way in which it was
-    recorded. A recorded sum may be above that, since a later version may know a better bound for a
-    term; below it, the chain is refused. What a charge costs alone, or as a normal value beside a
-    leak, is computed in floating point, and may be below it by what machines differ.
+    The sums are computed again from the stored terms, each charge counted in the way in which it
+    was recorded. A recorded sum may be larger, since a later version may know a better bound for a
+    term. If it is smaller, the chain is refused. The cost of a charge by itself, and its normal
+    value beside a leak, are computed in floating point; for these, a small difference between
+    machines is allowed.
     """
     head: Link | None = None
     opening: Opening | None = None
@@ -79,13 +80,13 @@ def verify(links: Iterable[Link]) -> None:
 
 
 def without_text(link: Link) -> Link:
-    """The link without the text of a kept answer, which may be long and has no rule."""
+    """The link without the text of a stored answer, which may be long and has no rule."""
     fact = link.fact
     return replace(link, fact=replace(fact, text="")) if isinstance(fact, StoredAnswer) else link
 
 
 def check_sums(spent: Spent, chosen: Filter) -> None:
-    """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
+    """Raise `LedgerDamaged` unless the filter has as many tracks as there are sums."""
     if len(spent.sums) != len(chosen.tracks):
         raise LedgerDamaged("its sums don't belong to its filter")
 
@@ -98,7 +99,7 @@ def _first(link: Link) -> Opening:
 
 @dataclass(frozen=True, slots=True)
 class _ChainHistory:
-    """What was charged so far, and the last steps of each charge."""
+    """The charges so far, and the last steps of each."""
 
     charges: dict[int, Charge]
     steps: dict[int, StepReservation]
@@ -123,11 +124,13 @@ def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> N
         if _covers(link.state.spent, expected.spent):
             expected = replace(expected, spent=link.state.spent)
     if link.state != expected:
-        raise LedgerDamaged(f"the sums or the state after entry {link.number} are not what follows")
+        raise LedgerDamaged(
+            f"the sums or the state after entry {link.number} do not follow from it"
+        )
 
 
-def follow_on(steps: StepReservation, last: StepReservation | None) -> bool:
-    """Whether these are the next steps of their charge, and of the same plan as the last ones."""
+def is_next_block(steps: StepReservation, last: StepReservation | None) -> bool:
+    """Whether these steps follow the last ones of their charge, and have the same plan."""
     is_next = (steps.block, steps.first) == ((last.block + 1, last.end) if last else (0, 0))
     is_same = last is None or (steps.of, steps.plan) == (last.of, last.plan)
     return is_next and is_same and 0 < steps.count <= steps.of - steps.first
@@ -152,11 +155,12 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
         case Backup():
             return True
         case StepReservation(number):
-            return number in charges and follow_on(link.fact, past.steps.get(number))
+            return number in charges and is_next_block(link.fact, past.steps.get(number))
 
 
 def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
-    """What is expected of a first charge; also if it was alone then, and a sum admits it today."""
+    """The expected state of a first charge that was admitted by itself, also if a sum would admit
+    it today."""
     if first.state.spent.alone is None or expected.alone is not None:
         return expected
     assert isinstance(first.fact, Charge)
@@ -164,7 +168,7 @@ def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
 
 
 def _covers(spent: Spent, expected: Spent) -> bool:
-    """Whether no sum lies below the one expected."""
+    """Whether each sum is at least the expected one."""
     pairs = zip(spent.sums, expected.sums, strict=True)
     if spent.alone is None or expected.alone is None:
         is_alone_covered = spent.alone == expected.alone

@@ -1,10 +1,10 @@
-"""One SQLite database on one connection, which stays as it is until the ledger itself closes it.
+"""One SQLite database on one connection, which only the ledger itself closes.
 
-SQLAlchemy throws a connection away after an interruption such as Ctrl-C. For a database in memory
-that would be the end of it, and one in a file would stay in the middle of a transaction. So
-SQLAlchemy gets a connection that it can't close, and a new engine after each failure. A connection
-is closed during its transaction's turn, or once nothing uses it. At the interpreter's exit it is
-left alone, since other threads may be using it.
+SQLAlchemy discards a connection after an interruption such as Ctrl-C. That would destroy a database
+in memory, and leave one in a file in the middle of a transaction. So SQLAlchemy gets a connection
+that it can't close, and a new engine after each failure. The ledger closes a connection during its
+own turn, or once nothing uses it. At the interpreter's exit it stays open, since other threads may
+be using it.
 """
 
 import sqlite3
@@ -43,28 +43,27 @@ class _Driver(sqlite3.Connection):
         return made
 
     def close(self) -> None:
-        """Do nothing: SQLAlchemy calls it, also when it collects what an interruption left."""
+        """Do nothing: SQLAlchemy calls this, also after an interruption."""
 
     def rollback(self) -> None:
-        """Do nothing, as `close`: another transaction may be in progress by then."""
+        """Do nothing, as `close`: another transaction may be in progress."""
 
     def finish(self) -> None:
-        """Reset all statements: one that still reads would keep SQLite from looking for the
-        changes of others."""
+        """Reset all statements: one that still reads would hide the changes of others."""
         for reference in self._cursors:
             if (cursor := reference()) is not None:
                 cursor.close()
         self._cursors.clear()
 
     def undo(self) -> None:
-        """Roll back what is not committed."""
+        """Roll back everything that is not committed."""
         with suppress(sqlite3.Error):
             self.finish()
         if self.in_transaction:
             super().rollback()
 
     def end(self) -> None:
-        """Close it for good."""
+        """Close the connection."""
         super().close()
 
 
@@ -72,13 +71,13 @@ class Database:
     """A database, used by one thread at a time."""
 
     def __init__(self, make: Callable[[], _Driver], *, is_in_memory: bool) -> None:
-        """Connect by ``make`` when it is first needed."""
+        """Connect by ``make`` at the first use."""
         self._make, self._is_in_memory = make, is_in_memory
         self._driver: _Driver | None = None
         self._engine: Engine | None = None
 
     def connect(self) -> Connection:
-        """Borrow the connection."""
+        """The connection, for one transaction."""
         if self._engine is None:
             self._engine = create_engine(
                 "sqlite+pysqlite://",
@@ -90,16 +89,16 @@ class Database:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether something is neither committed nor rolled back."""
+        """Whether a transaction is neither committed nor rolled back."""
         return self._driver is not None and self._driver.in_transaction
 
     def finish(self) -> None:
-        """Leave no statement behind a transaction that was committed."""
+        """Reset the statements of a committed transaction."""
         if self._driver is not None:
             self._driver.finish()
 
     def abandon(self) -> None:
-        """Roll back, and believe nothing that was cached. To be called during the turn."""
+        """Roll back, and drop everything cached. To be called during the turn."""
         if not self._is_in_memory:
             self.end()
             return
@@ -111,7 +110,7 @@ class Database:
         """Roll back and close the connection; the next use makes a new one."""
         self._engine, driver = None, self._driver
         if driver is not None:
-            with suppress(sqlite3.Error):  # the next opener undoes it by the journal
+            with suppress(sqlite3.Error):  # whoever opens it next rolls back by the journal
                 driver.undo()
             self._driver = None
             driver.end()
@@ -122,11 +121,11 @@ class Database:
         return self._driver
 
 
-_unsettled: list[Database] = []  # cut off twice, and in use elsewhere: never closed
+_unsettled: list[Database] = []  # interrupted twice and in use elsewhere: never closed
 
 
 def memory_database() -> Database:
-    """A database of its own in memory."""
+    """A new database in memory."""
     return Database(lambda: _Driver(":memory:", uri=False), is_in_memory=True)
 
 
@@ -136,7 +135,8 @@ def file_database(path: Path) -> Database:
 
 
 def put_away(database: Database, path: Path | None, owner: object) -> None:
-    """Disconnect, and remove the journal, unless others are at work or one was killed at it."""
+    """Disconnect, and remove the journal, unless another process uses it or was killed while using
+    it."""
     if owner != process():
         return  # a child's copy of its parent's
     with suppress(OSError, RuntimeError, LedgerError, sqlite3.Error):
@@ -167,5 +167,5 @@ def _connect(path: Path) -> _Driver:
 
 
 def _text(raw: bytes) -> str:
-    """Text even from damaged bytes: whether it is right, its digest tells."""
+    """Decode any bytes, damaged ones too: the digest tells whether the text is right."""
     return raw.decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""What a ledger decides: what may be asked of it, and whether a charge is admitted or repeated."""
+"""The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated."""
 
 import time
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ _BACKUP = (
 
 
 def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
-    """The opening that is asked for; the default filter unless one is chosen."""
+    """The opening for this unit and limit, with the default filter unless one is chosen."""
     if not isinstance(unit, Unit):
         raise InvalidArgument(
             f"unit = {_checks.quoted(unit)}: give a Unit, like Unit('person_id') or Unit.ROW"
@@ -65,7 +65,7 @@ def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
 
 
 def _exact(chosen: Filter) -> Filter:
-    """The filter with its numbers as they will be read again."""
+    """The filter with its numbers at the exact values that are stored."""
     shares = (
         (_checks.positive(order=a), _checks.positive(share=part)) for a, part in chosen.shares
     )
@@ -81,37 +81,37 @@ def _exact(chosen: Filter) -> Filter:
 def charge_for(
     loss: PrivacyLoss | Term, purpose: str, by: str, request: Request | None, *, is_insecure: bool
 ) -> Charge:
-    """The charge that is asked for, once it is sure that it can be written down and read again."""
+    """The charge, checked: it can be stored, and is read again as the same."""
     whole = loss_of(loss)
     if request is not None and not (isinstance(request, Request) and isinstance(request.body, str)):
         raise InvalidArgument(
             f"request = {_checks.quoted(request)}: give a Request with a text as body"
         )
-    exact, told, who = _written(whole), _checks.text(purpose=purpose), _checks.text(by=by)
-    return Charge(exact, told, who, request, bool(is_insecure))
+    exact, why, who = _storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
+    return Charge(exact, why, who, request, bool(is_insecure))
 
 
 def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
-    """The privacy loss that is given, also as a single term."""
+    """The privacy loss, which may be given as a single term."""
     whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
     if not isinstance(whole, PrivacyLoss):
         raise InvalidArgument(f"loss = {_checks.quoted(loss)}: give a PrivacyLoss")
     return whole
 
 
-def _written(loss: PrivacyLoss) -> PrivacyLoss:
-    """The loss as it will be read again, which must be the very same."""
+def _storable(loss: PrivacyLoss) -> PrivacyLoss:
+    """The loss as it is read from storage, which must equal the given one."""
     try:
         read = PrivacyLoss.from_json(loss.to_json())
     except (ValueError, TypeError, AttributeError) as mistake:
-        raise InvalidArgument(f"this privacy loss can't be written down: {mistake}") from mistake
+        raise InvalidArgument(f"this privacy loss can't be stored: {mistake}") from mistake
     if read != loss:
         raise InvalidArgument(f"{loss!r} would be read again as {read!r}: build it by + and *")
     return read
 
 
 def check_open(rows: Transaction, head: Link, purpose: str) -> None:
-    """Raise unless nothing is locked and this question may be asked."""
+    """Raise if the ledger is locked, or this question has failed before."""
     if head.state.is_locked:
         raise LedgerLocked(_BACKUP if is_backup(rows, head) else _FAILED)
     for number in head.state.failed:
@@ -124,7 +124,7 @@ def check_open(rows: Transaction, head: Link, purpose: str) -> None:
 
 
 def locking(rows: Transaction, head: Link) -> list[Link]:
-    """The entries that locked the ledger since it was last open, the latest first."""
+    """The entries that locked the ledger since it was last unlocked, the latest first."""
     found, link = [], head
     while link.state.is_locked:
         if isinstance(link.fact, Lock | Backup):
@@ -134,12 +134,12 @@ def locking(rows: Transaction, head: Link) -> list[Link]:
 
 
 def is_backup(rows: Transaction, head: Link) -> bool:
-    """Whether the ledger is a copy that its owner has not taken into use."""
+    """Whether the ledger is a copy that its owner has not unlocked."""
     return any(isinstance(link.fact, Backup) for link in locking(rows, head))
 
 
 def failures(rows: Transaction, head: Link) -> list[Link]:
-    """The charges that failed and may not be asked again, with those of this lock."""
+    """The charges whose questions failed and may not be repeated, those of this lock included."""
     numbers = {link.fact.charge for link in locking(rows, head) if isinstance(link.fact, Lock)}
     return [rows.link(number) for number in sorted(numbers | set(head.state.failed))]
 
@@ -147,13 +147,13 @@ def failures(rows: Transaction, head: Link) -> list[Link]:
 def _charge(rows: Transaction, number: int) -> Charge:
     fact = rows.link(number).fact
     if not isinstance(fact, Charge):
-        raise LedgerDamaged(f"entry {number} stands for a failed charge and is none")
+        raise LedgerDamaged(f"entry {number} is recorded as a failed charge, but is no charge")
     return fact
 
 
 @dataclass(frozen=True, slots=True)
 class PricedCharge:
-    """The result of a charge under an opening, from these sums: other sums, or an error."""
+    """A charge with its price under an opening: the sums before and after it, or an error."""
 
     opening: Opening
     before: Spent
@@ -163,7 +163,7 @@ class PricedCharge:
 
     @staticmethod
     def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "PricedCharge":
-        """Compute it; this may take long, and so belongs before the transaction."""
+        """Compute the price. This may take long, so it belongs before the transaction."""
         begin = time.monotonic()
         try:
             after: Spent | DiscreetError = opening.filter.add(before, loss.for_unit(opening.unit))
@@ -174,20 +174,21 @@ class PricedCharge:
         return PricedCharge(opening, before, loss, after, time.monotonic() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
-        """Whether this is what it was computed for. Whatever the sums, an error stays the same."""
+        """Whether the price holds for these sums. An error does not depend on the sums."""
         is_same = self.before == before or isinstance(self.after, DiscreetError)
         return self.opening == opening and is_same
 
     @property
     def sums(self) -> Spent | None:
-        """The sums after the charge; ``None`` if they are not admitted. Raises the error."""
+        """The sums after the charge; ``None`` if the filter does not admit them. Raises the error,
+        if there is one."""
         if isinstance(self.after, DiscreetError):
             raise self.after
         return self.after if self.opening.filter.admits(self.after) else None
 
     @property
     def refusal(self) -> BudgetExceeded:
-        """The error that says why the sums are not admitted."""
+        """The error that says why the filter does not admit the sums."""
         assert not isinstance(self.after, DiscreetError)
         loss = self.loss.for_unit(self.opening.unit)
         return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
@@ -196,24 +197,24 @@ class PricedCharge:
 def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -> Receipt:
     """The first receipt of this request, with its answer and what is left now."""
     if not isinstance(first.fact, Charge) or first.fact.request is None:
-        raise LedgerDamaged(f"entry {first.number} stands under a request and is none")
+        raise LedgerDamaged(f"entry {first.number} has a request's key, but is no requested charge")
     if first.fact.request.body != request.body:
         raise RequestReused(
             f"request id {request.id!r} was used for another question (charge {first.number}): "
             "take a new id for this one"
         )
-    kept = rows.under(answer_key(first.number))
-    if kept is None or not isinstance(kept.fact, StoredAnswer):
+    answer = rows.under(answer_key(first.number))
+    if answer is None or not isinstance(answer.fact, StoredAnswer):
         raise RequestReused(
             f"request id {request.id!r} was paid (charge {first.number}), but no answer is stored: "
             "it is being computed now, or was lost in a crash; it is never drawn again, so ask "
             "under a new id, which is a new charge"
         )
-    return receipt_of(first, first.fact, use, kept.fact.text)
+    return receipt_of(first, first.fact, use, answer.fact.text)
 
 
 def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
-    """The charge that a receipt stands for."""
+    """The charge of a receipt; `InvalidArgument` if the receipt is not from this ledger."""
     if isinstance(receipt, Receipt) and 0 < receipt.number <= head.number:
         link = rows.link(receipt.number)
         if isinstance(link.fact, Charge) and link.digest == receipt.digest:
@@ -222,7 +223,7 @@ def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
 
 
 def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
-    """The last steps that were taken of a charge, found by doubling and halving."""
+    """The last steps that were taken of a charge, found by exponential and binary search."""
     found, ahead = -1, 0
     while rows.has(steps_key(charge, ahead)):
         found, ahead = ahead, 2 * ahead + 1
@@ -234,7 +235,7 @@ def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
     if link is None:
         return None
     if not isinstance(link.fact, StepReservation):
-        raise LedgerDamaged(f"entry {link.number} stands for steps and is none")
+        raise LedgerDamaged(f"entry {link.number} has a key of steps, but holds none")
     return link.fact
 
 
@@ -246,7 +247,7 @@ def receipt_of(link: Link, paid: Charge, use: FilterUse, kept: str | None = None
 
 
 def verified_head(rows: Transaction, anchored: AnchorMark | None) -> Link:
-    """The head, once the chain is known to hold what the anchor has seen."""
+    """The head, after a check that the chain contains the anchor's mark."""
     head = rows.head()
     if anchored is not None:
         is_there = anchored.number <= head.number

@@ -1,9 +1,9 @@
-"""What a ledger records: facts, the state after each of them, and the chain that binds them.
+"""The entries of a ledger: facts, the state after each of them, and the chain of digests.
 
 A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
-itself and the digest before it, so that nothing can be altered, removed or moved without
-breaking every later link. The text of a link is canonical JSON: one value has one text. A ledger
-keeps the filter that it was made with.
+itself and the digest before it, so that altering, removing or moving an entry breaks every later
+link. The text of a link is canonical JSON: each value has exactly one text. A ledger has the filter
+that it was made with for as long as it lives.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErr
 
 
 class Kind(Enum):
-    """What an entry tells."""
+    """The kinds of entries."""
 
     OPEN = "open"
     CHARGE = "charge"
@@ -40,7 +40,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Who is protected, and the filter that decides, with its limit."""
+    """The protected unit, and the filter that decides, with its limit."""
 
     unit: Unit
     filter: Filter
@@ -59,7 +59,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What a paid request was answered."""
+    """The answer to a paid request."""
 
     charge: int
     text: str
@@ -67,14 +67,14 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The computation of a charge failed; nothing is charged until the owner unlocks."""
+    """The computation of a charge failed; the owner must unlock before the next charge."""
 
     charge: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unlock:
-    """The owner has looked; ``allow_repeat`` if what failed may be asked again."""
+    """The owner has looked; with ``allow_repeat``, failed questions may be asked again."""
 
     reason: str
     by: str
@@ -85,8 +85,8 @@ class Unlock:
 class StepReservation:
     """Steps of a charge that was paid as a whole, taken before they run, never given back.
 
-    They are those from ``first`` on, ``count`` of all the ``of``, in the charge's block of that
-    number; ``plan`` is a digest of what the steps are.
+    They are ``count`` steps from ``first`` on, out of ``of`` in all, and number ``block`` among the
+    charge's blocks; ``plan`` is a digest of what the steps are.
     """
 
     charge: int
@@ -104,7 +104,8 @@ class StepReservation:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Up to here this file is a copy of another one; nothing is charged until the owner unlocks."""
+    """Marks a copy: all entries before this one are those of another file. The owner must unlock
+    before the next charge."""
 
 
 Fact = Opening | Charge | StoredAnswer | Lock | Unlock | StepReservation | Backup
@@ -138,7 +139,7 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A link as it is stored. ``key`` is unique: it stands for what may happen only once."""
+    """A link as it is stored. ``key`` is unique, so that some facts are recorded only once."""
 
     number: int
     kind: str
@@ -150,7 +151,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One entry of the chain: what happened, when, and the state after it."""
+    """One entry of the chain: a fact, its time, and the state after it."""
 
     number: int
     at: datetime
@@ -160,12 +161,12 @@ class Link:
 
     @property
     def kind(self) -> Kind:
-        """What the fact is."""
+        """The kind of the fact."""
         return _KINDS[type(self.fact)]
 
 
 def write(number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str) -> Row:
-    """The row that records this fact after the link of that digest."""
+    """The row that records this fact after the link whose digest is ``previous``."""
     kind, time = _KINDS[type(fact)].value, _time(at)
     body = canonical({**_fact_to_json(fact), "state": _state_to_json(state)})
     digest = sha256([number, kind, time, body, previous])
@@ -173,7 +174,7 @@ def write(number: int, at: datetime, fact: Fact, state: LedgerState, *, previous
 
 
 def read(row: Row, previous: str) -> Link:
-    """The link that a row holds; `LedgerDamaged` unless its digest and every part of it fit."""
+    """The link in a row; `LedgerDamaged` unless its digest and all its parts agree."""
     texts = (row.kind, row.at, row.key, row.body, row.digest)
     if type(row.number) is not int or not all(isinstance(text, str) for text in texts):
         raise LedgerDamaged(f"entry {row.number} holds a value of the wrong type")
@@ -192,8 +193,8 @@ def read(row: Row, previous: str) -> Link:
 
 
 def key_of(number: int, fact: Fact) -> str:
-    """What may happen only once: a request of one analyst, the answer of a charge, a block of its
-    steps, an entry."""
+    """The unique key of a fact. It allows each of these only once: a request of one analyst, the
+    answer to a charge, a block of its steps, an entry."""
     if isinstance(fact, Charge) and fact.request is not None:
         return request_key(fact.by, fact.request)
     if isinstance(fact, StoredAnswer):
@@ -219,12 +220,12 @@ def steps_key(charge: int, block: int) -> str:
 
 
 def opening_digest(opening: Opening) -> str:
-    """The digest of what an opening says."""
+    """The digest of an opening."""
     return sha256(_fact_to_json(opening))
 
 
 def canonical(value: object) -> str:
-    """The one JSON text of a value: sorted, without blanks, ASCII only."""
+    """The canonical JSON text of a value: sorted, without blanks, ASCII only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -251,8 +252,8 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
         case Charge(loss, purpose, by, request, is_insecure):
             asked = None if request is None else {"id": request.id, "body": request.body}
             paid = json.loads(loss.to_json())
-            told = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
-            return {"loss": paid, "request": asked, **told}
+            facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
+            return {"loss": paid, "request": asked, **facts}
         case StoredAnswer(charge, text):
             return {"charge": charge, "text": text}
         case Lock(charge):
@@ -325,8 +326,8 @@ def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
 def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
     if squares is None:
         return None
-    told = {"share": str(squares.share), "floor": str(squares.floor)}
-    return {**told, **({"beside_leaks": True} if squares.beside_leaks else {})}
+    beside_leaks = {"beside_leaks": True} if squares.beside_leaks else {}
+    return {"share": str(squares.share), "floor": str(squares.floor), **beside_leaks}
 
 
 def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON

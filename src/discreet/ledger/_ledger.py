@@ -1,4 +1,4 @@
-"""The ledger: one budget for one dataset, that nothing takes over its limit."""
+"""The ledger: one budget for one dataset, which nothing takes over its limit."""
 
 import os
 from collections.abc import Iterator
@@ -48,9 +48,9 @@ from discreet.ledger._sqlite import as_path, check_pages, check_schema
 from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._views import Balance, Entry, FilterUse, summary
 
-_TRIES = 20  # to price a charge beforehand, while others charge
+_TRIES = 20  # to price a charge before its transaction, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
-_QUICK = 0.005  # seconds that others may wait for a price
+_QUICK = 0.005  # seconds; a price that takes longer is not computed inside a transaction
 
 
 class Ledger:
@@ -87,7 +87,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     __slots__ = ("_anchor", "_last", "_store")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
-        """Over a store that is ready; `create`, `open` and `in_memory` are the ways to one."""
+        """Use this store; `create`, `open` and `in_memory` make ledgers."""
         self._store = store
         self._anchor = anchor
         self._last: tuple[Opening, Spent] | None = None
@@ -109,8 +109,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         place = as_path(path)
         if not Store.make_file(place, opening_for(unit, limit, filter)):
             raise InvalidArgument(
-                f"path = {str(place)!r}: there is something already; open it by Ledger.open, or "
-                "give a path that is free"
+                f"path = {str(place)!r} exists already: open it by Ledger.open, or give a new path"
             )
         log.info("made %s", place)
         return Ledger.open(place)
@@ -127,20 +126,20 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         the file itself, and later charges are forgotten.
         """
         store = Store.open_file(as_path(path))
-        kept = None if anchor is None else Anchor(as_path(anchor))
-        if kept is not None and not os.path.exists(kept.path):  # noqa: PTH110  # never an OSError
+        held = None if anchor is None else Anchor(as_path(anchor))
+        if held is not None and not os.path.exists(held.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
-                kept.advance(AnchorMark.of(rows.head()))
-        ledger = Ledger(store, kept)
-        ledger._opening()  # what it can't read, it doesn't open
+                held.advance(AnchorMark.of(rows.head()))
+        ledger = Ledger(store, held)
+        ledger._opening()  # raises if it can't be read
         return ledger
 
     @staticmethod
     def open_or_create(path: str | os.PathLike[str], *, unit: Unit, limit: AnyLimit) -> "Ledger":
-        """The ledger in this file, made if there is none, once it agrees with what is declared.
+        """The ledger in this file, created if there is none; it must agree with the declaration.
 
-        The ledger rules: another limit is refused, and so is another unit once anything was
-        charged. Before that, the new unit is written down.
+        The ledger decides: another limit is refused, and so is another unit after the first
+        charge. Before that, the new unit is recorded.
         """
         opening = opening_for(unit, limit, None)
         place = as_path(path)
@@ -157,12 +156,12 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         limit: AnyLimit,
         filter: Filter | None = None,  # noqa: A002  # its name in this field
     ) -> "Ledger":
-        """A ledger for scripts and tests: the same in every way, until the process ends."""
+        """A ledger for scripts and tests: it works alike, but ends with the process."""
         return Ledger(Store.in_memory(opening_for(unit, limit, filter)))
 
     @property
     def unit(self) -> Unit:
-        """Who is protected."""
+        """The protected unit."""
         return self._opening().unit
 
     @property
@@ -172,12 +171,12 @@ is left for one more pure charge; lower the budget of this query or ask the owne
 
     @property
     def filter(self) -> Filter:
-        """What decides, fixed when the ledger was made."""
+        """The filter that decides, fixed when the ledger was made."""
         return self._opening().filter
 
     @property
     def path(self) -> Path | None:
-        """Its file; None for a ledger in memory."""
+        """The ledger's file; None for a ledger in memory."""
         return self._store.path
 
     @property
@@ -219,7 +218,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 check_open(rows, head, purpose)
                 if not priced.fits(opening, head.state.spent):
                     if priced.seconds > _QUICK and tries:
-                        continue  # others charged meanwhile
+                        continue  # others charged meanwhile: compute the price again
                     priced = PricedCharge.of(opening, head.state.spent, fact.loss)
                 sums = priced.sums
                 if sums is not None:
@@ -230,26 +229,26 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             raise priced.refusal
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer of a paid request durably, before anyone sees it; once only."""
+        """Store the answer to a paid request durably, once, before it is shown."""
         if not isinstance(answer, str):
-            raise InvalidArgument(f"answer: give the text to keep, not a {type(answer).__name__}")
+            raise InvalidArgument(f"answer: give the text to store, not a {type(answer).__name__}")
         if len(answer) > _LONGEST_ANSWER:
             raise InvalidArgument(
-                f"answer: it has more than {_LONGEST_ANSWER} characters, which is the most that a "
-                "ledger keeps: charge without a request"
+                f"answer: it has more than {_LONGEST_ANSWER} characters, the most that a ledger "
+                "stores: charge without a request"
             )
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).request is None:
                 raise InvalidArgument(
-                    f"charge {receipt.number} was made without a request id, and an answer is kept "
-                    "under one: charge with a Request"
+                    f"charge {receipt.number} was made without a request id, under which answers "
+                    "are stored: charge with a Request"
                 )
             if rows.under(answer_key(receipt.number)) is not None:
-                raise InvalidArgument(f"the answer to charge {receipt.number} is kept already")
+                raise InvalidArgument(f"the answer to charge {receipt.number} is stored already")
             _append(rows, head, StoredAnswer(receipt.number, answer))
 
     def lock(self, receipt: Receipt) -> None:
-        """Refuse every further charge until the owner acts: this receipt's computation failed."""
+        """Refuse every further charge until the owner unlocks: this computation failed."""
         with self._writing() as (rows, head):
             paid(rows, head, receipt)
             _append(rows, head, Lock(receipt.number))
@@ -257,25 +256,25 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     def reserve(
         self, receipt: Receipt, loss: PrivacyLoss | Term, *, count: int, of: int, plan: str
     ) -> range:
-        """The next ``count`` steps, or as many as are left, of all the ``of`` that were paid
-        under this receipt; durably taken before they run, and never given again.
+        """Take the next ``count`` steps, or as many as are left, of the ``of`` steps that this
+        receipt paid; durably, before they run, and never twice.
 
-        ``loss`` is what was paid and ``plan`` a digest of what the steps are: another loss or
-        plan than before is refused (`InvalidArgument`). Raises `SessionEnded` if none is left.
+        ``loss`` is the loss that was paid and ``plan`` a digest of the steps: another loss or plan
+        than before is refused (`InvalidArgument`). Raises `SessionEnded` if no step is left.
         """
         wanted, most = _checks.size(count=count), _checks.size(of=of)
         digest, whole = _checks.text(plan=plan), loss_of(loss)
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
                 raise InvalidArgument(
-                    f"charge {receipt.number} paid for something else than {whole}: go on with the "
-                    "plan that it was made for"
+                    f"charge {receipt.number} paid for something else than {whole}: continue with "
+                    "the plan that it was made for"
                 )
             last = last_reservation(rows, receipt.number)
             block, first = (0, 0) if last is None else (last.block + 1, last.end)
             if last is not None and (most, digest) != (last.of, last.plan):
                 raise InvalidArgument(
-                    f"charge {receipt.number} was made for another plan: go on with that one"
+                    f"charge {receipt.number} was made for another plan: continue with that one"
                 )
             if first >= most:
                 raise SessionEnded(f"all {most} steps that charge {receipt.number} paid were taken")
@@ -285,7 +284,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return taken
 
     def reserved(self, receipt: Receipt) -> int:
-        """How many steps were taken of what was paid under this receipt."""
+        """The number of steps that were taken of those that this receipt paid."""
         with self._reading() as (rows, head):
             paid(rows, head, receipt)
             last = last_reservation(rows, receipt.number)
@@ -309,12 +308,12 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return found
 
     def failed(self) -> tuple[Entry, ...]:
-        """The charges whose questions failed, and that aren't allowed again."""
+        """The charges whose questions failed and may not be asked again."""
         with self._reading() as (rows, head):
             return tuple(Entry.of(link) for link in failures(rows, head))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Make a verified copy of the ledger in a new file; an existing file is refused.
+        """Write a verified copy of the ledger to a new file; an existing file is refused.
 
         The copy is complete although others charge meanwhile, and lacks what is charged later. It
         is locked, because it would be a second budget beside the ledger. If the ledger is lost, put
@@ -323,15 +322,14 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """
         place = as_path(path)
         if not self._store.copy_file(place):
-            raise InvalidArgument(
-                f"path = {str(place)!r}: there is something already; give a path that is free"
-            )
+            raise InvalidArgument(f"path = {str(place)!r} exists already: give a new path")
         log.info("%s: copied to %s", self._store.name, place)
 
     def spent(self) -> Balance:
-        """What was spent and what is left, as the filter that decides sees it.
+        """The balance: what is spent and what is left, by the filter that decides.
 
-        The whole chain is read, and each digest verified.
+        It reads the whole chain and verifies each digest; a `Receipt` carries a balance without
+        the total.
         """
         with self._reading() as (rows, head):
             terms, links = rows.opening(head), rows.links()
@@ -345,7 +343,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return Balance(use.limit, reached, use.left, head.state.charges, total)
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
-        """How many more charges of this privacy loss would be admitted, one after the other."""
+        """The number of further charges of this privacy loss that the filter admits."""
         whole = loss_of(loss)
         with self._reading() as (rows, head):
             opening, spent = rows.opening(head), head.state.spent
@@ -366,23 +364,23 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             check_schema(rows.connection)
             check_pages(rows.connection)
             links = [_chain.without_text(link) for link in rows.links()]
-        _chain.verify(links)  # it may take long: nobody waits
+        _chain.verify(links)  # outside the transaction, since it may take long
 
     def _agree(self, declared: Opening) -> None:
-        """Take the unit that is declared, if that is still possible."""
+        """Check the declared limit and unit, and record the unit if nothing was charged yet."""
         with self._writing() as (rows, head):
             held = rows.opening(head)
             if held.filter.limit != declared.filter.limit:
                 raise LedgerDiffers(
                     f"{self._store.name} was made with {held.filter.limit!r}, declared is "
-                    f"{declared.filter.limit!r}; the ledger rules: declare its limit"
+                    f"{declared.filter.limit!r}; the ledger decides: declare its limit"
                 )
             if held.unit == declared.unit:
                 return
             if head.state.charges:
                 raise LedgerDiffers(
                     f"{self._store.name} protects {held.unit}, declared is {declared.unit}; "
-                    "something was charged, so the ledger rules: declare its unit and change"
+                    "it has charges, so the ledger decides: declare its unit and change"
                 )
             _append(rows, head, replace(held, unit=declared.unit))
 
@@ -403,11 +401,11 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 self._anchor.advance(AnchorMark.of(rows.written))
 
     def _anchored(self) -> AnchorMark | None:
-        """Read before the rows are: the chain may move on meanwhile, the anchor behind it."""
+        """The anchor's mark, read before the entries: the chain may grow in between."""
         return None if self._anchor is None else self._anchor.read()
 
     def _last_sums(self) -> tuple[Opening, Spent]:
-        """The opening in force and the sums, as they were last seen from here."""
+        """The opening in force and the sums, as this object last read them."""
         return self._last or self._look()
 
     def _look(self) -> tuple[Opening, Spent]:
@@ -425,7 +423,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return _reopened, (self.path, None if self._anchor is None else self._anchor.path)
 
     def __repr__(self) -> str:
-        """Where the ledger is, whom it protects and how far it has come."""
+        """The file, the unit, and how much is spent."""
         name = "in memory" if self.path is None else str(self.path)
         try:
             with self._reading() as (rows, head):

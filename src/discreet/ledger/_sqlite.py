@@ -1,10 +1,10 @@
-"""The ledger as one SQLite file: made whole, written durably, and guarded against changes.
+"""The ledger as one SQLite file: created whole, written durably, guarded against changes.
 
-Every commit is synced to the disk, by a rollback journal with ``synchronous=FULL``. Between
-transactions all that was recorded is in the one file, so that a file that is moved or copied then
-is whole. The journal stays beside it, emptied, while a process has the ledger open: to make and
-remove it for each commit would cost more than the commit. The file's own triggers refuse changes,
-so that no other program alters it by mistake.
+Every commit is synced to the disk, with a rollback journal and ``synchronous=FULL``. Between
+transactions the one file holds everything, so that it can be moved or copied. The journal stays
+beside it, emptied, while a process has the ledger open: creating and removing it for each commit
+would cost more than the commit. Triggers in the file refuse changes, so that no other program
+alters it by mistake.
 """
 
 import os
@@ -63,12 +63,12 @@ _MEANINGS = {  # by the start of SQLite's name of an error
 
 @contextmanager
 def plain_errors(name: str) -> Iterator[None]:
-    """Let errors say which ledger, and those of the database what to do."""
+    """Name the ledger in errors, and turn those of the database into ours, with what to do."""
     try:
         yield
     except LedgerDamaged as damage:
         raise LedgerDamaged(f"{name} is damaged: {damage}; it takes no charge") from damage
-    except UnicodeDecodeError as mistake:  # in what SQLite says of a damaged file
+    except UnicodeDecodeError as mistake:  # SQLite's own text about a damaged file
         raise LedgerDamaged(f"{name}: it is damaged") from mistake
     except (DBAPIError, sqlite3.Error) as mistake:
         cause = mistake.orig if isinstance(mistake, DBAPIError) else mistake
@@ -80,16 +80,16 @@ def plain_errors(name: str) -> Iterator[None]:
 
 
 def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
-    """Make a new ledger file, readable by its owner only; False if something is there already.
+    """Create a ledger file that only its owner can read; False if the path is taken.
 
-    It is built beside its place and appears there at once, whole.
+    The file is built under another name and then linked to its path, whole.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.ledger")
     try:
         _check_length(path)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
-            with turn(draft, BUSY_SECONDS):  # nobody opens it before it has one name
+            with turn(draft, BUSY_SECONDS):  # no process opens it before it has one name
                 database = file_database(draft)
                 try:
                     fill(database)
@@ -109,7 +109,7 @@ def make_file(path: Path, fill: Callable[[Database], None]) -> bool:
 
 
 def _check_length(path: Path) -> None:
-    """Refuse names that leave no room for the journal's, before the first charge needs it."""
+    """Refuse paths that are too long for the journal's name, before the first charge needs it."""
     journal = path.with_name(f"{path.name}-journal")
     most = os.pathconf(path.parent, "PC_NAME_MAX")
     for text, longest in ((journal.name, most), (str(journal.resolve()), _LONGEST_PATH)):
@@ -121,7 +121,7 @@ def _check_length(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Sync a folder, so that the names in it are durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -130,7 +130,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def create_schema(connection: Connection) -> None:
-    """Make the table and its guards, and mark the file as a ledger."""
+    """Create the table and its triggers, and mark the file as a ledger."""
     connection.exec_driver_sql(f"PRAGMA application_id = {_MARK}")
     connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
     for statement in _SCHEMA.values():
@@ -147,7 +147,7 @@ def copy(source: Connection, target: Connection) -> None:
 
 
 def check_schema(connection: Connection) -> None:
-    """Raise `LedgerDamaged` unless the table and its guards are as they were made."""
+    """Raise `LedgerDamaged` if the table or its triggers were altered."""
     made = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     if [tuple(row) for row in connection.exec_driver_sql(made)] != list(_SCHEMA.items()):
         raise LedgerDamaged("its table or the guards against changes were altered")
@@ -160,7 +160,7 @@ def check_pages(connection: Connection) -> None:
 
 
 def check_file(descriptor: int, path: Path) -> None:
-    """Raise unless this open file is a ledger, without touching what is not one."""
+    """Raise unless this open file is a ledger; other files are left untouched."""
     header = os.pread(descriptor, 100, 0)
     if header[: len(_HEADER)] != _HEADER or header[_MARK_AT : _MARK_AT + 4] != _MARK.to_bytes(4):
         raise LedgerError(f"{path} is not a ledger of discreet")
@@ -172,7 +172,7 @@ def check_file(descriptor: int, path: Path) -> None:
 
 
 def as_path(path: str | os.PathLike[str]) -> Path:
-    """The place that is meant, whatever the working folder will be."""
+    """The absolute path, so that a later change of the working folder doesn't matter."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(text, str) and text and "\0" not in text:
         with suppress(UnicodeEncodeError):

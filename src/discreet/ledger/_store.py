@@ -1,9 +1,9 @@
-"""Where links are kept: transactions over a database, and the rows in them.
+"""Transactions over a database, and the links that are read and written in them.
 
-A transaction holds the ledger's file alone: threads queue at the store, and processes at the file
-itself. If it fails or is interrupted, it is rolled back before others go on. The connection stays
-open in between, for as long as its file is the one at its path. A fork waits until no transaction
-is in progress, and its child connects anew.
+A transaction has the ledger's file to itself: threads queue at the store, processes at the file.
+If it fails or is interrupted, it is rolled back before others continue. The connection stays open
+between transactions, for as long as its file is the one at its path. A fork waits until no
+transaction is in progress, and its child opens a new connection.
 """
 
 import logging
@@ -52,10 +52,10 @@ _table = Table(
 
 
 class Transaction:
-    """The links of one ledger, inside one transaction."""
+    """The links of one ledger, inside one database transaction."""
 
     def __init__(self, connection: Connection) -> None:
-        """Look through this connection."""
+        """Read and write through this connection."""
         self.connection = connection
         self.written: Link | None = None
 
@@ -87,7 +87,7 @@ class Transaction:
         return self.connection.execute(found).scalar() is not None
 
     def opening(self, head: Link) -> Opening:
-        """The opening in force, as the head vouches for it."""
+        """The opening in force, checked by its digest in the head."""
         fact = self.link(head.state.opening).fact
         if (
             not isinstance(fact, Opening)
@@ -128,10 +128,10 @@ class Transaction:
 
 
 class Store:
-    """The transactions of one ledger. ``path`` is None for one in memory."""
+    """The transactions of one ledger; ``path`` is None for one in memory."""
 
     def __init__(self, database: Database, path: Path | None) -> None:
-        """Work on this database; `open_file` and `in_memory` make it."""
+        """Use this database; `open_file` and `in_memory` make stores."""
         self.path = path
         self.turns = threading.RLock()
         self._identity: FileIdentity | None = None  # once connected, the file's
@@ -147,19 +147,19 @@ class Store:
 
     @staticmethod
     def make_file(path: Path, opening: Opening) -> bool:
-        """Make a new file that holds the first link; False if something is there already."""
+        """Create a file with the first link; False if the path is taken."""
         return _sqlite.make_file(path, lambda database: _start(database, opening))
 
     @staticmethod
     def open_file(path: Path) -> "Store":
-        """The store in an existing file, once it is known for a ledger of this format."""
+        """The store in an existing file, after a check that it is a ledger of this format."""
         store = Store(file_database(path), path)
         with store.reading() as rows:
             _sqlite.check_schema(rows.connection)
         return store
 
     def copy_file(self, path: Path) -> bool:
-        """Make a verified copy, marked as one, in a new file; False if something is there."""
+        """Write a verified copy, marked as one, to a new file; False if the path is taken."""
         return _sqlite.make_file(path, self._copy)
 
     def _copy(self, database: Database) -> None:
@@ -181,20 +181,20 @@ class Store:
 
     @property
     def name(self) -> str:
-        """What error texts call it."""
+        """The name in error texts."""
         return "the ledger in memory" if self.path is None else f"the ledger {self.path}"
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A view of one moment."""
+        """A read transaction."""
         with self._transaction("BEGIN") as rows:
             yield rows
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """The only writer; what is appended is durable once the block ends, or not there at all.
+        """A write transaction: everything appended is durable once the block ends, or nothing is.
 
-        If the file is gone from its path by then, what was appended went with it: an error.
+        If another file is at the path by then, the entries went with the old file: an error.
         """
         with self._transaction("BEGIN IMMEDIATE") as rows:
             yield rows
@@ -202,7 +202,7 @@ class Store:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
         with self.turns, self._turn(), _sqlite.plain_errors(self.name):
-            if self._database.in_transaction:  # an interruption cut into the handler below
+            if self._database.in_transaction:  # an interruption stopped the handler below
                 self._database.abandon()
             try:
                 with self._database.connect() as connection:
@@ -218,7 +218,7 @@ class Store:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """The ledger's own process, and its file alone, before and after."""
+        """A turn at the file, which must be the same file before and after."""
         if self._process != process():
             self._leave_parent()
         if self.path is None:
@@ -232,14 +232,14 @@ class Store:
                 self._identity = found
             elif self._identity != found:
                 raise LedgerError(
-                    f"{self.name} was replaced by another file since it was opened: see what is "
-                    "there now, then open that one"
+                    f"{self.name} was replaced by another file since it was opened: check which "
+                    "file is right, then open that one"
                 )
             yield
             identity(descriptor, self.path)
 
     def _leave_parent(self) -> None:
-        """Connect anew in a child: its parent's connection is left alone, and never closed."""
+        """Open a new connection in a child; its parent's connection is never closed here."""
         if self.path is None:
             raise LedgerError("a ledger in memory stays in its process: use a file to share one")
         _Stores.left.append(self._database)
@@ -251,8 +251,8 @@ class Store:
 
 
 class _Stores:
-    """All stores of this process. A fork waits for their transactions, so that no child inherits
-    one half done."""
+    """All stores of this process. A fork waits for their transactions, so that no child inherits an
+    unfinished one."""
 
     making = threading.Lock()
     every: ClassVar["weakref.WeakSet[Store]"] = weakref.WeakSet()

@@ -1,10 +1,10 @@
-"""Turns at a ledger's file: exclusive locks on the file itself, whatever name it is opened by.
+"""Turns at a ledger's file: exclusive locks on the file itself, by whatever name it is opened.
 
-A ``flock`` keeps out other processes of discreet. On Linux a lock on the bytes that SQLite locks
-keeps out every other program that reads the file by SQLite: it would take the journal of a
-transaction in progress for that of a crash, and undo it. Both locks belong to one open descriptor,
-so that nothing else in the process can release them by closing the file, as a copy does; and to
-the file, so that two names of it share them.
+A ``flock`` keeps out other processes of discreet. On Linux a second lock, on the bytes that SQLite
+locks, keeps out every other program that reads the file by SQLite: it would mistake the journal of
+a transaction in progress for that of a crash, and roll it back. Both locks belong to one open
+descriptor, so that closing the file elsewhere in the process does not release them; and to the
+file, so that two names of it share them.
 """
 
 import fcntl
@@ -22,17 +22,17 @@ from pathlib import Path
 
 from discreet.errors import LedgerError
 
-_SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two looks whether a file is free
+_SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two attempts to lock a file
 _SQLITE_BYTES = 0x40000000, 512  # the pending, reserved and shared locks: first byte, length
-_SQLITE_PENDING = 0x40000000, 1  # whoever holds it lets no new reader in
+_SQLITE_PENDING = 0x40000000, 1  # while it is held, no new reader starts
 _BYTE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
-LOCKS_FOR_SQLITE = _BYTE_LOCK is not None  # so that SQLite itself must take none in a turn
-_DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # what a new ledger is built as
+LOCKS_FOR_SQLITE = _BYTE_LOCK is not None  # then SQLite must take no locks during a turn
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # the name under which a new ledger is built
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Which file it is, whatever it is called."""
+    """Identifies a file, whatever its name."""
 
     device: int
     inode: int
@@ -40,19 +40,19 @@ class FileIdentity:
 
 @contextmanager
 def turn(path: Path, seconds: float) -> Iterator[int]:
-    """Hold the file alone inside the block, and give its descriptor; others wait for their turn.
+    """Lock the file inside the block, and yield its descriptor; others wait for their turn.
 
-    Raises `LedgerError` if others hold it for longer than ``seconds``, if it has more than one
-    name, or if its file system has no such locks.
+    Raises `LedgerError` if others hold it for longer than ``seconds``, or if its file system has no
+    such locks.
     """
-    with _opened(path) as file:  # an object, which is closed even if Ctrl-C cuts in here
+    with _opened(path) as file:  # an object, so that Ctrl-C at any point closes it
         _wait(file.fileno(), path, seconds)
         yield file.fileno()
 
 
 def identity(descriptor: int, path: Path) -> FileIdentity:
-    """Which file this descriptor has open, once it is known to be the one at this path, and to
-    have no other name."""
+    """The identity of an open file, after a check that it is the one at this path and has no other
+    name."""
     held = os.fstat(descriptor)
     if held.st_nlink > 1:
         _remove_drafts(path, held)
@@ -75,7 +75,7 @@ def identity(descriptor: int, path: Path) -> FileIdentity:
 
 
 def check_locks(path: Path) -> None:
-    """Raise `LedgerError` unless this file, which is held, is held against everybody else."""
+    """Raise `LedgerError` if the locks on this file, which we hold, don't keep others out."""
     with _opened(path) as other:
         if _flock(other.fileno(), path) or (
             LOCKS_FOR_SQLITE and _lock_bytes(other.fileno(), path, _SQLITE_BYTES)
@@ -98,20 +98,20 @@ def _opened(path: Path) -> io.FileIO:
 
 def _wait(descriptor: int, path: Path, seconds: float) -> None:
     end, pause = time.monotonic() + seconds, _SHORTEST
-    while not _is_taken(descriptor, path):
+    while not _acquires(descriptor, path):
         if time.monotonic() > end:
             raise LedgerError(f"the ledger {path}: others kept it busy for too long: try again")
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
 
 
-def _is_taken(descriptor: int, path: Path) -> bool:
-    """Whether this descriptor has the locks now. It keeps those that it got."""
+def _acquires(descriptor: int, path: Path) -> bool:
+    """Try to take both locks, and return whether this descriptor holds both."""
     if not _flock(descriptor, path):
         return False
     if not LOCKS_FOR_SQLITE or _lock_bytes(descriptor, path, _SQLITE_BYTES):
         return True
-    _lock_bytes(descriptor, path, _SQLITE_PENDING)  # so that readers one after another end
+    _lock_bytes(descriptor, path, _SQLITE_PENDING)  # so that no new reader starts
     return False
 
 
@@ -145,8 +145,8 @@ def _no_locks(path: Path, cause: str | None) -> LedgerError:
 
 
 def _remove_drafts(path: Path, held: os.stat_result) -> None:
-    """Remove the name under which the file was built, left by a process that was killed just
-    then. None is at work: it would hold the file."""
+    """Remove the name under which the file was built, which a killed process left behind. No such
+    process is still running: it would hold the lock."""
     folder = path.resolve().parent
     for draft in folder.iterdir():
         if _DRAFT.fullmatch(draft.name) and os.path.samestat(draft.lstat(), held):

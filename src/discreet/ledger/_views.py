@@ -1,4 +1,4 @@
-"""What a ledger shows: its entries, its balance, and why it refuses a charge."""
+"""The texts and values that a ledger shows: entries, balances, reasons for refusals."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,10 +26,10 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a ledger's history; what its kind doesn't have is None.
+    """One line of a ledger's history; fields that its kind doesn't have are None.
 
-    ``purpose`` of an unlocking is its reason; ``about`` is the number of the charge that an
-    answer, a lock or steps belong to; ``request`` is the id under which a charge was asked.
+    ``purpose`` of an unlocking is its reason. ``about`` is the number of the charge that an
+    answer, a lock or steps belong to. ``request`` is the request id of a charge.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Entry:
 
     @staticmethod
     def of(link: Link) -> "Entry":
-        """What the link shows; not the text of a kept answer."""
+        """The public line of a link; it leaves out the text of a stored answer."""
         blank = Entry(link.number, link.at, link.kind, None, None, None, None, False, link.digest)
         match link.fact:
             case Charge(loss, purpose, by, request, is_insecure):
@@ -87,10 +87,10 @@ class FilterUse:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What was spent of a limit, as the filter that decides sees it.
+    """How much of a limit is spent, by the filter that decides.
 
-    ``reached`` is how far the charges have come, however adaptively they were chosen: epsilon at
-    the limit's delta, rho or mu, as the limit says; of a Renyi limit, the largest part of its
+    ``reached`` bounds all charges together, however adaptively they were chosen, in the limit's own
+    measure: epsilon at the limit's delta, rho, mu, or, of a Renyi limit, the largest part of its
     bound at some order. ``left`` is the largest single pure epsilon that would still be admitted,
     and ``total`` the sum of all charges.
     """
@@ -103,15 +103,15 @@ class Balance:
 
     @property
     def epsilon(self) -> Fraction:
-        """The epsilon that is reached; `NoBound` under a limit of another kind."""
+        """The epsilon that is spent; `NoBound` under a limit of another kind."""
         if isinstance(self.limit, Limit):
             return self.reached
         raise NoBound(f"{self.limit!r} has no epsilon: look at what is reached of it")
 
     @property
     def epsilon_if_fixed_beforehand(self) -> float:
-        """The epsilon of the total at the limit's delta (0 if it has none): valid only had the
-        charges been fixed beforehand. It decides nothing."""
+        """The epsilon of the total at the limit's delta (0 if it has none). It is valid only if the
+        charges were fixed beforehand, and decides nothing."""
         return self.total.epsilon(self.limit.delta if isinstance(self.limit, Limit) else 0)
 
     def __str__(self) -> str:
@@ -128,13 +128,13 @@ class Balance:
 
 
 def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
-    """How far a ledger has come, in a few words."""
-    told = "more than can be told" if reached is None else up(reached)
-    return f"spent {limit.symbol} = {told} of {_most(limit)}, in {_charges(charges)}"
+    """How much of the limit is spent, in a few words."""
+    amount = "an unknown amount" if reached is None else up(reached)
+    return f"spent {limit.symbol} = {amount} of {_most(limit)}, in {_charges(charges)}"
 
 
 def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
-    """Why a charge that would lead from ``before`` to ``after`` is refused, and what to do."""
+    """The reason for refusing a charge that leads from ``before`` to ``after``, and what to do."""
     limit, reached = chosen.limit, chosen.would_reach(before, loss)
     left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
     if isinstance(limit, Limit) and not _is_pure(loss):
@@ -174,7 +174,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
 
 
 def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
-    """The cost of the charge with nothing beside it, if that is known, in words."""
+    """The cost of the charge by itself, in words; empty if it is not known."""
     cost, part = chosen.alone(loss), chosen.part(chosen.priced(loss))
     if cost is None:
         return ""
@@ -185,17 +185,17 @@ def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
 
 
 def up(number: Fraction) -> str:
-    """A number to show, rounded up."""
+    """The number as text, rounded up."""
     return shown(decimal_up(number, _DIGITS))
 
 
 def down(number: Fraction) -> str:
-    """A number to show, rounded down."""
+    """The number as text, rounded down."""
     return shown(decimal_down(number, _DIGITS))
 
 
 def _above(number: Fraction, limit: Fraction) -> str:
-    """A number above a limit, rounded up, with as many decimals as tell them apart."""
+    """A number above a limit as text: rounded up, with enough decimals to tell the two apart."""
     decimals = 2
     while (rounded := _ceiling(number, decimals)) - number > (number - limit) / 10:
         decimals += 1
