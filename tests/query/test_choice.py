@@ -98,7 +98,7 @@ def kept_of(
         source_of(table, table.column_names).rows(table.column_names) as rows,
     ):
         counted = _bounding._rows(planned, own.table(rows.schema))
-        kept = _bounding._kept(planned, _bounding._per_unit(planned, counted))
+        kept = _bounding._first_groups(planned, _bounding._per_unit(planned, counted))
         cells = own.run(own.statement(kept), rows)
     found = defaultdict(set)
     for cell in cells.to_pylist():

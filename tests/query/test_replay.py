@@ -111,7 +111,7 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps) -> None:
     _replay_busy(caps=caps)
 
 
-@pytest.mark.parametrize("step", ["_kept", "_scaled"])
+@pytest.mark.parametrize("step", ["_first_groups", "_scaled"])
 def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bounding, step, lambda plan, totals: totals)
     with pytest.raises(Difference, match="moved by"):

@@ -15,17 +15,17 @@ from discreet._exact import fraction
 from discreet.cli import _format
 from discreet.cli._exit_codes import FAILED, log_beside
 from discreet.cli._options import (
-    AsJson,
-    By,
-    Confidence,
-    Delta,
-    Epsilon,
-    File,
+    ByOption,
+    ConfidenceOption,
+    DeltaOption,
+    EpsilonOption,
+    FileOption,
+    JsonOption,
     NoiseName,
     NoiseOption,
-    Sql,
-    TableName,
-    Weights,
+    SqlArgument,
+    TableArgument,
+    WeightsOption,
     login,
     some_text,
     weights,
@@ -44,12 +44,12 @@ _LOST = "request {0} was paid, but stopped before its answer was stored: ask ane
 
 
 def ask(  # noqa: PLR0913  # each is an option of the command
-    name: TableName,
-    sql: Sql,
+    name: TableArgument,
+    sql: SqlArgument,
     *,
-    epsilon: Epsilon,
-    delta: Delta = _NO_DELTA,
-    confidence: Confidence = _CONFIDENCE,
+    epsilon: EpsilonOption,
+    delta: DeltaOption = _NO_DELTA,
+    confidence: ConfidenceOption = _CONFIDENCE,
     forecast: Annotated[
         bool,
         typer.Option("--forecast", help="Only tell cost and expected error: spend, read nothing."),
@@ -59,7 +59,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         typer.Option(metavar="ROWS", min=1, help="With --forecast: the size of a mean's group."),
     ] = None,
     noise: NoiseOption = None,
-    weight: Weights = None,
+    weight: WeightsOption = None,
     request: Annotated[
         str | None,
         typer.Option(
@@ -68,13 +68,13 @@ def ask(  # noqa: PLR0913  # each is an option of the command
             help="The id of an earlier question of yours: its answer again, free.",
         ),
     ] = None,
-    by: By = None,
-    as_json: AsJson = False,
+    by: ByOption = None,
+    as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     parquet: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Write the answer to a Parquet file.")
     ] = None,
-    file: File = _FILE,
+    file: FileOption = _FILE,
 ) -> None:
     """Ask a question and pay for it; the answer has an interval around each number.
 
@@ -133,15 +133,15 @@ def ask(  # noqa: PLR0913  # each is an option of the command
 
 
 def explain(  # each is an option of the command
-    name: TableName,
-    sql: Sql,
+    name: TableArgument,
+    sql: SqlArgument,
     *,
-    epsilon: Epsilon,
-    delta: Delta = _NO_DELTA,
-    confidence: Confidence = _CONFIDENCE,
+    epsilon: EpsilonOption,
+    delta: DeltaOption = _NO_DELTA,
+    confidence: ConfidenceOption = _CONFIDENCE,
     noise: NoiseOption = None,
-    weight: Weights = None,
-    file: File = _FILE,
+    weight: WeightsOption = None,
+    file: FileOption = _FILE,
 ) -> None:
     """Tell in words what a question assumes, costs, and how wrong it may be; reads no data.
 
@@ -168,22 +168,22 @@ def explain(  # each is an option of the command
 
 
 def check(  # each is an option of the command
-    name: TableName,
+    name: TableArgument,
     column: Annotated[
         str, typer.Argument(metavar="COLUMN", help="A declared column.", show_default=False)
     ],
     *,
-    epsilon: Epsilon,
-    confidence: Confidence = _CONFIDENCE,
+    epsilon: EpsilonOption,
+    confidence: ConfidenceOption = _CONFIDENCE,
     request: Annotated[
         str | None,
         typer.Option(
             metavar="ID", parser=some_text, help="The id of an earlier check: its answer again."
         ),
     ] = None,
-    by: By = None,
-    as_json: AsJson = False,
-    file: File = _FILE,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+    file: FileOption = _FILE,
 ) -> None:
     """Check a column's declaration: which share of its values became NULL; paid as one count.
 

@@ -12,7 +12,7 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
 from discreet.accounting import Filter, PrivacyLoss
 from discreet.cli import _format
-from discreet.cli._options import AsJson, By, File, TableName, login, some_text
+from discreet.cli._options import ByOption, FileOption, JsonOption, TableArgument, login, some_text
 from discreet.cli._output import say, show, show_bar, table, write
 from discreet.errors import LedgerError
 
@@ -24,7 +24,7 @@ _FILE = Path("discreet.toml")
 _NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}
 
 
-def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> None:
+def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption = _FILE) -> None:
     """Show what was spent on what, and what is left.
 
     Example:
@@ -51,7 +51,7 @@ def budget(name: TableName, *, as_json: AsJson = False, file: File = _FILE) -> N
 
 
 def unlock(
-    name: TableName,
+    name: TableArgument,
     *,
     reason: Annotated[
         str,
@@ -66,8 +66,8 @@ def unlock(
         bool,
         typer.Option("--allow-repeat", help="Let the questions that failed be asked again, too."),
     ] = False,
-    by: By = None,
-    file: File = _FILE,
+    by: ByOption = None,
+    file: FileOption = _FILE,
 ) -> None:
     """Let a table be asked again, after a paid computation failed and its owner has looked.
 
@@ -86,10 +86,10 @@ def unlock(
 
 
 def backup(
-    name: TableName,
+    name: TableArgument,
     to: Annotated[Path, typer.Argument(help="The new file.", show_default=False)],
     *,
-    file: File = _FILE,
+    file: FileOption = _FILE,
 ) -> None:
     """Copy a table's ledger to a new file, whole, also while questions are asked.
 

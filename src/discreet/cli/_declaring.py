@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from discreet._exact import shown
-from discreet.cli._options import File, above_zero, from_zero, some_text
+from discreet.cli._options import FileOption, above_zero, from_zero, some_text
 from discreet.cli._output import say, show, table
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             rich_help_panel=_SOURCE,
         ),
     ] = None,
-    file: File = _FILE,
+    file: FileOption = _FILE,
 ) -> None:
     """Declare a table: what is public of it, and the most that may be spent on it.
 
@@ -226,7 +226,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     _report(proposal)
 
 
-def tables(*, file: File = _FILE) -> None:
+def tables(*, file: FileOption = _FILE) -> None:
     """List the tables that are declared, and what is public of them.
 
     Example:

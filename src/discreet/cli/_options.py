@@ -74,16 +74,16 @@ def table_names(context: typer.Context, begun: str) -> list[str]:
     return [name for name in names if name.startswith(begun)]
 
 
-TableName = Annotated[
+TableArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE", help="The table's name.", autocompletion=table_names, show_default=False
     ),
 ]
-File = Annotated[
+FileOption = Annotated[
     Path, typer.Option("--file", metavar="PATH", help="The file that declares the tables.")
 ]
-Sql = Annotated[
+SqlArgument = Annotated[
     str,
     typer.Argument(
         metavar="SQL",
@@ -91,7 +91,7 @@ Sql = Annotated[
         show_default=False,
     ),
 ]
-Epsilon = Annotated[
+EpsilonOption = Annotated[
     Decimal,
     typer.Option(
         "--epsilon",
@@ -101,7 +101,7 @@ Epsilon = Annotated[
         show_default=False,
     ),
 ]
-Delta = Annotated[
+DeltaOption = Annotated[
     Decimal,
     typer.Option(
         "--delta",
@@ -110,7 +110,7 @@ Delta = Annotated[
         help="Allow Gaussian noise, at this delta, where it gives the smaller error.",
     ),
 ]
-Confidence = Annotated[
+ConfidenceOption = Annotated[
     Decimal,
     typer.Option(
         "--confidence",
@@ -123,7 +123,7 @@ NoiseOption = Annotated[
     NoiseName | None,
     typer.Option("--noise", help="Use this noise, not the one with the smaller error."),
 ]
-Weights = Annotated[
+WeightsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--weight",
@@ -131,7 +131,7 @@ Weights = Annotated[
         help="Give this aggregate a larger or smaller share of the price than 1; may be repeated.",
     ),
 ]
-By = Annotated[
+ByOption = Annotated[
     str | None,
     typer.Option(
         "--by",
@@ -140,7 +140,7 @@ By = Annotated[
         help="Who asks, as the ledger shows it; your login, unless given.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def weights(given: list[str] | None, question: "Question") -> dict[str, Decimal]:

@@ -18,7 +18,7 @@ from discreet.accounting import (
     calibrate_count,
 )
 from discreet.cli import _format
-from discreet.cli._options import AsJson, above_zero, from_zero
+from discreet.cli._options import JsonOption, above_zero, from_zero
 from discreet.cli._output import say, show, write
 from discreet.errors import NoBound
 
@@ -62,7 +62,7 @@ def price(
             help="Find the number for this name of the expression with which it just fits.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell what accesses, written as terms, would cost; reads no table and no ledger.
 

@@ -1,4 +1,4 @@
-"""What came out of a question: noisy numbers, each with its interval, and the receipt."""
+"""The answer to a question: noisy numbers, each with its interval, and the receipt."""
 
 import io
 import json
@@ -56,12 +56,12 @@ class Answer:
 
     @property
     def privacy_loss(self) -> PrivacyLoss:
-        """What the answer cost its unit."""
+        """The privacy loss of the answer, for its unit."""
         return self.release.privacy_loss
 
     @property
     def receipt(self) -> Receipt:
-        """The ledger's word that it was paid first."""
+        """The ledger's proof that the charge was recorded first."""
         return self.release.receipt
 
     @property
@@ -88,7 +88,7 @@ class Answer:
         return cast(pl.DataFrame, pl.from_arrow(self.table))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """The answer as CSV text, written to ``path`` too if there is one."""
+        """The answer as CSV text; with ``path``, also written to that file."""
         buffer = io.BytesIO()
         pc.write_csv(self.table, buffer, write_options=pc.WriteOptions(quoting_style="needed"))
         text = buffer.getvalue().decode()
@@ -171,7 +171,7 @@ class Answer:
 def assemble(
     priced: PricedPlan, release: Release[Any], confidence: Fraction
 ) -> Answer:  # Any: as in Answer
-    """The answer that a release's noisy sums make."""
+    """The answer made from a release's noisy sums."""
     table = pa.table(columns(priced, release.value, confidence))
     return Answer(table, confidence, priced.plan, release)
 
@@ -211,7 +211,7 @@ def _total(
 
 
 def _numbers(grid: SumGrid, steps: list[int]) -> pa.Array:
-    """Whole numbers stay whole, within 64 bits; others become floats here, last of all."""
+    """The noisy numbers: whole ones clamped to 64 bits, others as floats, converted only here."""
     if grid.exponent == 0:
         return pa.array([min(max(step, _INT64.min), _INT64.max) for step in steps], pa.int64())
     return pa.array([_value(grid, Fraction(step)) for step in steps], pa.float64())
@@ -237,7 +237,7 @@ def _mean(
 
 
 def _value(grid: SumGrid, steps: Fraction) -> float:
-    """The number as a float; at the end of the floats if it lies beyond, as noise can."""
+    """The number as a float; the largest float where noise takes it beyond."""
     exact = grid.value(steps)
     try:
         return float(exact)

@@ -1,11 +1,11 @@
-"""Bounding what each unit contributes, in the engine, and reading back exact integers.
+"""Bounds the contribution of each unit, in the engine, and reads back exact integers.
 
     rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
     totals scaled to the caps  ->  one row per group
 
-Each step is a pure function of the rows of one unit until the last, which adds integers. Groups
-are known to the engine by their place in the plan. Which groups a unit keeps is decided by a public
-hash of its id and the group's values, so that nobody's choice depends on anybody else's rows.
+Each step is a pure function of the rows of one unit, until the last, which adds integers. The
+engine knows a group by its place in the plan. A public hash of a unit's id and the group's values
+decides which groups the unit counts in, so that no unit's choice depends on another unit's rows.
 """
 
 from collections.abc import Mapping
@@ -44,8 +44,8 @@ def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """A plan that the engine has compiled, bound and tried on an empty table of the source's
-    schema, so that over its rows nothing can fail for a public reason."""
+    """A plan that the engine has compiled and run on an empty table of the source's schema, so that
+    over the rows it can't fail for a public reason."""
 
     plan: Plan
     source: TableSource
@@ -54,7 +54,8 @@ class CompiledPlan:
     statement: str
 
     def compute(self, trace: Trace | None) -> Mapping[str, Value]:
-        """Each sum of the plan for each of its groups, as exact integers, contributions bounded."""
+        """Each sum of the plan for each of its groups, as exact integers with bounded
+        contributions."""
         with self.source.rows(self.names) as rows:
             answer = self.engine.run(self.statement, rows)
         if trace is not None:
@@ -64,7 +65,7 @@ class CompiledPlan:
 
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
-    """The plan, ready to run on this engine; reads the source's schema only."""
+    """The plan compiled for this engine; it reads the source's schema only."""
     names = tuple(dict.fromkeys([*_unit_column(plan), *columns_used(plan.query)]))
     if not names:  # a count of rows needs a column to count
         names = tuple(plan.declaration.columns)[:1]
@@ -86,8 +87,8 @@ def _unit_column(plan: Plan) -> list[str]:
 
 
 def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
-    """Each sum for each group of the plan. The engine names a group by its place, once, and leaves
-    out groups without rows."""
+    """Each sum for each group of the plan. The engine returns a row for each group that has rows,
+    with the group's place."""
     places = answer[_PLACE].to_numpy()
     totals = {}
     for number, one in enumerate(plan.sums):
@@ -97,15 +98,15 @@ def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
 
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
-    """The expression of all steps: one row for each group that any counted row is in."""
+    """The expression of all steps: one row for each group that has rows."""
     rows = _rows(plan, table)
     if plan.declaration.unit.column is None:
         return _per_group(plan, rows)
-    return _per_group(plan, _scaled(plan, _kept(plan, _per_unit(plan, rows))))
+    return _per_group(plan, _scaled(plan, _first_groups(plan, _per_unit(plan, rows))))
 
 
 def _rows(plan: Plan, table: ir.Table) -> ir.Table:
-    """Rows that count: of a known unit, in a declared group, meeting the condition."""
+    """The rows that count: of a known unit, in a declared group, meeting the condition."""
     compiler = Compiler(table, plan.declaration)
     columns: dict[str, Any] = {}
     if plan.declaration.unit.column is not None:
@@ -125,11 +126,11 @@ def _rows(plan: Plan, table: ir.Table) -> ir.Table:
 
 
 def _unit(raw: Any) -> Any:  # Any: Ibis expressions
-    """The id as a whole number of 64 bits, or as bytes: no collation takes two ids for one."""
+    """The id as a 64-bit integer, or as bytes, since a collation may take two texts for one."""
     unit = identity(raw)
     if unit.type().is_integer():
         return unit
-    if raw.type().is_floating():  # a whole one is written in digits, without a point or exponent
+    if raw.type().is_floating():  # a whole one is written as an integer is
         near = raw.try_cast("int64")
         unit = ibis.ifelse(near.cast("float64") == raw, near.cast("string"), unit)
     return as_bytes(unit)
@@ -142,16 +143,16 @@ def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
     )
 
 
-def _kept(plan: Plan, totals: ir.Table) -> ir.Table:
-    """The G groups of each unit that come first by the hash; all, where there are no more."""
-    if plan.groups_kept == len(plan.groups):
+def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:
+    """The first groups of each unit by the hash, as many as its cap allows."""
+    if plan.groups_per_unit == len(plan.groups):
         return totals
     words = in_memory("words", word_table(_keys(plan)))
-    return first_groups(totals, words, plan.groups_kept)
+    return first_groups(totals, words, plan.groups_per_unit)
 
 
 def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
-    """Totals of more than r rows in a group, or R in all, scaled down to what the caps allow."""
+    """The totals, scaled down where they have more rows than the caps allow."""
     caps = plan.declaration.caps
     counted = ibis.least(totals[_ROWS], caps.rows_per_group)
     numerator, denominator = counted, totals[_ROWS]

@@ -1,6 +1,6 @@
-"""Which groups a unit counts in where it is in too many: a public choice that is fair to each.
+"""Chooses the groups that a unit counts in, where it has rows in too many: by a public fair hash.
 
-A unit keeps the groups with the smallest hash of its id and the group's values. The hash uses
+A unit counts in the groups with the smallest hash of its id and the group's values. The hash uses
 additions, multiplications and remainders of 64-bit integers, so it is the same on every engine,
 and no value makes it overflow or fail:
 
@@ -12,10 +12,9 @@ and no value makes it overflow or fail:
                                              the second one also adds c
     hash        2^31 a + b
 
-Each round squares, since affine maps alone give keys shares that are far from equal. All 64 bits
-of n count: the three remainders together determine n, and they are so small that P tells apart any
-two values of one. No other unit's rows matter. The hash is no secret: it makes answers fair, not
-private.
+Each round squares, since affine maps alone would choose some groups far more often than others.
+All 64 bits of n count: the three remainders determine n, and each is smaller than P. No other
+unit's rows matter. The hash is no secret: it makes answers fair, not private.
 """
 
 import datetime
@@ -44,8 +43,8 @@ _HEX_DIGITS = 15
 def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     """The place and the four words of each group, in the order of `itertools.product`.
 
-    ``keys`` are those of each column by its name. A group's words depend on its own values and
-    the names alone, so that a new key changes no other group's.
+    ``keys`` holds each column's keys by its name. A group's words depend on its own values and the
+    names alone, so that a new key changes no other group's words.
     """
     texts = [[_written(name) + _written(key) for key in column] for name, column in keys.items()]
     digests = b"".join(
@@ -61,7 +60,7 @@ def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
     """The cells of each unit's first groups, at most this many of them.
 
     A cell is one row for each unit and group; ``words`` is the `word_table` in the engine. Each
-    round is a select of its own, since what stands twice in an expression is computed twice.
+    round is its own select, since the engine computes a repeated expression twice.
     """
     steps = _numbered(cells)
     steps = steps.mutate(a=steps.number % A, b=steps.number % B, c=steps.number % C)
@@ -77,8 +76,8 @@ def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
 
 
 def _written(key: KeyValue) -> bytes:
-    """The length of a key's text, and the text in UTF-8: digits, true or false, 2024-01-31, or
-    itself."""
+    """The length and the UTF-8 bytes of a key's text: digits, true or false, an ISO date, or the
+    text itself."""
     match key:
         case bool():
             text = "true" if key else "false"
@@ -90,9 +89,9 @@ def _written(key: KeyValue) -> bytes:
 
 
 def _numbered(cells: ir.Table) -> ir.Table:
-    """The cells with the number of their id. It is the same for 3, 3.0 and "3": a frame's column
-    of whole numbers is one of floats where one id is missing, and no other unit may choose anew
-    for that."""
+    """The cells with the number of their id, which is the same for 3, 3.0 and "3". For pandas
+    turns a column of integers into floats when one id is missing, and that must not change the
+    choice of other units."""
     if cells.unit.type().is_integer():
         return cells.mutate(number=cells.unit)
     read = cells.mutate(near=cells.unit.cast("string").try_cast("int64"))

@@ -1,4 +1,4 @@
-"""What an owner declares of a column, and how much one unit may contribute: public facts."""
+"""The public facts of a column, and of how much one unit may contribute, as its owner declares."""
 
 import datetime
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class ColumnType(Enum):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether there is arithmetic on it."""
+        """Whether arithmetic is defined on it."""
         return self in (ColumnType.INTEGER, ColumnType.NUMBER)
 
 
@@ -82,7 +82,7 @@ class Column:
 
     @staticmethod
     def boolean(*, null: bool | None = None) -> "Column":
-        """A column of truth values; its keys are both of them."""
+        """A column of truth values, which are its keys."""
         return Column(ColumnType.BOOLEAN, keys=(False, True), null=null)
 
     @staticmethod
@@ -108,11 +108,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that one unit counts for: groups it touches, rows in each, and rows in all.
+    """The most that one unit contributes: groups, rows in each of them, and rows in all.
 
-    A unit with more keeps ``groups`` of its groups, chosen by a public hash, and its totals are
-    scaled down to ``rows_per_group`` rows in each and ``rows`` in all. Caps are public; they cost
-    bias where they are too small, and noise where they are larger than needed.
+    A unit with more counts in ``groups`` of its groups, chosen by a public hash, and its totals
+    are scaled down to ``rows_per_group`` rows in each and ``rows`` in all. Caps are public. Too
+    small ones cause bias, and larger ones than needed cause noise.
     """
 
     groups: int = 1
@@ -120,7 +120,7 @@ class Caps:
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Keep whole numbers from 1 to 2^40; refuse everything else."""
+        """Refuse everything but whole numbers from 1 to 2^40."""
         rows_per_group = _checks.size(max_rows_per_group=self.rows_per_group)
         object.__setattr__(self, "groups", _checks.size(max_groups=self.groups))
         object.__setattr__(self, "rows_per_group", rows_per_group)
@@ -151,12 +151,12 @@ def fits(kind: ColumnType, value: object) -> bool:
 
 
 def written(value: KeyValue | Fraction) -> str:
-    """A value of a column as a person would write it."""
+    """A value of a column as text."""
     return shown(value) if isinstance(value, Fraction) else repr(value)
 
 
 def _plain(value: Any) -> Any:  # Any: of any type, to be looked at
-    """The value; as one of Python's own where its class descends from that, as NumPy's texts and
+    """The value; as a plain Python value where its class inherits from one, as NumPy's texts and
     enumerations do."""
     if isinstance(value, str):
         return str.__str__(value)
@@ -193,7 +193,7 @@ def _check_bounds(column: Column) -> None:
     if lower is None and upper is None:
         if column.type is ColumnType.NUMBER:
             raise InvalidArgument(
-                "a number column needs lower and upper: no value's size is public by itself"
+                "a number column needs lower and upper: nothing else bounds its values"
             )
         return
     if not column.type.is_numeric:

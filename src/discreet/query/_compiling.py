@@ -1,9 +1,9 @@
-"""From our closed values to Ibis expressions, every one of them total and row-wise.
+"""Compiles our closed values to Ibis expressions, all of them total and row-wise.
 
-A value is compiled to an expression that is NULL or within its declared range, never NaN, and
-that no row can make fail: casts are tried, comparisons with NULL become "not known", and clamping
-comes before every cast that could overflow. A condition is compiled to a pair of truth values
-that are never NULL: whether it is known to hold, and whether it is known not to.
+A value becomes an expression that is NULL or within its declared range, never NaN, and that no row
+can make fail: casts are ``try_cast``, comparisons with NULL are unknown, and clamping comes before
+every cast that could overflow. A condition becomes a pair of truth values that are never NULL:
+whether it is known to hold, and whether it is known not to hold.
 """
 
 import math
@@ -73,7 +73,7 @@ class Compiler:
     declaration: Declaration
 
     def column(self, name: str) -> ir.Value:
-        """The column as it is declared: of its type, clamped, NaN and NULL replaced."""
+        """The column as declared: converted to its type, clamped, with NaN and NULL replaced."""
         column = column_of(name, self.declaration)
         value = converted(self.table[name], column)
         if column.null is None:
@@ -98,7 +98,9 @@ class Compiler:
             case Arithmetic(symbol, left, right):
                 fact = self.infer(scalar)
                 if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
-                    return _constant(fact.lower, fact.type)  # engines compute constants in 32 bits
+                    return _constant(
+                        fact.lower, fact.type
+                    )  # some engines compute constants in 32 bits
                 one, other = (
                     self._computed(side).cast(ENGINE_TYPES[fact.type]) for side in (left, right)
                 )
@@ -134,10 +136,10 @@ class Compiler:
                 return true | also_true, false & also_false
 
     def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> ir.BooleanValue:
-        """As SQL compares them; whole numbers with numbers that are none of 64 bits, exactly."""
+        """SQL's comparison. A 64-bit integer is compared exactly with a literal that is none."""
         if isinstance(left, Literal) and not isinstance(right, Literal):
             left, right, relation = right, left, _TURNED[relation]
-        if not (isinstance(right, Literal) and self._is_beside_whole(left, right)):
+        if not (isinstance(right, Literal) and self._is_integer_and_not(left, right)):
             one, other = (comparable(self.scalar(side)) for side in (left, right))
             return _RELATIONS[relation](one, other)
         value = self.scalar(left)
@@ -146,18 +148,18 @@ class Compiler:
 
     def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> ir.BooleanValue:
         value = self.scalar(scalar)
-        equal = [option for option in options if not self._is_beside_whole(scalar, option)]
+        equal = [option for option in options if not self._is_integer_and_not(scalar, option)]
         if equal:
             return comparable(value).isin([comparable(self.scalar(option)) for option in equal])
         return ibis.ifelse(value.isnull(), ibis.null("boolean"), _FALSE)
 
-    def _is_beside_whole(self, scalar: Scalar, literal: Literal) -> bool:
-        """Whether the scalar is a whole number of 64 bits, and the literal a number that is not."""
+    def _is_integer_and_not(self, scalar: Scalar, literal: Literal) -> bool:
+        """Whether the scalar is a 64-bit integer, and the literal a number that is not."""
         kinds = self.infer(scalar).type, self.infer(literal).type
         return kinds == (ColumnType.INTEGER, ColumnType.NUMBER)
 
     def addend(self, one: SumOf) -> ir.IntegerValue:
-        """What a row adds to the sum: an integer within its ends, 0 where the argument is NULL."""
+        """A row's addend to the sum: an integer within its ends, 0 where the argument is NULL."""
         if one.argument is None:
             return ibis.literal(1, "int64")
         if isinstance(one.argument, ConversionOutcome):
@@ -198,8 +200,8 @@ def _constant(value: KeyValue | Fraction, kind: ColumnType) -> ir.Value:
 
 
 def _of_whole(value: Any, relation: Relation, number: Fraction) -> ir.BooleanValue:
-    """Whether a whole number of 64 bits is in this relation to a number that is none: it is below
-    it iff it is at most the next whole number below."""
+    """Whether a 64-bit integer is in this relation to a number that is none: it is less than the
+    number if and only if it is at most the number's floor."""
     if relation in (Relation.EQUAL, Relation.UNEQUAL):
         return _TRUE if relation is Relation.UNEQUAL else _FALSE
     is_below = relation in (Relation.LESS, Relation.AT_MOST)

@@ -1,9 +1,9 @@
-"""From the columns of a source to the declared types, each value by itself.
+"""Converts the columns of a source to the declared types, each value by itself.
 
-No value can make a conversion fail: what the declared type can't hold becomes NULL. Which types of
-a source can be converted at all is a closed list, and is checked before anything is charged. Each
-cast in this file was tried on the extreme values of its type; `tests/query/test_conversion.py`
-repeats that, since engines also fail in casts that they call tried.
+No value can make a conversion fail: a value that the declared type can't hold becomes NULL. The
+types that can be converted are a closed list, which is checked before the charge. Each cast in
+this file is tested on the extreme values of its type (`tests/query/test_conversion.py`), since
+engines also fail in some casts that should return NULL.
 """
 
 import datetime
@@ -53,7 +53,8 @@ def declarable(kind: Any) -> ColumnType | None:  # Any: a type of Arrow or Ibis,
 
     Types have no rule where the engine can't read them, or fails on some of their values: decimals
     of 256 bits or of negative scale, durations, times, timestamps with a zone, days counted in
-    milliseconds, bytes, and whatever is nested. An Arrow type counts as what `read_as` makes of it.
+    milliseconds, bytes, and all nested types. An Arrow type counts as the type that `read_as`
+    returns for it.
     """
     if isinstance(kind, pa.DataType):
         return _of_arrow(kind)
@@ -79,17 +80,17 @@ def _of_arrow(kind: pa.DataType) -> ColumnType | None:
         return ColumnType.TEXT
     try:
         (found,) = ibis.Schema.from_pyarrow(pa.schema([("x", read)])).types
-    except (NotImplementedError, KeyError, TypeError, ValueError):  # none that Ibis knows
+    except (NotImplementedError, KeyError, TypeError, ValueError):  # Ibis doesn't know it
         return None
     return declarable(found)
 
 
 def read_as(kind: pa.DataType) -> pa.DataType | None:
     """The Arrow type that a column is cast to, unchecked, before the engine reads it; ``None`` for
-    a type that the engine fails on or cuts short.
+    a type that the engine fails on or truncates.
 
-    Of a decimal with more digits than its type, the engine reads memory that it never wrote,
-    unless the type has 38 digits.
+    If a decimal has more digits than its type, the engine reads memory that it never wrote, unless
+    the type has 38 digits.
     """
     if pa.types.is_dictionary(kind):
         return kind if read_as(kind.value_type) == kind.value_type else None
@@ -98,7 +99,7 @@ def read_as(kind: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(_DIGITS, kind.scale) if is_read else None
     if pa.types.is_float16(kind):
         return pa.float32()
-    return None if pa.types.is_date64(kind) else kind  # of which it makes days of 32 bits
+    return None if pa.types.is_date64(kind) else kind  # the engine truncates it to 32-bit days
 
 
 def _is_held(decimal: Any) -> bool:  # Any: Ibis ships no types
@@ -114,8 +115,8 @@ def clamped(
 
 
 def converted(raw: Any, column: Column) -> ir.Value:  # Any: a column of any type
-    """The raw column converted to the declared type, clamped where it has bounds; NULL for what
-    the type can't hold."""
+    """The raw column converted to the declared type and clamped to its bounds; NULL where the type
+    can't hold the value."""
     match column.type:
         case ColumnType.BOOLEAN:
             return _truth(raw)
@@ -130,8 +131,8 @@ def converted(raw: Any, column: Column) -> ir.Value:  # Any: a column of any typ
 
 
 def outcomes(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressions
-    """Whether the declared type can't hold the source's value, and whether it does: neither for
-    NULL and NaN, which are no values."""
+    """Two truth values: the declared type can't hold the source's value; it can. Both are false
+    for NULL and NaN, which are no values."""
     held = converted(raw, column).notnull()
     there = raw.notnull()
     if raw.type().is_floating():
@@ -144,7 +145,7 @@ def _truth(raw: Any) -> Any:  # Any: Ibis expressions
         return raw
     if raw.type().is_string():
         return truth_of_text(raw)
-    if raw.type().is_decimal():  # by its digits: 0.999… is no 1, but its float is
+    if raw.type().is_decimal():  # by its digits: the float of 0.999… would be 1
         digits = _valid(raw).cast("string")
         is_one, is_zero = digits.re_search(r"^1(\.0*)?$"), digits.re_search(r"^0?(\.0*)?$")
     else:
@@ -158,7 +159,7 @@ def _truth(raw: Any) -> Any:  # Any: Ibis expressions
 
 
 def _day(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
-    """Days outside the years 1 to 9999 are NULL: infinite ones are among them."""
+    """The day; NULL outside the years 1 to 9999, as infinite dates are."""
     kind = raw.type()
     day = date_of_text(raw, form) if kind.is_string() else raw.try_cast("date")
     inside = day.between(ibis.literal(_FIRST_DAY), ibis.literal(_LAST_DAY))
@@ -172,7 +173,7 @@ def _number(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
 
 
 def _float(raw: Any) -> Any:  # Any: Ibis expressions
-    """The nearest float, which may be infinite; NULL where it is NaN."""
+    """The nearest float, which may be infinite; NULL for NaN."""
     kind = raw.type()
     if kind.is_integer():
         return raw.cast("float64")
@@ -184,8 +185,8 @@ def _float(raw: Any) -> Any:  # Any: Ibis expressions
 
 
 def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
-    """The nearest whole number, halves to even ones. Beyond 64 bits it is clamped to the bounds,
-    or NULL where there are none."""
+    """The nearest integer, halves rounded to even. Beyond 64 bits it is clamped to the bounds, or
+    NULL if there are none."""
     kind = raw.type()
     if kind.is_string():
         inside = _whole_of_text(number_text(raw))
@@ -201,22 +202,23 @@ def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
         far, zero = _float(raw), ibis.literal(0, "int64")
         least, most = (ibis.literal(end, "int64") for end in (-(2**63), 2**63 - 1))
         beyond = ibis.cases((far >= 1, most), (far <= -1, least), (far.notnull(), zero))
-        # a text with an exponent and more digits than the engine's decimals have is none of them
+        # a text with an exponent may have more digits than the engine's decimals
         inside = ibis.coalesce(inside, far.try_cast("int64"), beyond)
     lower, upper = (ibis.literal(int(end), "int64") for end in (column.lower, column.upper))
     return clamped(inside, lower, upper)
 
 
 def _whole_of_text(text: Any) -> Any:  # Any: Ibis expressions
-    """The engine rounds halves in texts away from 0: so those next to an even number are taken
-    down to it before. A text with an exponent is written without one first."""
+    """The integer of a number's text, halves rounded to even. The engine rounds halves away from 0,
+    so those after an even digit are cut off first. A text with an exponent is first written
+    without it."""
     plain = text.try_cast(f"decimal({_DIGITS}, {_DECIMALS})").cast("string")
     digits = ibis.ifelse(text.contains("e"), plain, text)
     return digits.re_replace(r"(^[+-]?|[02468])\.50*$", r"\1.0").try_cast("int64")
 
 
 def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
-    """NULL for a decimal of more digits than its type has, on which the engine fails."""
+    """The decimal; NULL if it has more digits than its type, on which the engine fails."""
     kind = decimal.type()
     digits = "9" * (kind.precision - kind.scale) + "." + "9" * kind.scale
     least, most = (ibis.literal(f"{sign}{digits}").cast(kind) for sign in "-+")
@@ -225,21 +227,21 @@ def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
 
 @ibis.udf.scalar.builtin(name="epoch_us")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def _microseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
-    """Of a timestamp, since 1970."""
+    """Microseconds since 1970."""
 
 
 @ibis.udf.scalar.builtin(name="epoch_ns")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def _nanoseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
-    """Of a timestamp, since 1970."""
+    """Nanoseconds since 1970."""
 
 
 def identity(raw: Any) -> Any:  # Any: an id column of any type
-    """The id: a whole number of 64 bits or a text, and never one for two ids of the column.
+    """The id as a 64-bit integer or a text, different for any two ids of the column.
 
-    It is NULL where the id is NaN, infinitely far in time, or beyond its type; 0.0 and -0.0 are
-    one. Ids in text are compared as texts: "7" and "07" are two. In texts each byte that is no
-    plain ASCII is written out as \\xFF, since windows over texts that are no UTF-8 make others of
-    the texts beside them (DuckDB 2.0).
+    It is NULL where the id is NaN, an infinite time, or beyond its type; 0.0 and -0.0 are the same
+    id. Ids in text are compared as texts: "7" and "07" differ. Each byte of a text that is not
+    plain ASCII is written as \\xFF, since DuckDB 2.0's windows over invalid UTF-8 corrupt other
+    texts.
     """
     kind = raw.type()
     if kind.is_integer() and not str(kind).endswith("uint64"):

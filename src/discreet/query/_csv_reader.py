@@ -1,10 +1,9 @@
-"""CSV files, one line at a time: no line can change what another one says.
+"""Reads CSV files one line at a time, so that no line changes how another one is read.
 
 A record is a line. Values may stand in double quotes, with quotes inside doubled, but can't hold a
-line break: a parser that let them would, at one stray quote, swallow the lines of other people. A
-line with a stray quote, or with more or fewer values than the header, is left out, and so are the
-ends of a value that was broken over lines; empty values are NULL; bytes that are no UTF-8 become
-replacement characters.
+line break: otherwise one stray quote would swallow the rows of other units. A line is left out if
+it has a stray quote, or more or fewer values than the header; so are both parts of a value that is
+broken over lines. Empty values are NULL. Bytes that are not UTF-8 become replacement characters.
 """
 
 import csv
@@ -24,7 +23,7 @@ Record = list[str | None]
 
 
 def header(path: Path, delimiter: str) -> list[str]:
-    """The names in the first line, and nothing behind it."""
+    """The names in the first line; nothing else is read."""
     try:
         with path.open("rb") as file:
             line = file.readline().removeprefix(_MARK).rstrip(b"\r\n").decode()
@@ -61,7 +60,7 @@ def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _reader(delimiter: str, width: int) -> Callable[[bytes], Record | None]:
-    """What reads one line: its values, or None for a line that is left out."""
+    """A function that reads one line: its values, or None for a line that is left out."""
     value = rf'(?:"(?:[^"]|"")*+"|[^"{re.escape(delimiter)}]*+)'
     well_formed = re.compile(rf"{value}(?:{re.escape(delimiter)}{value})*+")
 

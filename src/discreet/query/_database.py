@@ -1,7 +1,7 @@
-"""Tables of a DuckDB database of the user's own, read through a cursor of our own.
+"""Reads tables of a user's DuckDB database, through a cursor of our own.
 
-Only tables that hold rows are read. A view or an Ibis expression can compute one row from others,
-or fail for one row, and so can a column that is generated.
+Only tables that store rows are read. A view, an Ibis expression or a generated column can compute
+one row from others, or fail for one row.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,18 +36,18 @@ _DATABASE = "SELECT type FROM duckdb_databases() WHERE database_name = ?"
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DuckdbTable:
-    """A table that holds rows, in a database of an open connection."""
+    """A table that stores rows, in a database of an open connection."""
 
     connection: duckdb.DuckDBPyConnection
     place: tuple[str, str, str]
 
     @property
     def label(self) -> str:
-        """The table's name and its schema's, wherever the database is."""
+        """The names of the schema and the table, without the database."""
         return ".".join(self.place[1:])
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
-        """The table's own schema; a generated column, or one of a type without a rule, has none."""
+        """The table's schema; None for a generated column, or one of a type without a rule."""
         with self._cursor() as cursor:
             _check_holds_rows(cursor, self.place)
             found = cursor.execute(_COLUMNS, self.place).fetchall()
@@ -70,7 +70,7 @@ class DuckdbTable:
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection of its own to the same database, so that threads can share the table."""
+        """A separate connection to the same database, so that threads can share the table."""
         try:
             cursor = self.connection.cursor()
         except duckdb.Error:
@@ -88,7 +88,7 @@ class DuckdbTable:
 
 
 def plain_table(given: ir.Table) -> DuckdbTable:
-    """The table that an Ibis table stands for; an expression or a view is refused by name."""
+    """The database table behind an Ibis table; an expression or a view is refused by name."""
     backends = [backend.name for backend in given._find_backends()[0]]  # noqa: SLF001  # Ibis has no public form
     if backends != ["duckdb"]:
         raise InvalidArgument(
@@ -118,8 +118,8 @@ def _check_holds_rows(cursor: Any, place: tuple[str, str, str]) -> None:  # Any:
     databases = cursor.execute(_DATABASE, place[:1]).fetchall()
     if not kinds:
         raise InvalidArgument(
-            f"source: there is no table {'.'.join(place)} that other connections see; a "
-            "temporary table, or one of a transaction that is not committed, is none"
+            f"source: other connections see no table {'.'.join(place)}; commit it, and give a "
+            "table that is not temporary"
         )
     if kinds != [("BASE TABLE",)]:
         raise InvalidArgument(
@@ -128,13 +128,13 @@ def _check_holds_rows(cursor: Any, place: tuple[str, str, str]) -> None:  # Any:
         )
     if databases != [("duckdb",)]:
         raise InvalidArgument(
-            f"source: {place[0]} is no database of DuckDB's own; copy the table into one by "
-            "CREATE TABLE ... AS"
+            f"source: {place[0]} is not stored by DuckDB itself; copy the table into a DuckDB "
+            "database by CREATE TABLE ... AS"
         )
 
 
 def _arrow_type(cursor: Any, kind: str) -> pa.DataType | None:  # Any: DuckDB's cursor
-    """The Arrow type that a column of this type is handed over as; an empty result shows it."""
+    """The Arrow type of a column of this type; taken from an empty result."""
     if kind.partition("(")[0] not in (*_AS_TEXT, *_AS_THEY_ARE) or kind.endswith("]"):
         return None
     empty = f"SELECT CAST(NULL AS {_wide(kind)}) LIMIT 0"  # a type from our list
@@ -147,7 +147,7 @@ def _selected(name: str, kind: str) -> str:
 
 
 def _wide(kind: str) -> str:
-    """The type that a column is handed over as: a decimal as the widest of its scale."""
+    """The type that a column is read as: a decimal as the widest one of its scale."""
     base, _, rest = kind.partition("(")
     if base in _AS_TEXT:
         return "VARCHAR"

@@ -16,7 +16,7 @@ _WHOLE = (["b", "d", "y"], ["d", "m", "y"])
 
 
 def check_date_format(form: object) -> None:
-    """Refuse whatever is not one day, one month and one year, with separators between them."""
+    """Refuse a format that is not one day, one month and one year, with separators between."""
     if isinstance(form, str):
         parts = _PARTS.findall(form)
         codes = sorted(part[1].lower() for part in parts if part in CODES)
@@ -29,5 +29,5 @@ def check_date_format(form: object) -> None:
 
 
 def shape(form: str) -> str:
-    """The regular expression that every text in this format matches as a whole."""
+    """The regular expression of texts in this format."""
     return "".join(CODES.get(part, re.escape(part)) for part in _PARTS.findall(form))

@@ -14,8 +14,8 @@ _BLANK = 32  # the first character that is no control character
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Everything that is public about a table: its name, who is protected, how much one unit
-    counts for, and the columns. Nothing in it ever comes from a row."""
+    """The public facts of a table: its name, the protected unit, the caps on one unit's
+    contribution, and the columns. None of them ever comes from a row."""
 
     name: str
     unit: Unit

@@ -1,4 +1,4 @@
-"""Adds to ``discreet.toml`` what an owner tells ``discreet declare``, and keeps the rest."""
+"""Adds settings to ``discreet.toml``, for ``discreet declare``, and leaves the rest as it is."""
 
 import datetime
 import os
@@ -19,17 +19,17 @@ from discreet.query._located_toml import Keys, dotted
 Setting = bool | int | Decimal | str | datetime.date | list[Any]  # Any: the keys of any column
 
 HEAD = """\
-# The tables that may be asked, and what is public of them: all that stands here is.
-# Bounds and keys are yours to state; they never come from the data.
+# The tables that may be asked, with everything that is public of them.
+# You state bounds and keys; they never come from the data.
 """
 _LONGEST_LINE = 70
 
 
 def added(text: str, name: str, settings: Mapping[Keys, Setting], path: Path) -> str:
-    """The file's text with these settings of one table, every comment and other entry kept.
+    """The file's text with these settings of one table; comments and other entries stay.
 
-    Settings are named by their keys below the table: ``("ledger", "epsilon")``. The new text has
-    been read back: it declares what the old one did, and these settings.
+    Settings are named by their keys below the table: ``("ledger", "epsilon")``. The new text is
+    read back: it must declare the same as the old one, and these settings.
     """
     read_text(text, path)
     document = tomlkit.parse(text or HEAD)
@@ -46,7 +46,7 @@ def added(text: str, name: str, settings: Mapping[Keys, Setting], path: Path) ->
 
 
 def save(path: Path, text: str) -> None:
-    """Put the text in place of the file at once, so that no half of it is ever seen."""
+    """Replace the file by the text in one step, so that no reader sees half of it."""
     target = path.resolve()
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -73,7 +73,7 @@ def _set(document: MutableMapping[str, Any], keys: Keys, setting: Setting) -> No
 
 
 def _new_table(above: MutableMapping[str, Any], depth: int) -> Item:
-    """A table with a header; but a column, or what stands inside a line, on a line of its own."""
+    """A table with a header; columns, and tables inside an inline table, are inline."""
     if depth == 0:
         return tomlkit.table(is_super_table=True)
     columns_have_headers = isinstance(above, Table) and above.is_super_table()
@@ -95,7 +95,7 @@ def _item(setting: Setting) -> Item:
 
 
 def _decimal(number: Decimal) -> str:
-    """A number as a person writes it: 60.50, 1e-6."""
+    """A decimal as TOML text: 60.50, 1e-6."""
     is_small = number and number.adjusted() < -4
     return f"{number:e}" if is_small else str(number).lower()
 

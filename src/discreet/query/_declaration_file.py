@@ -1,7 +1,7 @@
-"""``discreet.toml``: where an owner writes down his tables, and what is public of them.
+"""Reads ``discreet.toml``, in which an owner declares tables and their public facts.
 
-A person may write it by hand, so every mistake is answered with its line, what stands there, and
-what is allowed. Every number means exactly the decimal that is written.
+It may be written by hand, so each error names the line, the value there, and what is allowed. Every
+number means exactly the decimal that is written.
 """
 
 import re
@@ -64,7 +64,7 @@ _BELOW_ONE = "a number from 0 up to, but not including, 1"
 
 
 class FileFormat(Enum):
-    """How a file holds its table."""
+    """The format of a table's file."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -81,7 +81,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One table of a file: what is public of it, where its rows are, and who pays."""
+    """One declared table: its public facts, the file of its rows, and its ledger."""
 
     declaration: Declaration
     source: Path
@@ -92,7 +92,7 @@ class TableFile:
 
     @property
     def rows(self) -> "ParquetFile | CsvFile":
-        """Where the rows are; nothing is read yet."""
+        """The source of the rows; nothing is read yet."""
         from discreet.query._source import CsvFile, ParquetFile
 
         if self.format is FileFormat.PARQUET:
@@ -100,7 +100,7 @@ class TableFile:
         return CsvFile(self.source, self.delimiter)
 
     def open_ledger(self) -> Ledger:
-        """The ledger, made if there is none; refused if it differs from what is declared."""
+        """The ledger, created if there is none; refused if it differs from the declaration."""
         return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
 
     def table(self) -> "Table":
@@ -116,7 +116,7 @@ class Tables(Mapping[str, "Table"]):
     __slots__ = ("_declared", "_file")
 
     def __init__(self, declared: Mapping[str, TableFile], file: Path) -> None:
-        """Over what was read from a file."""
+        """Hold the tables that were read from a file."""
         self._declared = declared
         self._file = file
 
@@ -125,7 +125,7 @@ class Tables(Mapping[str, "Table"]):
         return self.file(name).table()
 
     def file(self, name: str) -> TableFile:
-        """What the file declares of this table."""
+        """The declaration of this table."""
         if name in self._declared:
             return self._declared[name]
         near = did_you_mean(str(name), list(self))
@@ -138,7 +138,7 @@ class Tables(Mapping[str, "Table"]):
         return iter(self._declared)
 
     def __len__(self) -> int:
-        """How many tables there are."""
+        """The number of tables."""
         return len(self._declared)
 
     def __repr__(self) -> str:
@@ -147,16 +147,16 @@ class Tables(Mapping[str, "Table"]):
 
 
 class _NoSuchTable(InvalidArgument, KeyError):
-    """No table of this name: a KeyError as well, as every mapping's."""
+    """No table of this name; also a KeyError, as for every mapping."""
 
     __str__ = Exception.__str__
 
 
 def open(path: str | Path = "discreet.toml") -> Tables:  # noqa: A001  # read as dp.open
-    """The tables that a file declares, ready to be asked.
+    """The tables that a file declares.
 
-    Nothing but the file is read: a table's rows and its ledger are opened when a question is
-    first released.
+    Only this file is read: a table's rows and its ledger are opened when a question is first
+    released.
     """
     return Tables(read(path), Path(path))
 
@@ -179,22 +179,22 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     entry = top.settings("tables", of="the file").get("tables")
     found = {} if entry is None else entry.inner()
     declared = {name: _table(name, table) for name, table in found.items()}
-    _one_budget_each(found, declared)
+    _check_one_ledger_each(found, declared)
     return MappingProxyType(declared)
 
 
 def format_of(source: Path) -> FileFormat | None:
-    """The format that a file's name tells, if it tells one."""
+    """The format by the ending of a file's name, or None."""
     return _SUFFIXES.get(source.suffix.lower())
 
 
 def usual_delimiter(source: Path) -> str:
-    """What stands between two values of a CSV file, unless it is declared."""
+    """The delimiter of a CSV file that declares none."""
     return "\t" if source.suffix.lower() == ".tsv" else ","
 
 
 def is_delimiter(text: str) -> bool:
-    """Whether a CSV file can have it between its values: one character, but no quote, no end."""
+    """Whether the text can be a delimiter: one character, but no quote and no line end."""
     return len(text) == 1 and text not in '"\r\n\0'
 
 
@@ -232,7 +232,7 @@ def _delimiter(given: Mapping[str, TomlEntry], source: Path, form: FileFormat) -
     if form is not FileFormat.CSV:
         raise entry.mistake("only a CSV file has a delimiter")
     if not (isinstance(entry.value, str) and is_delimiter(entry.value)):
-        raise entry.mistake('give the one character between two values, such as ";" or "\\t"')
+        raise entry.mistake('give one character, such as ";" or "\\t"')
     return entry.value
 
 
@@ -272,13 +272,13 @@ def _caps(given: Mapping[str, TomlEntry]) -> Caps:
 def _ledger(entry: TomlEntry) -> tuple[str, AnyLimit]:
     given = entry.settings(*LEDGER)
     if "path" not in given:
-        raise entry.missing("path", "the file that will hold what was spent")
+        raise entry.missing("path", "the ledger's file, which records all charges")
     path = given["path"].text("the path of the ledger's file")
     kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
     if not kinds:
         raise entry.missing("epsilon", "the most that may ever be spent on this table")
     for other in [*kinds[1:], *(["delta"] if "delta" in given and kinds != ["epsilon"] else [])]:
-        raise given[other].mistake(f"{other} can't stand beside {kinds[0]}: leave one of them out")
+        raise given[other].mistake(f"{other} and {kinds[0]} exclude each other: leave one out")
     most = given[kinds[0]].number(_ABOVE_ZERO)
     if most <= 0:
         raise given[kinds[0]].mistake(f"give {_ABOVE_ZERO}")
@@ -365,8 +365,10 @@ def _made(entry: TomlEntry, make: Callable[[], T]) -> T:
         raise entry.error(f"{dotted(entry.keys)}: {error}") from None
 
 
-def _one_budget_each(found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]) -> None:
-    """Refuse two ledgers for the rows of one file: they would add up to more than either limit."""
+def _check_one_ledger_each(
+    found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]
+) -> None:
+    """Refuse two ledgers for the rows of one file: together they would exceed either limit."""
     first: dict[Path, str] = {}
     for name, table in declared.items():
         other = first.setdefault(table.source.resolve(), name)

@@ -1,7 +1,7 @@
-"""A private DuckDB for one computation: it reads the Arrow data it is given, and nothing else.
+"""A DuckDB instance for one computation, which reads the given Arrow data and nothing else.
 
-What DuckDB can't hold in memory it writes to a folder of its own, which only this user can read
-and which is removed at the end.
+Data that don't fit into memory are written to a temporary folder that only this user can read and
+that is removed at the end.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Engine:
-    """A connection that nobody else has."""
+    """A DuckDB connection of its own."""
 
     connection: Any  # Any: DuckDB's own
 
@@ -45,16 +45,16 @@ class Engine:
         return ibis.table(ibis.schema(types), name=_SOURCE)
 
     def statement(self, expression: ir.Table) -> str:
-        """The expression in the engine's own language; small public tables that it holds, such as
-        declared keys, are handed to the engine now."""
+        """The expression as the engine's SQL. Its small public tables, such as declared keys, are
+        registered with the engine now."""
         for one in expression.op().find(ops.InMemoryTable):
             self.connection.register(one.name, one.data.to_pyarrow(one.schema))
         return str(ibis.to_sql(expression, dialect="duckdb"))
 
     def run(self, statement: str, rows: object) -> pa.Table:
-        """The statement's answer over these rows, in the place of the empty table. DuckDB turns
-        Ctrl-C into an error of its own; it is turned back, since that is a person's wish and no
-        failure that the data can cause."""
+        """The statement's result over these rows, which replace the empty table. DuckDB turns
+        Ctrl-C into its own error; here it becomes `KeyboardInterrupt` again, since the data can't
+        cause it."""
         self.connection.register(_SOURCE, rows)
         try:
             return self.connection.sql(statement).to_arrow_table()
@@ -68,13 +68,13 @@ class Engine:
 
 @contextmanager
 def opened() -> Iterator[Engine]:
-    """A fresh engine, which installs, loads and guesses nothing, and opens no file."""
+    """A new engine, which installs and loads no extension and opens no file."""
     try:
         spill = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
     except OSError as cause:
         raise Refused(
             f"no temporary folder can be made ({cause.strerror}), and a question may need one; set "
-            "TMPDIR to a folder that you may write to"
+            "TMPDIR to a folder with write permission"
         ) from None
     with spill as folder:
         connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})

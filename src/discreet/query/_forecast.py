@@ -1,4 +1,4 @@
-"""What a question would cost and how wrong its answer may be, without reading the data."""
+"""Forecasts the cost of a question and the errors of its answer, without reading the data."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,7 +19,7 @@ _SIZES = (100, 1_000, 10_000)
 @dataclass(frozen=True, slots=True)
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
-    noise's standard deviation. A mean's depends on the size of its group, in rows."""
+    noise's standard deviation. The error of a mean depends on the number of rows in its group."""
 
     name: str
     group_size: int | None
@@ -29,10 +29,10 @@ class ForecastLine:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a release would cost, and how wide its intervals would be; prints as a table.
+    """The cost of a release, and the widths of its intervals; prints as a table.
 
-    Half-widths of means are what they come to at a group's true size and its worst mean; caps
-    that cut and values that are clamped are not counted in.
+    Half-widths of means hold for a group's true size and its worst mean. The bias of caps and
+    clamping is not included.
     """
 
     privacy_loss: PrivacyLoss = field(repr=False)
@@ -40,7 +40,7 @@ class Forecast:
     lines: tuple[ForecastLine, ...]
 
     def __str__(self) -> str:
-        """One line an aggregate and group size."""
+        """One line for each aggregate and group size."""
         head = (
             f"expected error at {float(self.confidence):.4g} confidence, for each group by itself"
         )
@@ -49,7 +49,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class QuestionExplanation:
-    """A question in words: who is protected, what is assumed, what it costs, how wrong it is."""
+    """A question in words: the protected unit, the assumptions, the cost and the errors."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...]
     forecast: Forecast
@@ -107,7 +107,7 @@ def _line(line: ForecastLine) -> str:
 def explain(
     priced: PricedPlan, epsilon: Fraction, delta: Fraction, predicted: Forecast
 ) -> QuestionExplanation:
-    """Everything that is assumed and promised, in words."""
+    """The assumptions and guarantees of a priced plan, in words."""
     plan = priced.plan
     return QuestionExplanation(
         (
@@ -134,9 +134,8 @@ def _protected(plan: Plan) -> tuple[str, ...]:
     if unit.column is None:
         return (who,)
     in_all = "" if caps.rows is None else f" and {caps.rows} rows in all"
-    counts = (
-        f"one {unit.column} counts in at most {plan.groups_kept} of the {len(plan.groups)} groups"
-    )
+    most, there = plan.groups_per_unit, len(plan.groups)
+    counts = f"one {unit.column} counts in at most {most} of the {there} groups"
     return (
         who,
         f"{counts}, with {caps.rows_per_group} rows in each{in_all}",

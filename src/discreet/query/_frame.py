@@ -139,7 +139,7 @@ class ColumnExpression:
 
 @dataclass(frozen=True, slots=True)
 class UnnamedAggregate:
-    """An aggregate that has no name yet."""
+    """An aggregate without a name."""
 
     function: Function
     argument: Scalar | None
@@ -161,7 +161,7 @@ def col(name: str) -> ColumnExpression:
 
 
 def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
-    """How many rows there are; with an argument, in how many of them it is not NULL."""
+    """The number of rows; with an argument, of those in which it is not NULL."""
     return UnnamedAggregate(Function.COUNT, None if value is None else _expression(value).scalar)
 
 
@@ -176,7 +176,7 @@ def mean(value: ColumnExpression | str) -> UnnamedAggregate:
 
 
 def condition_of(given: object) -> Condition:
-    """The condition in a filter, or in a boolean column taken as one."""
+    """The condition of an expression, which may be a boolean column."""
     if isinstance(given, ConditionExpression):
         return given.condition
     if isinstance(given, ColumnExpression) and isinstance(given.scalar, ColumnRef):
@@ -187,7 +187,7 @@ def condition_of(given: object) -> Condition:
 
 
 def all_of(filters: Iterable[ConditionExpression | ColumnExpression]) -> Condition | None:
-    """The conditions joined by and; ``None`` for none."""
+    """All conditions joined by and; ``None`` if there is none."""
     conditions = [condition_of(given) for given in filters]
     return reduce(Both, conditions) if conditions else None
 
@@ -212,10 +212,10 @@ def _literal(given: object) -> Literal:
     if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
         return Literal(given)
     if is_number(given):
-        return Literal(fraction(given))  # type: ignore[arg-type]  # is_number has just looked
+        return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
     hint = "; NULL is asked for by .is_null()" if given is None else ""
     raise InvalidArgument(
-        f"{_described(given)} can't stand in a question: give a finite number, text, truth value "
+        f"{_described(given)} is no value for a question: give a finite number, text, truth value "
         f"or date{hint}"
     )
 

@@ -1,8 +1,8 @@
 """Columns of pandas and Polars as Arrow arrays, whose type follows from the column's dtype alone.
 
-A column of Python objects has no type of its own, and one that is taken from its values would let
-one row decide about everybody's. So each object becomes a text, by itself, and the declared type
-reads the texts as it reads those of a CSV file. Nothing here can fail for a value.
+A column of Python objects has no type of its own, and a type inferred from its values would let one
+row change how all rows are read. So each object becomes a text, by itself, and the declared type
+reads the texts as it reads those of a CSV file. No value can make anything here fail.
 """
 
 import datetime
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_LONGEST = 4000  # bits of an integer whose decimal digits Python writes without a limit
+_LONGEST = 4000  # bits of an integer; Python limits the decimal digits of longer ones
 
 
 def pandas_table(frame: "pd.DataFrame", names: Sequence[str]) -> pa.Table:
@@ -125,13 +125,13 @@ def _without_rule(length: int) -> pa.ChunkedArray:
 
 
 def _texts(values: Iterable[object]) -> pa.Array:
-    """Each object as a text, or NULL. Lone surrogates stay apart as bytes that are no UTF-8."""
+    """Each object as a text, or NULL. Lone surrogates become bytes that are not UTF-8."""
     return pa.array([_text(value) for value in values], pa.large_binary()).view(pa.large_string())
 
 
 def _text(value: object) -> bytes | None:
-    """The text of an object of a known type, or of a class that descends from one; else NULL. No
-    method that somebody's class has is called, but for the zone of a time."""
+    """The text of an object of a known type or a subclass of one; else NULL. It calls no method of
+    the object's own class, except the time zone's."""
     try:
         kind: type = type(value)
         known = _TEXT.get(kind)

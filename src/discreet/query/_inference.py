@@ -1,8 +1,8 @@
-"""What an expression of a query can be: its type, its bounds, and whether it can be NULL.
+"""Infers the type and bounds of each expression in a query, and whether it can be NULL.
 
-Facts come from the declared columns that stand in this very expression, by interval arithmetic
-in exact fractions. An expression whose facts can't be derived is refused here, before anything
-is priced; whatever passes is total and row-wise.
+The facts follow from the declared columns of this expression, by interval arithmetic in exact
+fractions. An expression whose facts can't be derived is refused here, before it is priced. Every
+expression that passes is total and row-wise.
 """
 
 import datetime
@@ -38,10 +38,10 @@ from discreet.query._query import (
 )
 
 _LARGEST = Fraction(10) ** 150  # of a range's ends
-_FLOATS = Fraction(10) ** 300  # of a number on its way, in floating point
+_FLOATS = Fraction(10) ** 300  # of an intermediate result, in floating point
 _ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
-_UNDERFLOW = Fraction(1, 2**1074)  # what is too small for floats may become this large
-_WHOLE = Fraction(2) ** 62  # of a result of whole numbers
+_UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for floats
+_WHOLE = Fraction(2) ** 62  # of a result that stays an integer
 _INT64 = Fraction(2) ** 63
 
 
@@ -49,8 +49,9 @@ _INT64 = Fraction(2) ** 63
 class ScalarFacts:
     """The derived facts of a scalar: ``lower`` and ``upper`` where it is numeric and bounded.
 
-    ``largest`` bounds the magnitude of what floating point makes of it before it is clamped to
-    that range. Where large numbers cancel it is far larger: in x + 1e30 - 1e30 it is about 1e30.
+    ``largest`` bounds the magnitude of all intermediate results in floating point, before the
+    scalar is clamped to its range. Where large numbers cancel it is far larger than the range: in
+    x + 1e30 - 1e30 it is about 1e30.
     """
 
     type: ColumnType
@@ -67,12 +68,12 @@ def check(query: Query, declaration: Declaration) -> None:
             f"FROM {query.table}: this is the table {declaration.name!r}; ask that one"
         )
     if not query.aggregates:
-        raise QueryRefused("nothing is asked for: give at least one of COUNT, SUM and AVG")
+        raise QueryRefused("the query has no aggregate: give at least one of COUNT, SUM and AVG")
     _check_names(query)
     for key in query.keys:
         if column_of(key, declaration).keys is None:
             raise QueryRefused(
-                f"GROUP BY {key}: its keys are not declared, and they may not come from the data; "
+                f"GROUP BY {key}: its keys are not declared, and can't be taken from the data; "
                 f"its owner can declare them (discreet declare ... --key {key}=...)"
             )
     for aggregate in query.aggregates:
@@ -83,7 +84,7 @@ def check(query: Query, declaration: Declaration) -> None:
 
 
 def column_of(name: str, declaration: Declaration) -> Column:
-    """The declared column of this name; a `QueryRefused` with the names there are otherwise."""
+    """The declared column of this name; otherwise a `QueryRefused` that lists the names."""
     if name in declaration.columns:
         return declaration.columns[name]
     close = difflib.get_close_matches(name, declaration.columns, n=1)
@@ -93,7 +94,7 @@ def column_of(name: str, declaration: Declaration) -> Column:
 
 
 def infer(scalar: Scalar, declaration: Declaration) -> ScalarFacts:
-    """The facts of a scalar, derived from its columns; refused where they can't be."""
+    """The facts of a scalar, derived from its columns; `QueryRefused` if they can't be derived."""
     match scalar:
         case ColumnRef(name):
             column = column_of(name, declaration)
@@ -134,7 +135,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     for side, fact in zip((scalar.left, scalar.right), sides, strict=True):
         if not fact.type.is_numeric:
             raise QueryRefused(
-                f"{scalar_text(side)} is {fact.type.value}: there is arithmetic on numbers only"
+                f"{scalar_text(side)} is {fact.type.value}: arithmetic is defined for numbers only"
             )
         _bounds(side, fact)
     if scalar.operator is Operator.DIVIDE and not (
@@ -155,8 +156,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     largest = _largest(scalar.operator, *sides)
     if largest > _FLOATS:
         raise QueryRefused(
-            f"{scalar_text(scalar)} could exceed 1e300 on the way, in floating point; use smaller "
-            "numbers"
+            f"{scalar_text(scalar)}: an intermediate result could exceed 1e300; use smaller numbers"
         )
     return ScalarFacts(
         _result_type(scalar.operator, sides, lower, upper),
@@ -231,7 +231,7 @@ def _check_names(query: Query) -> None:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise QueryRefused(
-            f"the name {min(twice)!r} stands twice in the answer; give each a name of its own"
+            f"the answer would have two columns {min(twice)!r}; give each a name of its own"
         )
 
 

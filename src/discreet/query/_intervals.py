@@ -1,7 +1,7 @@
-"""How far noise can have moved a number: intervals by the noise's law, and nothing else.
+"""Intervals for numbers with noise, by the law of the noise alone.
 
-Each interval holds the number that would have been released without noise, with at least the
-stated probability. It covers the noise: not clamping, not scaling to the caps, not sampling.
+Each interval contains the number without noise, with at least the stated probability. It does not
+cover the bias of clamping and of the caps, nor the sampling of the rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,8 +45,8 @@ class RatioLaw:
         return pair_half_width(laws, (1.0, slope), self.confidence)
 
     def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Reals, Reals]:
-        """The ends of each group's hull, in steps from the centre; the whole range where nothing
-        is known. Between knots the quantile is replaced by its chord, which lies above it."""
+        """The ends of each group's hull, in steps from the centre; the whole range where the set is
+        empty. Between knots the quantile is replaced by its chord, which lies above it."""
         low, high = float(self.grid.lower), float(self.grid.upper)
         total, count = np.array(totals, dtype=float), np.array(counts, dtype=float)
         knots = np.linspace(low, high, _KNOTS)
@@ -54,8 +54,8 @@ class RatioLaw:
 
         def outside(slope: Reals) -> Reals:
             rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
-            held = np.abs(total - slope * count) - np.interp(slope, knots, quantiles)
-            return np.asarray(held - rounding)
+            excess = np.abs(total - slope * count) - np.interp(slope, knots, quantiles)
+            return np.asarray(excess - rounding)
 
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = np.clip(np.where(count == 0, low, total / count), low, high)
@@ -67,7 +67,7 @@ class RatioLaw:
         return np.asarray(lower), np.asarray(upper)
 
     def half_width(self, rows: int) -> float:
-        """About the most that half the interval comes to where a group has this many rows."""
+        """Approximately the largest half-width of the interval in a group of this many rows."""
         far = float(self.grid.largest)
         return min(self.quantile(far) / rows, (self.grid.upper - self.grid.lower) / 2)
 
@@ -85,15 +85,15 @@ class ShareLaw:
     confidence: Fraction
 
     def interval(self, part: int, rest: int) -> tuple[float, float]:
-        """The ends of the hull, rounded outwards to 1/200; 0 and 1 where nothing is known.
+        """The ends of the hull, rounded outwards to 1/200; 0 and 1 where the set is empty.
 
-        The quantile is convex in p, so that between two knots it is at most the larger of theirs.
+        The quantile is convex in p, so between two knots it is at most the larger of theirs.
         """
         knots = np.linspace(0, 1, _SHARES + 1)
-        seen = (1 - knots) * part - knots * rest
+        noisy = (1 - knots) * part - knots * rest  # (knot)
         allowed = np.array([self._quantile(float(knot)) for knot in knots])
-        least = np.minimum(np.abs(seen[:-1]), np.abs(seen[1:]))
-        least[np.sign(seen[:-1]) != np.sign(seen[1:])] = 0
+        least = np.minimum(np.abs(noisy[:-1]), np.abs(noisy[1:]))
+        least[np.sign(noisy[:-1]) != np.sign(noisy[1:])] = 0
         (holds,) = np.nonzero(least <= np.maximum(allowed[:-1], allowed[1:]) * _SAFE)
         if len(holds) == 0:
             return 0.0, 1.0
@@ -105,7 +105,7 @@ class ShareLaw:
 
 
 def _crossings(outside: Callable[[Reals], Reals], inner: Reals, outer: Reals) -> Reals:
-    """Where each set ends between a point in it and the range's end, rounded outwards."""
+    """The end of each set between a point inside it and the end of the range, rounded outwards."""
     reaches = outside(outer) <= 0
     crossing = outer
     for _ in range(_HALVINGS):

@@ -1,4 +1,4 @@
-"""A TOML file as entries that know their line, so that every mistake says where it stands."""
+"""Reads a TOML file as entries that know their line, so that each error names it."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ _LARGEST_EXPONENT = 400  # beyond it, an exact value takes room that no declared
 
 @dataclass(frozen=True, slots=True)
 class TomlEntry:
-    """One entry of a file, whose text is ``body``: its keys from the top, and what it holds."""
+    """One entry of a file: its keys from the top, and its value. ``body`` is the file's text."""
 
     file: Path
     body: str
@@ -27,11 +27,11 @@ class TomlEntry:
     value: object
 
     def mistake(self, allowed: str) -> DeclarationError:
-        """The error that shows what was given here and says what is allowed."""
+        """The error for this value, with what is allowed."""
         return self.error(f"{dotted(self.keys)} = {_shown(self.value)}: {allowed}")
 
     def error(self, what: str) -> DeclarationError:
-        """An error that stands at this entry's line."""
+        """An error with this entry's line."""
         line = lines(self.body).get(self.keys)
         where = f"{self.file}, line {line}" if line else str(self.file)
         return DeclarationError(f"{where}: {what}")
@@ -46,7 +46,7 @@ class TomlEntry:
         }
 
     def settings(self, *allowed: str, of: str = "") -> dict[str, "TomlEntry"]:
-        """The entries of this table, none of them but the allowed ones."""
+        """The entries of this table; others than the allowed ones are refused."""
         inner = self.inner()
         for key, entry in inner.items():
             if key not in allowed:
@@ -57,24 +57,24 @@ class TomlEntry:
         return inner
 
     def missing(self, key: str, what: str) -> DeclarationError:
-        """The error that a setting of this table is not there."""
+        """The error for a setting that is missing in this table."""
         return self.error(f"{self._name} needs {key}: {what}")
 
     def text(self, what: str) -> str:
-        """The text that stands here."""
+        """The value, which must be a text."""
         if isinstance(self.value, str) and self.value.strip():
             return self.value
         raise self.mistake(f"give {what}, in quotes")
 
     def choice(self, *options: str) -> str:
-        """The one of these texts that stands here."""
+        """The value, which must be one of these texts."""
         if isinstance(self.value, str) and self.value in options:
             return self.value
         near = did_you_mean(self.value, options) if isinstance(self.value, str) else ""
         raise self.mistake(f"give {' or '.join(map(_shown, options))}{near}")
 
     def number(self, what: str = "a finite number") -> int | Decimal:
-        """The exact finite number that stands here."""
+        """The value, which must be a finite number."""
         value = self.value
         if type(value) is int:
             return value
@@ -83,7 +83,7 @@ class TomlEntry:
         raise self.mistake(f"give {what}")
 
     def whole(self) -> int:
-        """The whole number of 1 or above that stands here."""
+        """The value, which must be a whole number of 1 or above."""
         if type(self.value) is int and self.value >= 1:
             return self.value
         raise self.mistake("give a whole number, 1 or above")
@@ -118,19 +118,18 @@ def parse(text: str, file: Path) -> TomlEntry:
         value = tomllib.loads(text, parse_float=Decimal)
     except RecursionError:
         raise DeclarationError(f"{file}: it is nested too deeply") from None
-    except ValueError as error:  # a number too long to be one is no TOMLDecodeError
+    except ValueError as error:  # a number of too many digits raises no TOMLDecodeError
         raise DeclarationError(_not_toml(str(error), text, file)) from None
     return TomlEntry(file, text, (), value)
 
 
 def is_held_exactly(number: Decimal) -> bool:
-    """Whether the number is finite, and neither so large nor so small that its exact value
-    would fill the memory."""
+    """Whether the number is finite, and its exact value takes little memory."""
     return number.is_finite() and abs(number.adjusted()) <= _LARGEST_EXPONENT
 
 
 def dotted(keys: Keys) -> str:
-    """Keys as they stand in a table's header."""
+    """The keys as in a table's header."""
     return ".".join(key if re.fullmatch(r"[\w-]+", key, re.ASCII) else _shown(key) for key in keys)
 
 
@@ -155,8 +154,8 @@ def _not_toml(error: str, text: str, file: Path) -> str:
 def lines(text: str) -> Mapping[Keys, int]:
     """The line on which each entry of a valid TOML text begins.
 
-    A statement (a table's header, or an entry) ends with a line, and no beginning of one is valid
-    by itself: so lines are gathered until what was gathered is.
+    A statement (a table's header, or an entry) ends with a line, and no incomplete one is valid. So
+    lines are collected until they are valid TOML.
     """
     found: dict[Keys, int] = {}
     header: Keys = ()
@@ -194,7 +193,7 @@ def _is_whole(statement: str) -> bool:
 
 
 def _paths(value: object) -> Iterator[Keys]:
-    """The keys of every entry within, each table before what it holds."""
+    """The keys of every entry inside, each table before its entries."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (key,)
@@ -202,7 +201,7 @@ def _paths(value: object) -> Iterator[Keys]:
 
 
 def _shown(value: object) -> str:
-    """A value as it would stand in the file, shortened."""
+    """A value as in the file, shortened."""
     match value:
         case str() | bool():
             text = json.dumps(value, ensure_ascii=False)

@@ -1,9 +1,9 @@
-"""How much of a column its declaration loses: the share of values that became NULL.
+"""The share of a column's values that its declared type can't hold, so that they became NULL.
 
 A text ``1,5`` in a column declared as number is NULL, and every answer skips it. The share is
-made from two counts of disjoint rows, lost and held. A row counts in one of them at most, so both
-together move no further in L1 than a single count does (under REPLACE twice as far, from one to
-the other), and one charge pays for both.
+computed from two counts of disjoint rows, lost and held. A row is in one of them at most, so the
+L1 sensitivity of both together is that of a single count (under REPLACE twice that, as a row can
+move from one to the other), and one charge pays for both.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ _LOST, _HELD = "lost", "held"
 
 @dataclass(frozen=True, slots=True)
 class NullCheck:
-    """The question how much of a declared column became NULL when it was converted."""
+    """The question which share of a declared column became NULL by conversion."""
 
     source: TableSource
     declaration: Declaration
@@ -53,9 +53,9 @@ class NullCheck:
 class NullShare:
     """The released share of a column's values that its declared type can't hold.
 
-    ``share`` is ``None`` where the noisy counts leave no value to take a share of. ``low`` and
-    ``high`` hold the share without noise, at ``confidence``. NULL and NaN in the source are no
-    values; caps hold as in every question. Everything here may be shown to anyone.
+    ``share`` is ``None`` where the noisy counts add up to less than 1. The interval from ``low`` to
+    ``high`` contains the share without noise, at ``confidence``. NULL and NaN in the source are no
+    values; caps apply as in every question. Everything here may be shown to anyone.
     """
 
     column: str
@@ -68,12 +68,12 @@ class NullShare:
 
     @property
     def privacy_loss(self) -> PrivacyLoss:
-        """What it cost its unit."""
+        """The privacy loss of the share, for its unit."""
         return self.release.privacy_loss
 
     @property
     def receipt(self) -> Receipt:
-        """The ledger's word that it was paid first."""
+        """The ledger's proof that the charge was recorded first."""
         return self.release.receipt
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ def release_share(
     by: str = "owner",
     request: str | None = None,
 ) -> NullShare:
-    """`Table.share_of_null`, through a door that is given."""
+    """`Table.share_of_null` through a given door."""
     exact = _checks.probability(confidence=confidence)
     declaration, name = asked.declaration, asked.column
     column, plan = column_of(name, declaration), _plan(asked)
@@ -147,8 +147,8 @@ def _plan(asked: NullCheck) -> Plan:
 def _bounded(
     plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
 ) -> Bounded[Any]:
-    """Both counts as one vector, with the sensitivity of the two together. Its name holds all that
-    is declared of the column: what becomes NULL depends on it."""
+    """Both counts as one vector, with their joint sensitivity. Its name has the column's whole
+    declaration, on which it depends what becomes NULL."""
 
     def both() -> Any:
         totals = {} if compute is None else compute()
@@ -168,8 +168,8 @@ def _bounded(
 
 
 def _of_both(single: Sensitivity, change: Change) -> Sensitivity:
-    """Of a unit's rows, m count at most, each in one of the two: m in L1, and where they are
-    replaced by others, m in each."""
+    """The joint sensitivity: at most m rows of a unit count, each in one of the two counts, so m in
+    L1; where rows are replaced, m in each count."""
     most = single.linf
     if change is Change.ADD_REMOVE:
         return Sensitivity(l1=most, l2_squared=most**2, linf=most)

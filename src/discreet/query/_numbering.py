@@ -1,8 +1,8 @@
-"""Declared keys as small tables in the engine, which give a row the place of its group.
+"""Numbers the groups: declared keys are small tables in the engine, joined with the rows.
 
 A group's place is its number in the plan. Rows are joined with the tables by their keys, so that
-what comes back from the engine are places and never an engine's idea of a key. Texts are joined
-by their bytes: a collation may take "a" for "A", and a declaration does not.
+the engine returns places and never keys. Texts are joined by their bytes: a collation may take "a"
+for "A", a declaration does not.
 """
 
 import datetime
@@ -25,17 +25,16 @@ _ARROW_TYPES = {
 
 @ibis.udf.scalar.builtin(name="encode")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
-    """The bytes of a text, which no collation applies to."""
+    """The bytes of a text, to which no collation applies."""
 
 
 def comparable(value: Any) -> Any:  # Any: Ibis expressions
-    """The value, a text as its bytes: compared by them, texts come in the order of their letters'
-    code points in every engine."""
+    """The value; a text as its bytes, so that every engine orders texts by code points."""
     return as_bytes(value) if value.type().is_string() else value
 
 
 def utf8(text: str) -> bytes:
-    """The bytes of a text of Python's. Lone surrogates, which no engine holds, match nothing."""
+    """The UTF-8 bytes of a Python text. Lone surrogates, which no engine holds, match nothing."""
     return text.encode(errors="surrogatepass")
 
 
@@ -52,8 +51,8 @@ def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[KeyVa
 
 
 def in_memory(name: str, rows: pa.Table) -> ir.Table:
-    """A small public table as part of an expression, under a fixed name, so that an expression's
-    text is the same each time. Whoever runs the expression registers it."""
+    """A small public table in an expression, under a fixed name, so that the expression has the
+    same text each time. `Engine.statement` registers the table."""
     return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
 
 

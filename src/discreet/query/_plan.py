@@ -1,8 +1,8 @@
-"""From a query to what the engine must sum: parts on integer grids, each with its sensitivity.
+"""Plans a query: the sums that the engine computes, on integer grids, each with its sensitivity.
 
 A query's aggregates are made from a few noisy sums: COUNT from one, SUM from one, AVG from two (a
-sum centred between its bounds, which halves what one row can move it, and a count). Parts that
-aggregates share are computed, paid and drawn once.
+sum centred between its bounds, which halves its sensitivity, and a count). Sums that aggregates
+share are computed, paid and drawn once.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from discreet.query._query import Aggregate, Function, Query, Scalar, columns_us
 
 _MOST_GROUPS = 1_000_000
 _WORD_BITS = 60  # of a unit's total in a group
-_PRODUCT_BITS = 76  # of a value times both caps: times 2^50 rows it still fits the engine's 128
+_PRODUCT_BITS = 76  # of a value times both caps; with 2^50 rows it fits into the engine's 128
 _GRID_BITS = 30
 _LEAST_GRID_BITS = 10
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
@@ -29,7 +29,7 @@ _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 @dataclass(frozen=True, slots=True)
 class SumGrid:
-    """How a number becomes an integer: times 2^exponent, rounded, clamped to the ends, moved.
+    """The map from a number to an integer: times 2^exponent, rounded, clamped, centred.
 
     ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
     """
@@ -41,7 +41,7 @@ class SumGrid:
 
     @property
     def largest(self) -> int:
-        """The largest magnitude on it."""
+        """The largest magnitude of a grid point."""
         return max(abs(self.lower), abs(self.upper))
 
     @property
@@ -50,14 +50,14 @@ class SumGrid:
         return Fraction(2) ** -self.exponent
 
     def value(self, steps: Fraction) -> Fraction:
-        """The number that many steps stand for."""
+        """The number at this many steps from the centre."""
         return (steps + self.center) * self.step
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionOutcome:
-    """Rows by what became of the source's value of a column: ``lost`` where the declared type
-    can't hold it, else held. No query has it; `query.null_share` does."""
+    """An argument that is 1 in rows where the declared type can't hold the source's value (if
+    ``lost``), or where it can. Only `_null_share` uses it, no query does."""
 
     column: str
     lost: bool
@@ -65,8 +65,8 @@ class ConversionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SumOf:
-    """One number per group for the engine to compute: the sum, over the rows whose ``argument``
-    is not NULL, of the argument on its grid; of ones where ``grid`` is ``None``, a count."""
+    """One sum for each group: of the argument on its grid, over the rows where it is not NULL; a
+    count of these rows where ``grid`` is ``None``."""
 
     name: str
     argument: Scalar | ConversionOutcome | None
@@ -75,16 +75,16 @@ class SumOf:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The least and the most that one row adds."""
+        """The smallest and the largest addend of one row."""
         return (0, 1) if self.grid is None else (self.grid.lower, self.grid.upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A checked query with everything that is public about answering it.
+    """A checked query, with all public facts that its answer depends on.
 
-    ``groups`` are all combinations of the declared keys, in order; ``sums`` is what the engine
-    computes for each; ``sources`` names, for each aggregate, the one or two sums it is made from.
+    ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` for
+    each of them. ``sources`` names, for each aggregate, the one or two sums it is made from.
     """
 
     declaration: Declaration
@@ -103,7 +103,7 @@ class Plan:
         self, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
     ) -> Bounded[Mapping[str, Value]]:
         """The sums as one computation not yet run; without ``compute``, for its bounds only.
-        ``source`` names where the rows are."""
+        ``source`` names the source of the rows."""
         facts, used = self.declaration, columns_used(self.query)
         columns = {name: facts.columns[name] for name in used}
         return Bounded.together(
@@ -116,8 +116,8 @@ class Plan:
         )
 
     @property
-    def groups_kept(self) -> int:
-        """How many groups a unit may touch in this query."""
+    def groups_per_unit(self) -> int:
+        """The number of groups that a unit counts in, at most."""
         return min(self.declaration.caps.groups, len(self.groups))
 
     def sum_named(self, name: str) -> SumOf:
@@ -127,7 +127,7 @@ class Plan:
 
 
 def _nothing_to_compute() -> Mapping[str, Value]:
-    raise AssertionError("a plan's bounds were taken for a computation")
+    raise AssertionError("a plan without a computation was computed")
 
 
 def plan(query: Query, declaration: Declaration) -> Plan:
@@ -192,10 +192,10 @@ def _sum(
 
 
 def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> SumGrid:
-    """The public grid of an argument: whole numbers stay whole; others get about 30 bits, fewer
-    where the caps are so large that a unit's totals would not fit."""
+    """The public grid of an argument. Integers stay as they are; other numbers get about 30 bits,
+    fewer where the caps are so large that a unit's totals would not fit."""
     fact = infer(argument, declaration)
-    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # `check` has seen to it
+    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
     in_group, in_all = (
         _bits(Fraction(n))
@@ -234,13 +234,14 @@ def _most_rows(caps: Caps, groups: int) -> int:
 
 
 def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) -> Sensitivity:
-    """How far the vector of all groups' sums can be from its neighbour, for rows in these ends.
+    """The sensitivity of the vector of all groups' sums, for addends between these ends.
 
-    With b the most a unit's total in one group can be from 0, G the groups it keeps and R its
-    rows in all: adding or removing it moves the vector by at most min(G b, R max|end|) in L1; no
-    coordinate moves by more than b, so the squares add up to at most b times that. Replacing it
-    moves a coordinate by at most w, the width of a total's range with 0 in it, and the vector by
-    twice as much in L1; squares by DESIGN's G max(2 b^2, w^2), or w times the L1 distance.
+    Let b bound a unit's total in one group, G the number of its groups, and R its rows in all.
+    Adding or removing the unit moves the vector by at most min(G b, R max|end|) in L1. No
+    coordinate moves by more than b, so the squares add up to at most b times that. Replacing the
+    unit moves a coordinate by at most w, the width of a total's range with 0 in it, and the vector
+    by twice as much in L1; its squares add up to at most G max(2 b^2, w^2), and to at most w times
+    the L1 distance.
     """
     lower, upper = ends
     caps = declaration.caps

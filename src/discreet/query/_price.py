@@ -1,4 +1,4 @@
-"""How a query's price is shared among its sums, and with which noise each is drawn."""
+"""Prices a plan: shares the epsilon among its sums, and chooses the noise of each."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -29,10 +29,10 @@ class Noise(Enum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class QuestionPrice:
-    """What the caller is ready to pay for one query, and how it is to be shared.
+    """The epsilon and delta that a caller pays for one question, and how to share them.
 
-    ``weights`` gives aggregates, by name, larger or smaller shares than 1; ``noise`` is chosen by
-    the smaller forecast error unless it is named. Gaussian noise needs a ``delta`` above 0.
+    ``weights`` gives aggregates, by name, larger or smaller shares than 1. Without ``noise``, the
+    noise with the smaller forecast error is chosen. Gaussian noise needs a ``delta`` above 0.
     """
 
     epsilon: Fraction
@@ -67,14 +67,14 @@ class QuestionPrice:
 
 @dataclass(frozen=True, slots=True)
 class PricedPlan:
-    """A plan with the mechanism of each of its sums: all that a release or a forecast needs."""
+    """A plan with the mechanism of each of its sums, as releases and forecasts need it."""
 
     plan: Plan
     mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = field(hash=False)
     shares: Mapping[str, Fraction] = field(hash=False)
 
     def __post_init__(self) -> None:
-        """Keep copies, which nobody can alter between the price and the draw."""
+        """Copy both mappings, so that they can't change between the price and the draw."""
         for name in ("mechanisms", "shares"):
             object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
 
@@ -91,13 +91,13 @@ class PricedPlan:
 
     @property
     def privacy_loss(self) -> PrivacyLoss:
-        """What the release will cost its unit."""
+        """The privacy loss of the release, for its unit."""
         return self.together.privacy_loss(self.plan.bounded())
 
 
 def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPlan:
-    """The mechanisms that this price buys; of both kinds of noise, where a delta allows both, the
-    one whose half-widths at this confidence have the smaller product."""
+    """The plan with the mechanisms for this price. Where both kinds of noise are possible, it takes
+    the one whose half-widths at this confidence have the smaller product."""
     shares = _shares(plan, price)
     offers = []
     if price.noise is not Noise.GAUSSIAN:
@@ -116,8 +116,8 @@ def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPl
 
 
 def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
-    """Refuse noise that could leave the range of floats, in which intervals are computed. Below
-    the limit no draw reaches 1e308: it lies more than 1e100 standard deviations away."""
+    """Refuse noise that could leave the range of floats, in which intervals are computed. At the
+    largest standard deviation allowed, 1e308 is more than 1e100 of them away."""
     try:
         widest = max(mechanism.stddev_of_noise() for mechanism in mechanisms)
     except ArithmeticError:
@@ -130,8 +130,8 @@ def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
 
 
 def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
-    """Each aggregate has its weight's share; one made from two sums gives each of them half, or
-    all to one where the other is asked for, and so paid, by itself."""
+    """Each sum's share of the price. An aggregate gets a share by its weight, and divides it
+    equally among its sums; a sum that is an aggregate by itself is paid there already."""
     names = [aggregate.name for aggregate in plan.query.aggregates]
     unknown = set(price.weights) - set(names)
     if unknown:
@@ -161,7 +161,7 @@ def _laplace(
 def _gaussian(
     plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, DiscreteLaplace | Gaussian]:
-    """One Gaussian mechanism on the vector of all sums, stretched: its mu squared is shared out."""
+    """One Gaussian mechanism on the vector of all sums; the sums share its squared mu."""
     bounded = plan.bounded()
     whole = gaussian_multiplier(price.epsilon, price.delta)
     multipliers = {

@@ -1,6 +1,6 @@
-"""Proposes a declared type for each column of a source, from what its first rows look like.
+"""Proposes a declared type for each column of a source, from its schema and first rows.
 
-An owner sees the proposal and decides. No question ever uses it: that takes a declaration.
+The owner reads the proposal and decides. Questions use only the declaration.
 """
 
 import datetime
@@ -35,9 +35,9 @@ FORMATS = (
 
 @dataclass(frozen=True, slots=True)
 class ProposedType:
-    """A proposed type, ``None`` where there is no rule for the source's. ``formats`` are all that
-    the dates of a text column may be written in, if not as 2013-01-02; where there are several,
-    only the owner knows which it is."""
+    """A proposed type, or ``None`` where the source's type has no rule. ``formats`` lists all date
+    formats that fit the texts of a column not written as 2013-01-02; if several fit, the owner
+    must choose."""
 
     type: ColumnType | None
     formats: tuple[str, ...] = ()

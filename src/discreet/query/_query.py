@@ -1,7 +1,7 @@
-"""A question as a closed value: what SQL and dataframe calls both become.
+"""A query as a closed value, to which both SQL and Python calls are translated.
 
-Only what is listed here exists. Whatever a user writes is turned into these values and then
-compiled anew; no text of his ever reaches an engine.
+Nothing exists but the classes below. The engine's statement is generated from these values, so no
+text of a user ever reaches an engine.
 """
 
 import datetime
@@ -51,7 +51,7 @@ Scalar = ColumnRef | Literal | Arithmetic
 
 
 class Relation(Enum):
-    """How two values compare."""
+    """The comparisons of two values."""
 
     EQUAL = "="
     UNEQUAL = "<>"
@@ -119,7 +119,7 @@ Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
 
 
 class Function(Enum):
-    """The aggregates there are."""
+    """The aggregate functions."""
 
     COUNT = "COUNT"
     SUM = "SUM"
@@ -140,7 +140,7 @@ class Aggregate:
 class Query:
     """Aggregates of the rows that meet a condition, for each combination of the keys' values.
 
-    ``str`` gives it as SQL over ``name``; two texts that mean the same query are equal here.
+    ``str`` gives it as SQL. Two texts of the same meaning give equal queries.
     """
 
     table: str
@@ -154,7 +154,7 @@ class Query:
         columns = [*shown_keys, *(_aggregate(aggregate) for aggregate in self.aggregates)]
         where = "" if self.where is None else f" WHERE {condition_text(self.where)}"
         grouping = f" GROUP BY {', '.join(shown_keys)}" if shown_keys else ""
-        selected = f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"  # noqa: S608  # to be read
+        selected = f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"  # noqa: S608  # for people to read
         return f"{selected}{where}{grouping}"
 
 
@@ -164,7 +164,7 @@ def column_names(aggregate: str) -> tuple[str, str, str, str]:
 
 
 def columns_used(query: Query) -> tuple[str, ...]:
-    """The names of the columns that stand anywhere in the query, each once, in order."""
+    """The names of all columns in the query, each once, in order."""
     arguments = (a.argument for a in query.aggregates if a.argument is not None)
     inside = [name for argument in arguments for name in _columns(argument)]
     filtered = [] if query.where is None else _columns(query.where)
@@ -186,7 +186,7 @@ def _columns(node: Scalar | Condition) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it: bare where that is safe."""
+    """A name in SQL: without quotes where that is safe."""
     is_plain = name.isascii() and name.isidentifier() and name == name.lower()
     is_bare = is_plain and name.upper() not in RESERVED
     return name if is_bare else '"' + name.replace('"', '""') + '"'
@@ -202,7 +202,7 @@ def scalar_text(scalar: Scalar) -> str:
 
 
 def condition_text(condition: Condition) -> str:
-    """A condition in SQL, with every grouping shown."""
+    """A condition in SQL, with parentheses around each group."""
     match condition:
         case Comparison(relation, left, right):
             return f"{scalar_text(left)} {relation.value} {scalar_text(right)}"
@@ -250,7 +250,7 @@ def _literal(value: Constant) -> str:
 
 
 def _number(value: Fraction) -> str:
-    """A decimal in full, however many digits it has; any other fraction as a division."""
+    """A decimal with all its digits; any other fraction as a division."""
     places = next((n for n in range(31) if 10**n % value.denominator == 0), None)
     if places is None:
         return f"({value.numerator} / {value.denominator})"

@@ -1,7 +1,7 @@
-"""Where a table's rows come from: a source gives Arrow data of the columns that are named.
+"""Sources of a table's rows: each gives Arrow data of the named columns.
 
 Types never depend on rows: a Parquet file's and a database table's schema counts as public, a
-CSV file and Python objects are read as texts. Columns that nobody declared are never read.
+CSV file and Python objects are read as texts. Undeclared columns are never read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class TableSource(Protocol):
 
     @property
     def label(self) -> str:
-        """A public name that tells it from others; wherever its folder is, a file has the same."""
+        """A public name that tells sources apart; a file's does not depend on its folder."""
         ...
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
@@ -50,11 +50,11 @@ class ParquetFile:
 
     @property
     def label(self) -> str:
-        """Its name, without the folder."""
+        """The file's name, without the folder."""
         return self.path.name
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
-        """The file's own schema; its statistics are data, and aren't looked at."""
+        """The file's own schema; its statistics are private and are not read."""
         try:
             found = pq.read_schema(_existing(self.path))
         except (OSError, pa.ArrowException, NotImplementedError) as cause:
@@ -64,7 +64,7 @@ class ParquetFile:
         return [(field.name, read_as(_frames.plain_type(field.type))) for field in found]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
-        """The columns, streamed through Arrow, which takes texts that are no UTF-8 as they are."""
+        """The columns, streamed through Arrow, which accepts texts that are not UTF-8."""
         types = dict(self.types())
         wanted = pa.schema([(name, types[name]) for name in names])
         return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
@@ -79,7 +79,7 @@ class CsvFile:
 
     @property
     def label(self) -> str:
-        """Its name, without the folder, and the delimiter."""
+        """The file's name, without the folder, and the delimiter."""
         return f"{self.path.name} {self.delimiter}"
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
@@ -94,14 +94,14 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrowSource:
-    """A table in memory; ``others`` are the names of columns that nobody declared."""
+    """A table in memory; ``others`` are the names of undeclared columns."""
 
     table: pa.Table
     others: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """Tables in memory have no names."""
+        """Empty: tables in memory have no names."""
         return ""
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
@@ -116,7 +116,7 @@ class ArrowSource:
         return nullcontext(pa.table(columns))
 
     def __repr__(self) -> str:
-        """Never a row."""
+        """No row is shown."""
         return "ArrowSource(...)"
 
 
@@ -162,13 +162,13 @@ def file_source(path: Path, delimiter: str = ",") -> TableSource:
 
 
 def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:
-    """The closest declarable type of each column; ``None`` where there is no rule for its own."""
+    """The closest declarable type of each column; ``None`` where its type has no rule."""
     return {name: _declarable(kind) for name, kind in source.types()}
 
 
 def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: str | None) -> None:
-    """Refuse a source that lacks a declared column or the unit's, or has one of another kind. The
-    other columns are never looked at."""
+    """Refuse a source that lacks a declared column or the unit's, or has it in a type that can't be
+    converted. Other columns are ignored."""
     there = source.types()
     names = [*columns, *([] if unit is None or unit in columns else [unit])]
     for name in names:
@@ -180,8 +180,8 @@ def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: s
             raise DeclarationError(f"the source has {len(found)} columns {name!r}; rename them")
         if twins := [other for other in names if other != name and other.lower() == name.lower()]:
             raise DeclarationError(
-                f"the columns {name!r} and {twins[0]!r} differ in case only, and engines would "
-                "take one for the other; rename one"
+                f"the columns {name!r} and {twins[0]!r} differ in case only, and engines may "
+                "confuse them; rename one"
             )
     known = {name: _declarable(kind) for name, kind in there if name in names}
     for name, kind in columns.items():

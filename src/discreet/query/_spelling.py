@@ -1,7 +1,7 @@
-"""How texts spell numbers, truth values and days, as expressions of the engine.
+"""Reads numbers, truth values and days from texts, as expressions of the engine.
 
-Each is total: a text that spells none is NULL, also where its bytes are no UTF-8. So texts are
-first written out in plain ASCII, every other byte as \\xFF.
+Each expression is total: it is NULL for any other text, also for bytes that are not UTF-8. So texts
+are first written in plain ASCII, every other byte as \\xFF.
 """
 
 import datetime
@@ -22,7 +22,7 @@ _ISO = "^[0-9]{4}[-/ ]"
 
 @ibis.udf.scalar.builtin(name="try_strptime")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def _moment(text: str, form: str) -> datetime.datetime:  # type: ignore[empty-body]  # the engine's own
-    """The moment that the text names in this format, or NULL."""
+    """The time that the text spells in this format, or NULL."""
 
 
 def plain_text(raw: Any) -> Any:  # Any: Ibis expressions

@@ -1,7 +1,7 @@
-"""From an SQL text to our `Query` and its plan, made anew from a tree of listed nodes.
+"""Translates an SQL text to our `Query`, from a tree of listed nodes, and plans it.
 
-Unknown means refused: a kind of node without an entry in the tables below has no meaning here.
-What values may be, their types, bounds and keys, is checked as for any other query.
+A kind of node without an entry in the tables below is refused. Types, bounds and keys are checked
+as for any other query.
 """
 
 import datetime
@@ -55,8 +55,8 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
 
     Guarantee: whatever the text is, nothing but a `DiscreetError` is raised, and it names the part
     that has no rule. Texts that differ in case, blanks, comments, parentheses or spellings of one
-    thing give equal queries; the text of a query (``str``) gives that query again. A name without
-    quotes matches in any case, one in double quotes exactly.
+    thing give equal queries; the text of a query (``str``) gives the same query again. A name
+    without quotes matches in any case, one in double quotes exactly.
 
     >>> import discreet as dp
     >>> from discreet.query import Caps
@@ -82,7 +82,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
 
 
 def _quoting(text: str, declaration: Declaration) -> str:
-    """What to do about declared names that are SQL's own words and stand there without quotes."""
+    """Advice for declared names that are words of SQL and are written without quotes."""
     names = sorted({declaration.name, *declaration.columns})
     meant = [name for name in names if name.upper() in RESERVED and _stands_bare(name, text)]
     return "".join(
@@ -97,7 +97,8 @@ def _stands_bare(name: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _TreeReader:
-    """What a node is read with: the text's tree, the public facts, and the table's name in it."""
+    """The context in which nodes are read: the tree, the declaration, and the table's name in the
+    text."""
 
     tree: Tree
     declaration: Declaration
@@ -107,7 +108,7 @@ class _TreeReader:
         return self.tree.refused(node, why)
 
     def name(self, identifier: exp.Identifier) -> str:
-        """A name that the user gives: in lower case, unless it is quoted."""
+        """The user's name for a column of the answer: in lower case, unless it is quoted."""
         written: str = identifier.this
         return written if self.tree.is_quoted(identifier) else written.lower()
 
@@ -124,7 +125,7 @@ def _query(text: str, declaration: Declaration) -> Query:
 
 
 def _table(found: Tree, declaration: Declaration) -> str:
-    """The name by which the text calls the one table, in lower case."""
+    """The name or alias of the one table in this text, in lower case."""
     source = found.select.args.get("from_")
     if source is None:
         raise QueryRefused(f"FROM is missing; {FORM}")
@@ -147,12 +148,12 @@ def _bare(node: exp.Expr) -> exp.Expr:
     return node
 
 
-# --- what is asked ---
+# --- SELECT ---
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One item of SELECT: what it is, and the name it is given, if any."""
+    """One item of SELECT, and its alias, if it has one."""
 
     node: exp.Expr
     alias: exp.Identifier | None
@@ -341,7 +342,7 @@ def _membership(node: exp.Expr, reader: _TreeReader) -> Membership:
 
 
 def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: _TreeReader) -> list[Scalar]:
-    """The values that are compared; where any is a day, texts are taken as days."""
+    """The compared values; if any of them is a date, texts are read as dates."""
     values = [_scalar(node, reader) for node in nodes]
     if ColumnType.DATE not in {infer(value, reader.declaration).type for value in values}:
         return values

@@ -1,8 +1,8 @@
-"""The words of an SQL text, few and flat enough to be parsed, each from a closed alphabet.
+"""Splits an SQL text into tokens of a closed list, few and flat enough to be parsed.
 
-Words, signs, numbers and texts are read here as the SQL standard has them; what isn't listed is
-refused with its place. sqlglot's parser then meets only the kinds of token below, spelled by us:
-none of its dialects' extensions, and nothing that makes it recurse without end.
+Words, signs, numbers and texts are read as in the SQL standard; everything else is refused, with
+its place. So sqlglot's parser only meets the kinds of tokens below: no extension of a dialect, and
+nothing that makes it recurse without end.
 """
 
 import re
@@ -32,7 +32,7 @@ from discreet.query._sql_words import (
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_000
 MAX_OPERATORS = 100  # a chain of them is a tree of that depth, which is walked by recursion
-MAX_NESTING = 24  # sqlglot takes 24 frames of Python's 1000 for each parenthesis
+MAX_NESTING = 24  # sqlglot uses 24 of Python's 1000 frames for each parenthesis
 
 _WORDS = {
     "AND": TokenType.AND,
@@ -116,7 +116,7 @@ _IN_FROM = {*_CLAUSE_KINDS, TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, Tok
 _OPENERS = _KINDS.keys() - {"TRUE", "FALSE", "NULL", ")", "*", ";"}
 _CLOSERS = {"", ",", ")", ";", "FROM", "WHERE", "GROUP BY"}
 
-_AMISS = "this is not in the order in which a query reads"
+_AMISS = "the clauses of a query have another order"
 _NUMBER = "a number is written 12, 1.5 or 1e3"
 _NO_SIGN = "this sign has no meaning here"
 _MISSING_AFTER = "something is missing after this"
@@ -127,8 +127,8 @@ _PLAIN_TEXT = "a text is written '...' and means each of its characters; '' in i
 
 @dataclass(frozen=True, slots=True)
 class _Lexeme:
-    """A piece of the text: what kind it is, how it is written, where it starts, and its word or
-    sign as the tables have it."""
+    """A piece of the text: its kind, its spelling, its start, and its word or sign as in the
+    tables."""
 
     kind: str
     written: str
@@ -144,14 +144,14 @@ _NOTHING = _Lexeme("nothing", "", 0, "")
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of one SELECT statement, as sqlglot's parser takes them; each has its first
-    character's number as its column."""
+    """The tokens of one SELECT statement for sqlglot's parser. The column of a token is the number
+    of its first character."""
     if isinstance(text, str):
         _check_characters(text)
     _checks.text(sql=text)
     lexemes = list(_lexemes(text))
     if not lexemes:
-        raise QueryRefused(f"the text asks nothing; {FORM}")
+        raise QueryRefused(f"the text is empty; {FORM}")
     found = list(_spelled(text, lexemes))
     while found[-1].token_type is TokenType.SEMICOLON:
         found.pop()
@@ -161,7 +161,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def refused(text: str, start: int, end: int, why: str) -> QueryRefused:
-    """The error for a part of the text: what it says, where it stands, and what is possible."""
+    """The error for a part of the text: the part, its place, and what is possible."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return QueryRefused(f"`{_shown(text[start:end])}` (line {line}, column {column}): {why}")
 
@@ -185,7 +185,9 @@ def _lexemes(text: str) -> Iterator[_Lexeme]:
     for match in _LEXEME.finditer(text):
         kind, written = str(match.lastgroup), match.group()
         if kind != "blank":
-            upper = written.upper() if written.isascii() else written  # the long s is no S
+            upper = (
+                written.upper() if written.isascii() else written
+            )  # the upper case of the long s is S
             word = "GROUP BY" if kind == "grouping" else upper
             yield _Lexeme(kind, written, match.start(), word)
 
@@ -202,7 +204,7 @@ def _spelled(text: str, lexemes: Sequence[_Lexeme]) -> Iterator[Token]:
 
 
 def _complaint(before: _Lexeme, one: _Lexeme, after: _Lexeme) -> str | None:
-    """Why this one can't stand here, if it can't; the first reason that applies is given."""
+    """The first reason why this piece can't stand here, or None."""
     word, is_first = one.word, before is _NOTHING
     is_name = one.kind in ("word", "name") and word not in _WORDS
     is_called = is_name and after.word == "("
@@ -251,7 +253,7 @@ _SPELLINGS: dict[str, Callable[[_Lexeme, _Lexeme], tuple[TokenType, str]]] = {
 
 
 def _check_order(text: str, found: Sequence[Token]) -> None:
-    """Refuse clauses in another order, and values without a sign or word between them."""
+    """Refuse clauses in a wrong order, and values without a sign or word between them."""
     clause = 0
     for before, token in pairwise(found):
         kind, is_after_value = token.token_type, before.token_type in _VALUE_ENDS
@@ -285,7 +287,7 @@ def _check_limits(found: Sequence[Token]) -> None:
 
 
 def _nesting(found: Iterable[Token]) -> int:
-    """The most parentheses and prefixes that are open at one place."""
+    """The largest number of parentheses and prefixes that are open at one place."""
     deepest, prefixes, opened = 0, 0, [0]
     for token in found:
         if token.token_type in _PREFIXES:

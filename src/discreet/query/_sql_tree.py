@@ -1,8 +1,8 @@
-"""The syntax tree of an SQL text by sqlglot, of which every node and every part is on a list.
+"""The syntax tree of an SQL text by sqlglot, in which every node and every part is on a list.
 
-A node of sqlglot has parts that one may not know of (a SELECT has dozens). So what is accepted is
-listed, kind by kind and part by part; all else is refused, and whoever reads a node need not fear
-that it means more than he read.
+A node of sqlglot has parts that are easy to overlook (a SELECT has dozens). So accepted nodes are
+listed with their accepted parts, and everything else is refused. Code that reads a node then knows
+all of its parts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,8 @@ RELATIONS: dict[type[exp.Expr], Relation] = {
 }
 _TWO_SIDES: dict[str, type] = {"this": exp.Expr, "expression": exp.Expr}
 
-# every kind of node, and every part that it may have; `big_int`, `safe` and the like are notes of
-# sqlglot for other dialects, and `nested` is of types that have parts
+# every kind of node, and every part that it may have; sqlglot sets `big_int`, `safe` and `typed`
+# for other dialects
 _ACCEPTED: dict[type[exp.Expr], dict[str, type]] = {
     exp.Select: {"expressions": list, "from_": exp.From, "where": exp.Where, "group": exp.Group},
     exp.From: {"this": exp.Table},
@@ -94,7 +94,7 @@ class Tree:
     tokens: Sequence[Token]
 
     def refused(self, node: exp.Expr, why: str) -> QueryRefused:
-        """The error for a node: how it is written, where it stands, and what is possible."""
+        """The error for a node: its text, its place, and what is possible."""
         return _refused(node, self.text, self.tokens, why)
 
     def is_quoted(self, name: exp.Identifier) -> bool:
@@ -119,7 +119,7 @@ def _parsed(text: str, found: list[Token]) -> exp.Select:
         [select] = DuckDB().parser(error_level=ErrorLevel.IMMEDIATE).parse(found, text)
     except ParseError as error:
         raise _misplaced(text, found, error.errors[0].get("col")) from None
-    except Exception:  # noqa: BLE001  # whatever it trips over, the text has no meaning here
+    except Exception:  # noqa: BLE001  # the parser may fail in any way
         raise QueryRefused(f"the text can't be read; {FORM}") from None
     if not isinstance(select, exp.Select):
         raise QueryRefused(f"the text is not one SELECT statement; {FORM}")
@@ -127,14 +127,14 @@ def _parsed(text: str, found: list[Token]) -> exp.Select:
 
 
 def _misplaced(text: str, found: Sequence[Token], start: object) -> QueryRefused:
-    """The error for the token that starts there, or at which the text ends too early."""
+    """The error for the token that starts there, or for the last one."""
     at = next((token for token in found if token.col == start), found[-1])
     is_last = "" if at is not found[-1] else ", or something is missing after it"
     return refused(text, at.start, at.end + 1, f"this is not expected here{is_last}; {FORM}")
 
 
 def _unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The node, if it is of no listed kind; otherwise its parts that are not listed."""
+    """The node if its kind is not listed; otherwise its parts that are not listed."""
     accepted = _ACCEPTED.get(type(node))
     if accepted is None:
         yield node
@@ -157,8 +157,8 @@ def _refused(node: exp.Expr, text: str, found: Sequence[Token], why: str) -> Que
 
 
 def _covered(node: exp.Expr, found: Sequence[Token]) -> list[int]:
-    """The places of the node's tokens, as far as sqlglot notes them."""
-    if isinstance(node, exp.Boolean):  # it doesn't for these
+    """The places of the node's tokens, as far as sqlglot records them."""
+    if isinstance(node, exp.Boolean):  # sqlglot doesn't for these
         kind = TokenType.TRUE if node.this else TokenType.FALSE
         return [place for place, token in enumerate(found) if token.token_type is kind][:1]
     starts = {one.meta["start"] for one in node.walk() if "start" in one.meta}
@@ -166,7 +166,7 @@ def _covered(node: exp.Expr, found: Sequence[Token]) -> list[int]:
 
 
 def _balanced(found: Sequence[Token], first: int, last: int) -> tuple[int, int]:
-    """The part from one token to another, with its outer parentheses, or those of its call."""
+    """The range of tokens, widened until its parentheses are balanced."""
     if found[last].token_type is TokenType.VAR:
         last += 1
     while last + 1 < len(found) and _opened(found[first : last + 1]) > 0:

@@ -1,6 +1,6 @@
-"""SQL's own words: those a query is made of, and those it is refused for, with what to do instead.
+"""The words of SQL: those of a query, and those that are refused, with what to do instead.
 
-Every other word is a name, whatever it means elsewhere. A name that is one of these words stands
+Every other word is a name, whatever it means elsewhere. A name that is one of these words must be
 in double quotes.
 """
 
@@ -9,12 +9,12 @@ FORM = (
     "[WHERE conditions] [GROUP BY keys]"
 )
 
-# what a query is made of
+# the words of a query
 KEYWORDS = frozenset(
     "AND AS BETWEEN FALSE FROM GROUP IN IS NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
 )
 
-# each aggregate as a user may call it, and its one name
+# the spellings of each aggregate, and its name
 FUNCTIONS = {"AVG": "AVG", "COUNT": "COUNT", "MEAN": "AVG", "SUM": "SUM"}
 
 READ_ONLY = "a query only asks, and begins with SELECT"
@@ -66,7 +66,7 @@ REFUSED_WORDS = _table(
     ("BY", f"BY stands after GROUP; {FORM}"),
 )
 
-# names before a parenthesis that deserve more than `NO_FUNCTION`
+# names before a parenthesis that get their own advice
 REFUSED_CALLS = _table(
     ("OVER", _WINDOWS),
     ("FILTER", "an aggregate is of all rows that meet WHERE; ask this one by itself"),

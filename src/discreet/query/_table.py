@@ -1,4 +1,4 @@
-"""A sensitive table that answers questions: what an owner declares and an analyst asks."""
+"""A sensitive table that answers questions: declare it, ask, forecast, release."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -91,14 +91,14 @@ class Table:
     def declared(
         source: Any, declaration: Declaration, ledger: LedgerOf = None
     ) -> "Table":  # Any: as above
-        """The table of a declaration that is at hand as a value."""
+        """The table of a given declaration."""
         made: Table = object.__new__(Table)
         _fill(made, source, declaration, ledger)
         return made
 
     @property
     def ledger(self) -> Payer[PrivacyLoss]:
-        """Who pays; opened now, if it is given as a function."""
+        """The ledger that is charged; opened now, if it is given as a function."""
         found = self._ledger() if callable(self._ledger) else self._ledger
         if found is None:
             raise InvalidArgument(
@@ -175,13 +175,13 @@ class Selection:
     keys: tuple[str, ...] = ()
 
     def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
-        """Those rows for which all of these conditions are known to hold too."""
+        """The rows for which all of these conditions are known to hold as well."""
         for condition in conditions:
-            condition_of(condition)  # refuse now what is none
+            condition_of(condition)  # refuse other values now
         return Selection(self.table, self.filters + conditions, self.keys)
 
     def group_by(self, *keys: str) -> "Selection":
-        """The rows by the declared keys of these columns too."""
+        """The rows, also grouped by the declared keys of these columns."""
         if not all(isinstance(key, str) for key in keys):
             raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
         return Selection(self.table, self.filters, self.keys + keys)
@@ -279,7 +279,7 @@ class Question:
             return _deliver(door, ready, confidence=confidence, by=by, request=request)
 
     def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
-        """The mechanisms that this price buys for the question; reads no data."""
+        """The plan with the mechanisms for this price; reads no data."""
         level = _checks.probability(confidence=confidence)
         return _price.price_plan(self.plan, named, level)
 
@@ -297,14 +297,14 @@ def release_question(
     by: str = "owner",
     request: str | None = None,
 ) -> Answer:
-    """`Question.release`, through a door that is given."""
+    """`Question.release` through a given door."""
     with _ready(question, named, confidence) as ready:
         return _deliver(door, ready, confidence=confidence, by=by, request=request)
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedQuestion:
-    """A question that nothing public can refuse any more: priced, compiled, tried without rows."""
+    """A priced and compiled question that no public fact can refuse any more."""
 
     priced: _price.PricedPlan
     prepared: _bounding.CompiledPlan
@@ -314,7 +314,7 @@ class _PreparedQuestion:
 def _ready(
     question: Question, named: QuestionPrice, confidence: Number
 ) -> Iterator[_PreparedQuestion]:
-    """Let everything that can be refused be refused, before the charge."""
+    """Check everything that can be refused, before the charge."""
     offered = question.price(named, confidence)
     facts, source = question.table.declaration, question.table.source
     types = {name: column.type for name, column in facts.columns.items()}
@@ -325,8 +325,8 @@ def _ready(
 
 
 def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
-    """Draw and assemble an answer of a made-up group, so that what no sampler and no number can
-    hold is refused now."""
+    """Draw and assemble an answer for one made-up group, so that noise beyond the range of the
+    sampler or of floats is refused now."""
     few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
     nothing: Mapping[str, Value] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
     try:
