@@ -37,7 +37,7 @@ def test_an_answer_is_on_stdout_and_its_cost_on_stderr(ask: Run) -> None:
     assert true.split()[0] == "true"
     assert "this question cost ε = 0.5" in ended.err
     assert "spent ε = 0.5 of ε = 2, δ = 1e-06; one more question may cost at most" in ended.err
-    assert "asked again with --request" in ended.err
+    assert "repeat it with --request" in ended.err
     assert Ledger.open(LEDGER).spent().charges == 1
 
 
@@ -77,7 +77,7 @@ def test_a_request_is_answered_once(ask: Run) -> None:
 
 def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
     said = [ask(COUNT, "--epsilon", "0.1").err for _ in range(3)]
-    assert ["there was no ledger" in text for text in said] == [True, False, False]
+    assert ["created the ledger" in text for text in said] == [True, False, False]
     ids = [re.findall(r"request (\w+):", text) for text in said]
     assert len({request for (request,) in ids}) == 3
     for (request,) in ids:
@@ -85,7 +85,7 @@ def test_each_asking_has_a_request_of_its_own(ask: Run) -> None:
     assert Ledger.open(LEDGER).spent().charges == 3
 
 
-FREE = "the same answer is free"
+FREE = "for the same answer, free of charge"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_stopped_request_tells_what_became_of_it(
     again = ask(*asked)
     assert (FREE in ended.err) == ("paid before, and free now" in again.err)
     assert (
-        ("ask anew and pay again" in ended.err)
+        ("ask again and pay again" in ended.err)
         == (again.code == 3)
         == (last in ("charge", "compute"))
     )
@@ -241,9 +241,9 @@ def test_a_question_without_a_rule_is_refused(sql: str, told: str, ask: Run) -> 
         (["--epsilon", "1", "--noise", "gaussian"], "'--noise': gaussian needs a delta"),
         (["--epsilon", "1", "--weight", "x=2"], "'--weight': 'x=2': give NAME=NUMBER for one of n"),
         (["--epsilon", "1", "--weight", "n=0"], "'--weight': '0'"),
-        (["--epsilon", "1", "--group-size", "9"], "'--group-size': it is for --forecast"),
+        (["--epsilon", "1", "--group-size", "9"], "'--group-size': use it with --forecast"),
         (["--epsilon", "1", "--forecast", "--group-size", "0"], "'--group-size'"),
-        (["--epsilon", "1", "--forecast", "--csv"], "'--forecast': it prints a table"),
+        (["--epsilon", "1", "--forecast", "--csv"], "'--forecast': use it without --csv"),
         (["--epsilon", "1", "--csv", "--json"], "give one of them"),
         (["--epsilon", "1", "--parquet", "gone/a.parquet"], "'--parquet'"),
         (["--epsilon", "1", "--parquet", "."], "'--parquet'"),

@@ -165,7 +165,7 @@ def test_a_backup_holds_the_ledger_and_takes_no_charge(run: Run) -> None:
     assert ended.code == 3
     assert "this ledger is a backup" in ended.told
     shown = run("budget", "wages")
-    assert "up to here a backup of another ledger" in shown.out
+    assert "all entries before this one are a backup of another ledger" in shown.out
     assert "It is locked, since it is a backup" in shown.err
     assert run("unlock", "wages", "--reason", "the disk was lost").code == 0
     assert run("ask", "wages", COUNT, "--epsilon", "0.5").code == 0

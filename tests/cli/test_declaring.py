@@ -196,7 +196,7 @@ def test_a_format_that_is_none_is_refused(more: list[str], told: str, run: Run) 
         (["--epsilon", "nan"], "'--epsilon': 'nan': give a finite"),
         (["--delta", "1"], "'--delta': '1': give a number from 0 up to"),
         (["--change", "swap"], "'--change'"),
-        (["--delimiter", ";"], "'--delimiter': only a CSV file has one"),
+        (["--delimiter", ";"], "'--delimiter': only a CSV file has a delimiter"),
         (["--format", "xlsx"], "'--format'"),
         (["--name", ""], "'--name'"),
     ],
@@ -219,7 +219,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(
     ("arguments", "told"),
     [
         (["wages.parquet"], "'--unit': give either"),
-        (["wages.parquet", "--unit", "person"], "'--epsilon': say the most"),
+        (["wages.parquet", "--unit", "person"], "'--epsilon': give the limit"),
         (["wages.parquet", "--row", "--epsilon", "1", "--max-rows", "2"], "'--max-rows': with"),
         (["gone.parquet", "--row", "--epsilon", "1"], "gone.parquet: there is no such file"),
         (["wages.xlsx", "--row", "--epsilon", "1"], "its name tells no format; add --format"),

@@ -67,14 +67,14 @@ def test_the_least_noise_is_found(run: Run) -> None:
     name, equals, sigma = ended.out.split()
     assert (name, equals) == ("sigma", "=")
     assert 2.997 <= parse(expression.replace("sigma", sigma)).epsilon(1e-5) <= 3
-    assert "the least that fits: it costs ε = 2.99" in ended.err
+    assert "the smallest value that fits: it costs ε = 2.99" in ended.err
     assert "δ = 1e-05, of at most ε = 3" in ended.err
 
 
 def test_the_most_steps_are_found(run: Run) -> None:
     ended = run(*STEPS)
     assert ended.out == "steps = 33\n"
-    assert "the most that fits" in ended.err
+    assert "the largest value that fits" in ended.err
     told = json.loads(run(*STEPS, "--json").out)
     loss = 33 * Gaussian(8)
     assert told.pop("privacy_loss") == json.loads(loss.to_json())
@@ -126,11 +126,11 @@ def test_nothing_fits(run: Run) -> None:
         (("Gausian(4)",), "no term 'Gausian' (did you mean Gaussian?)"),
         (("Gaussian(4",), "this parenthesis is never closed Gaussian(4 ^"),
         (("",), "the expression is empty"),
-        (("n * Gaussian(s)",), "n, s: give a number in its place, or let it be found by --find n"),
+        (("n * Gaussian(s)",), "n, s: give a number in its place, or find it by --find n"),
         (("n * Gaussian(s)", "--find", "n", "--epsilon", "1"), "s: give a number in its place"),
         (("n * Pure(1)", "--find", "m", "--epsilon", "1"), "has no m; it has n"),
         (("2 * Pure(1)", "--find", "n", "--epsilon", "1"), "write the name in a number's place"),
-        (("n * Pure(1)", "--find", "n"), "--find needs the most that may be spent"),
+        (("n * Pure(1)", "--find", "n"), "--find needs a target"),
         (("2 * Pure(1)", "--delta", "1"), "give a number from 0 up to"),
         (("2 * Pure(1)", "--epsilon", "0"), "give a finite number above 0"),
     ],

@@ -57,14 +57,14 @@ SELECT year + 1, COUNT(*) FROM wages GROUP BY year  | `year + 1` (line 1, column
 SELECT year AS y, COUNT(*) FROM wages GROUP BY year  | `y` (line 1, column 16): a key keeps its name
 SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes the names
 SELECT COUNT(*) FROM wages GROUP BY ALL  | name the keys
-SELECT COUNT(*) FROM wages GROUP BY year, year  | 'year' stands twice
+SELECT COUNT(*) FROM wages GROUP BY year, year  | two columns 'year'
 SELECT COUNT(*) FROM wages GROUP BY wage  | discreet declare ... --key wage=
 SELECT COUNT(*) FROM wages GROUP BY year + 1  | GROUP BY takes the names
 SELECT COUNT(*) FROM wages GROUP BY (year, place)  | one value stands in parentheses
 SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year)  | answers for each combination
 SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year))  | answers for each combination
-SELECT COUNT(*) AS n, SUM(wage) AS n FROM wages  | 'n' stands twice
-SELECT year, COUNT(*) AS year FROM wages GROUP BY year  | 'year' stands twice
+SELECT COUNT(*) AS n, SUM(wage) AS n FROM wages  | two columns 'n'
+SELECT year, COUNT(*) AS year FROM wages GROUP BY year  | two columns 'year'
 SELECT COUNT(*) AS 'n' FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS 1 FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS TRUE FROM wages  | a name stands bare or in double quotes
@@ -153,7 +153,7 @@ w in_union /* a /* b */ c */  | this comment has no end, or holds another one
 w in_union {# a #}  | `{` (line 1, column 43)
 w € > 1  | `€` (line 1, column 34): this sign has no meaning
 ; ;  | begins with SELECT
--- nothing  | the text asks nothing
+-- nothing  | the text is empty
 FROM wages SELECT COUNT(*)  | begins with SELECT
 (SELECT COUNT(*) FROM wages)  | begins with SELECT
 EXPLAIN SELECT COUNT(*) FROM wages  | `EXPLAIN` (line 1, column 1): a query only asks

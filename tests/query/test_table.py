@@ -349,7 +349,7 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
     def counted(name: str) -> None:
         step: Callable[..., object] = getattr(_plan, name)
 
-        def counting(*given: object) -> object:
+        def counting(*given: Any) -> object:
             calls[name] += 1
             return step(*given)
 
@@ -359,12 +359,12 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
     counted("_plan")
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
-    asking = (
-        lambda: table.question("SELECT year, AVG(wage) AS pay FROM t GROUP BY year"),
-        lambda: table.group_by("year").agg(pay=dp.mean("wage")),
-    )
-    for ask in asking:
-        question = ask()
+    for is_sql in (True, False):
+        question = (
+            table.question("SELECT year, AVG(wage) AS pay FROM t GROUP BY year")
+            if is_sql
+            else table.group_by("year").agg(pay=dp.mean("wage"))
+        )
         question.forecast(epsilon=1)
         str(question.explain(epsilon=1))
         question.release(epsilon=0.25)

@@ -1,6 +1,6 @@
-"""Words that are no secret, for tests and audits: seeded, scripted, without noise, recorded.
+"""Sources of words that are not secret, for tests and audits: seeded, scripted, recorded.
 
-A `Door` with any of these is insecure, and whatever comes through it says so.
+A `Door` with any of these is insecure, and each release through it says so.
 
 >>> from discreet.noise import DiscreteLaplaceLaw
 >>> law = DiscreteLaplaceLaw(10)
@@ -31,7 +31,7 @@ class SeededBits:
     """The same words for the same seed, on every machine: SHAKE-256 of the seed and a counter."""
 
     def __init__(self, seed: int, width: int = 64) -> None:
-        """Begin the seed's stream, in words of 1 to 64 bits."""
+        """Start the seed's stream of words of 1 to 64 bits."""
         self.width = _width(width)
         self._words = _seeded(seed, self.width)
 
@@ -45,7 +45,7 @@ class SeededBits:
 
 
 class ScriptedBits:
-    """The given words, one after the other; then `OutOfWords`."""
+    """The given words, one after another; then `OutOfWords`."""
 
     def __init__(self, words: Iterable[int], width: int = 64) -> None:
         """Keep the words, each from 0 up to 2^width - 1."""
@@ -68,7 +68,7 @@ class ScriptedBits:
 
 
 class ZeroNoiseBits:
-    """Words of ones only, for which discrete Laplace and Gaussian noise is 0."""
+    """Words whose bits are all 1, for which discrete Laplace and Gaussian noise is 0."""
 
     def __init__(self, width: int = 64) -> None:
         """Words of this many bits, 1 to 64."""
@@ -84,7 +84,7 @@ class ZeroNoiseBits:
 
 
 class RecordingBits:
-    """The words of another source, remembered in ``seen`` as they are drawn."""
+    """The words of another source; ``seen`` lists those drawn so far."""
 
     def __init__(self, inner: Bits) -> None:
         """Draw from this source."""

@@ -1,10 +1,9 @@
 """Record and replay: run on a table, run on its neighbour with the same bits, compare everything.
 
-What may differ between the two runs is the pre-noise result, by no more than the stated
-sensitivity, and nothing else: not the charges, not what the engine is told, not the schema or the
-order of what comes out, not an error or a warning, not how many bits are drawn. Any other
-difference is a way in which one unit shows (arXiv 2602.17454). Deterministic, with no statistics
-in it.
+Only the result before noise may differ, and by no more than the stated sensitivity. The charges,
+the engine's statement, the schema and order of the answer, errors, warnings and the number of bits
+drawn must be the same. Any other difference reveals one unit (arXiv 2602.17454). The test is
+deterministic and needs no statistics.
 """
 
 import warnings
@@ -25,12 +24,12 @@ T = TypeVar("T")
 
 
 class Difference(AssertionError):
-    """A unit showed: the two runs differ in something that may not depend on one unit."""
+    """The two runs differ in something that may not depend on one unit."""
 
 
 @dataclass
 class Run:
-    """What one run did: a payer that only notes, a trace, and how it ended."""
+    """A record of one run: it is the payer and the trace, and holds how the run ended."""
 
     events: list[tuple[str, object]] = field(default_factory=list)
     warned: list[warnings.WarningMessage] = field(default_factory=list)
@@ -45,54 +44,53 @@ class Run:
         request: Request | None = None,
         is_insecure: bool = False,
     ) -> Receipt:
-        """Note the charge, and admit it."""
+        """Record the charge, and admit it."""
         self.note("charge", (loss.to_json(), purpose, by, request))
         return Receipt(1, "", datetime.fromtimestamp(0, UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Note that an answer was stored, and of what length."""
+        """Record that an answer was stored, and its length."""
         self.note("keep", (receipt.number, len(answer)))
 
     def lock(self, receipt: Receipt) -> None:
-        """Note the lock."""
+        """Record the lock."""
         self.note("lock", receipt.number)
 
     def note(self, event: str, fact: object) -> None:
-        """Remember an event."""
+        """Record an event."""
         self.events.append((event, fact))
 
     def facts(self, event: str) -> list[Any]:  # Any: an event's own
-        """What was noted under this name."""
+        """The facts that were recorded under this name."""
         return [fact for name, fact in self.events if name == event]
 
 
 def replay(act: Callable[[Door, T], object], table: T, neighbour: T, *, seed: int = 0) -> Run:
-    """Do the act on a table and on its neighbour with the same bits; the first run, if nothing but
-    the pre-noise results differs and those by no more than their sensitivity; `Difference` else.
+    """Run the act on a table and on its neighbour with the same bits, and return the first run.
 
-    ``act`` must come through the door that it is given. What it returns is compared by its
-    public shape: a mapping's or an object's ``columns``, and its type. What both runs warn of is
-    issued once more.
+    Raises `Difference` unless only the results before noise differ, by at most their sensitivity.
+    ``act`` must use the given door. Its result is compared by its public shape: its type, and its
+    ``columns`` if it has any. Warnings of both runs are issued again.
     """
-    recorded = RecordingBits(SeededBits(seed))
+    first_bits = RecordingBits(SeededBits(seed))
     first, second = Run(), Run()
-    _carry_out(act, Door(first, recorded, first), table, first)
-    replayed = RecordingBits(SeededBits(seed))
-    _carry_out(act, Door(second, replayed, second), neighbour, second)
+    _carry_out(act, Door(first, first_bits, first), table, first)
+    second_bits = RecordingBits(SeededBits(seed))
+    _carry_out(act, Door(second, second_bits, second), neighbour, second)
     _compare("the events", _public(first), _public(second))
     _compare("the ending", first.ending, second.ending)
-    _compare("the warnings", *([str(told) for told in run.warned] for run in (first, second)))
-    _compare("the number of words drawn", len(recorded.seen), len(replayed.seen))
+    _compare("the warnings", *([str(one) for one in run.warned] for run in (first, second)))
+    _compare("the number of words drawn", len(first_bits.seen), len(second_bits.seen))
     for (part, one), (_, other) in zip(_computed(first), _computed(second), strict=True):
         _check_distance(part, one, other)
-    for told in first.warned:
-        warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    for warning in first.warned:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return first
 
 
 def _carry_out(act: Callable[[Door, T], object], door: Door, table: T, run: Run) -> None:
     with warnings.catch_warnings(record=True) as run.warned:
-        warnings.simplefilter("always")  # none is an error here, and none is told only once
+        warnings.simplefilter("always")  # none is an error here, and each is shown every time
         try:
             out = act(door, table)
         except DiscreetError as error:
@@ -102,7 +100,7 @@ def _carry_out(act: Callable[[Door, T], object], door: Door, table: T, run: Run)
 
 
 def _public(run: Run) -> list[tuple[str, object]]:
-    """The events as they may be compared: of values, only their shape."""
+    """The events, with only the shape of values."""
     return [
         (name, _shape(fact) if name in ("computed", "released") else fact)
         for name, fact in run.events

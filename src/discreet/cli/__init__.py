@@ -1,4 +1,12 @@
-"""The command ``discreet``: declare a table, see what a question costs, ask it, see the budget."""
+"""The command ``discreet``: declare a table, forecast a question, ask it, show the budget.
+
+Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
+`_pricing` (price), `_training` (train) and `_budgeting` (budget, unlock, backup). They share their
+options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`).
+``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
+Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
+`discreet.accounting` and `discreet.train`, each imported when it is needed.
+"""
 
 import os
 import sys
@@ -61,6 +69,6 @@ def main() -> None:
     code = run(lambda: get_command(app).main(prog_name="discreet"))
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

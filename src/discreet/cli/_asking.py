@@ -1,4 +1,4 @@
-"""``discreet ask``, ``explain`` and ``check``: a question's cost, its answer, a column's check."""
+"""``discreet ask``, ``explain`` and ``check``: answer a question, explain it, check a column."""
 
 import json
 import secrets
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _FILE = Path("discreet.toml")
 _NO_DELTA = Decimal(0)
 _CONFIDENCE = Decimal("0.95")
-_FREE = "request {0}: asked again with --request {0}, the same answer is free"
-_LOST = "request {0} was paid, but stopped before its answer was stored: ask anew and pay again"
+_FREE = "request {0}: repeat it with --request {0} for the same answer, free of charge"
+_LOST = "request {0} was paid, but stopped before its answer was stored: ask again and pay again"
 
 
 def ask(  # noqa: PLR0913  # each is an option of the command
@@ -52,7 +52,9 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     confidence: ConfidenceOption = _CONFIDENCE,
     forecast: Annotated[
         bool,
-        typer.Option("--forecast", help="Only tell cost and expected error: spend, read nothing."),
+        typer.Option(
+            "--forecast", help="Only show cost and expected errors; spend nothing, read no data."
+        ),
     ] = False,
     group_size: Annotated[
         int | None,
@@ -65,7 +67,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="ID",
             parser=some_text,
-            help="The id of an earlier question of yours: its answer again, free.",
+            help="The id of your earlier question: returns its answer again, free.",
         ),
     ] = None,
     by: ByOption = None,
@@ -76,7 +78,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     file: FileOption = _FILE,
 ) -> None:
-    """Ask a question and pay for it; the answer has an interval around each number.
+    """Ask a question and pay for it; each number of the answer has an interval.
 
     Examples:
 
@@ -88,7 +90,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
 
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
     if group_size is not None and not forecast:
-        raise typer.BadParameter("it is for --forecast only", param_hint="'--group-size'")
+        raise typer.BadParameter("use it with --forecast", param_hint="'--group-size'")
     declared = query.open(file).file(name)
     question = declared.table().question(sql)
     shares, kind = weights(weight, question), _noise(noise, delta)
@@ -104,8 +106,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         _show_forecast(predicted, delta, as_json=as_json)
         return
     log_beside(declared.ledger)
-    named, request = request, request or secrets.token_hex(8)
-    had_ledger, by = declared.ledger.exists(), by or login()
+    is_repeat, request = request is not None, request or secrets.token_hex(8)
+    is_new_ledger, by = not declared.ledger.exists(), by or login()
     try:
         with busy("paying, then asking"):
             answer = question.release(
@@ -119,15 +121,15 @@ def ask(  # noqa: PLR0913  # each is an option of the command
             )
         say(_FREE.format(request))
     except KeyboardInterrupt:
-        _tell_of_stopped(declared, by, request)
+        _say_what_was_paid(declared, by, request)
         raise
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
     paid = _format.cost(answer.privacy_loss, fraction(delta))
     was_paid = answer.receipt.kept is not None
-    if not had_ledger:
-        say(f"there was no ledger yet; this question made {declared.ledger}")
-    if named and not was_paid:
-        say(f"request {named} is new for {by}: no earlier answer was found")
+    if is_new_ledger:
+        say(f"created the ledger {declared.ledger}")
+    if is_repeat and not was_paid:
+        say(f"request {request} is new for {by}: no earlier answer was found")
     say("paid before, and free now" if was_paid else f"this question cost {paid}", "green")
     _say_what_is_left(answer.receipt)
 
@@ -143,7 +145,7 @@ def explain(  # each is an option of the command
     weight: WeightsOption = None,
     file: FileOption = _FILE,
 ) -> None:
-    """Tell in words what a question assumes, costs, and how wrong it may be; reads no data.
+    """Explain a question: its assumptions, cost and expected errors; reads no data.
 
     Example:
 
@@ -163,7 +165,7 @@ def explain(  # each is an option of the command
         show(Text(title, "bold"))
         for line in lines:
             show(f"  - {line}")
-    show(Text("How wrong it may be", "bold"))
+    show(Text("Expected errors", "bold"))
     show(str(explanation.forecast))
 
 
@@ -178,16 +180,18 @@ def check(  # each is an option of the command
     request: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", parser=some_text, help="The id of an earlier check: its answer again."
+            metavar="ID",
+            parser=some_text,
+            help="The id of an earlier check: returns its answer again.",
         ),
     ] = None,
     by: ByOption = None,
     as_json: JsonOption = False,
     file: FileOption = _FILE,
 ) -> None:
-    """Check a column's declaration: which share of its values became NULL; paid as one count.
+    """Check a column's declaration: the share of its values that became NULL; costs one count.
 
-    Values that the declared type can't hold are NULL, and every answer skips them.
+    Values that the declared type can't hold become NULL, and every answer skips them.
 
     Example:
 
@@ -202,7 +206,7 @@ def check(  # each is an option of the command
             column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request
         )
     if as_json:
-        told = {
+        shown = {
             "column": share.column,
             "type": share.type,
             "share": share.share,
@@ -211,7 +215,7 @@ def check(  # each is an option of the command
             "confidence": float(share.confidence),
             "privacy_loss": json.loads(share.privacy_loss.to_json()),
         }
-        write(json.dumps(told, indent=2) + "\n")
+        write(json.dumps(shown, indent=2) + "\n")
     else:
         show(str(share))
     paid = _format.cost(share.privacy_loss, fraction(0))
@@ -225,8 +229,8 @@ def _say_what_is_left(receipt: Receipt) -> None:
         say(_format.left(receipt.balance))
 
 
-def _tell_of_stopped(declared: "TableFile", by: str, request: str) -> None:
-    """Tell what became of a request that was stopped, where it was paid: the ledger knows."""
+def _say_what_was_paid(declared: "TableFile", by: str, request: str) -> None:
+    """Say whether an interrupted request was paid, and whether its answer is stored."""
     from discreet.ledger import Kind
 
     if not declared.ledger.exists():
@@ -241,14 +245,14 @@ def _tell_of_stopped(declared: "TableFile", by: str, request: str) -> None:
 
 
 def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast: bool) -> None:
-    """Refuse what can't be written before anything is paid."""
+    """Check the output options before anything is paid."""
     if as_json + as_csv + (parquet is not None) > 1:
         raise typer.BadParameter("give one of them", param_hint="'--json' / '--csv' / '--parquet'")
     if forecast and (as_csv or parquet is not None):
-        raise typer.BadParameter("it prints a table, or --json", param_hint="'--forecast'")
+        raise typer.BadParameter("use it without --csv and --parquet", param_hint="'--forecast'")
     if parquet is not None and (parquet.is_dir() or not parquet.absolute().parent.is_dir()):
         raise typer.BadParameter(
-            f"{str(parquet)!r}: give the path of a file in a folder that is there",
+            f"{str(parquet)!r}: give the path of a file in an existing folder",
             param_hint="'--parquet'",
         )
 
@@ -266,14 +270,14 @@ def _noise(name: NoiseName | None, delta: Decimal) -> "Noise | None":
 def _show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> None:
     loss = predicted.privacy_loss
     if as_json:
-        told = {
+        shown = {
             "epsilon": loss.epsilon(delta),
             "delta": float(delta),
             "confidence": float(predicted.confidence),
             "expected": [asdict(line) for line in predicted.lines],
             "privacy_loss": json.loads(loss.to_json()),
         }
-        write(json.dumps(told, indent=2) + "\n")
+        write(json.dumps(shown, indent=2) + "\n")
     else:
         rows = [
             [

@@ -1,4 +1,4 @@
-"""``discreet budget`` and ``discreet unlock``: what was spent on what, and what is left."""
+"""``discreet budget``, ``unlock`` and ``backup``: show, unlock and copy a table's ledger."""
 
 import json
 from fractions import Fraction
@@ -25,7 +25,7 @@ _NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}
 
 
 def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption = _FILE) -> None:
-    """Show what was spent on what, and what is left.
+    """Show all charges, what is spent, and what is left.
 
     Example:
 
@@ -46,8 +46,8 @@ def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption
     show(_format.left(balance))
     if ledger.is_locked:
         cause = "a paid computation failed" if ledger.failed() else "it is a backup"
-        say(f"It is locked, since {cause}. After a look at the cause, its owner", "red")
-        say(f"opens it: discreet unlock {name} --reason 'what was found'", "red")
+        say(f"It is locked, since {cause}. After its owner has found the cause:", "red")
+        say(f"discreet unlock {name} --reason 'what was found'", "red")
 
 
 def unlock(
@@ -58,7 +58,7 @@ def unlock(
         typer.Option(
             metavar="TEXT",
             parser=some_text,
-            help="What was found, and why it is right to go on.",
+            help="The cause that was found, and why the table may be asked again.",
             show_default=False,
         ),
     ],
@@ -69,7 +69,7 @@ def unlock(
     by: ByOption = None,
     file: FileOption = _FILE,
 ) -> None:
-    """Let a table be asked again, after a paid computation failed and its owner has looked.
+    """Allow questions to a table again, after a paid computation failed and the cause is known.
 
     Example:
 
@@ -82,7 +82,7 @@ def unlock(
         say(f"  {entry.purpose}")
     say(f"{name} may be asked again; what was paid stays paid", "green")
     if failed and not allow_repeat:
-        say("what failed may not, until its owner says so: discreet unlock --allow-repeat")
+        say("the failed questions stay refused; allow them by: discreet unlock --allow-repeat")
 
 
 def backup(
@@ -91,7 +91,7 @@ def backup(
     *,
     file: FileOption = _FILE,
 ) -> None:
-    """Copy a table's ledger to a new file, whole, also while questions are asked.
+    """Copy a table's ledger to a new file, also while questions are asked.
 
     Example:
 
@@ -103,7 +103,7 @@ def backup(
 
 
 def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
-    """What happened to the budget, entry by entry."""
+    """The table of entries that changed the budget."""
     rows = [
         [
             str(entry.number),
@@ -113,13 +113,13 @@ def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
             "" if entry.loss is None else _format.charged(entry.loss, limit),
         ]
         for entry in ledger.history()
-        if (what := _what(entry))
+        if (what := _described(entry))
     ]
     return table(["", "when (UTC)", "by", "what", "cost"], rows, left=4)
 
 
-def _what(entry: "Entry") -> str | None:
-    """What an entry says; the opening and the keeping of an answer are no news."""
+def _described(entry: "Entry") -> str | None:
+    """The text of an entry; None for openings, stored answers and steps."""
     from discreet.ledger import Kind
 
     match entry.kind:
@@ -130,7 +130,7 @@ def _what(entry: "Entry") -> str | None:
         case Kind.UNLOCK:
             return f"unlocked: {entry.purpose}"
         case Kind.BACKUP:
-            return "up to here a backup of another ledger"
+            return "all entries before this one are a backup of another ledger"
     return None
 
 
@@ -160,7 +160,7 @@ def _limit(limit: AnyLimit) -> dict[str, object]:
 
 
 def _all_of(limit: AnyLimit) -> Fraction:
-    """The most that one question may cost before anything is spent."""
+    """The largest pure epsilon that an empty ledger admits."""
     if isinstance(limit, Limit):
         return limit.epsilon
     chosen = Filter.for_limit(limit)
@@ -192,13 +192,15 @@ def _declared(file: Path, name: str) -> "TableFile":
 
 
 def _made_ledger(declared: "TableFile") -> "Ledger":
-    """The table's ledger, which must be there."""
+    """The table's ledger, which must exist."""
     ledger = _ledger(declared)
     if ledger is None:
-        raise LedgerError(f"{declared.declaration.name} has no ledger yet: nothing was asked")
+        raise LedgerError(
+            f"{declared.declaration.name} has no ledger yet: the first question creates it"
+        )
     return ledger
 
 
 def _ledger(declared: "TableFile") -> "Ledger | None":
-    """The table's ledger; looking at a budget makes none."""
+    """The table's ledger, if it exists."""
     return declared.open_ledger() if declared.ledger.exists() else None

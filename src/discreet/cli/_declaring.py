@@ -1,4 +1,4 @@
-"""``discreet declare`` and ``discreet tables``: what an owner states about a table."""
+"""``discreet declare`` and ``discreet tables``: write and list the declarations of tables."""
 
 import re
 import shlex
@@ -25,8 +25,8 @@ _MOST_SHOWN = 6
 
 Many = list[str] | None
 
-_PROTECTED, _COLUMNS = "Whom it protects", "What is public of its columns"
-_BUDGET, _SOURCE = "What may be spent", "How its file is read"
+_PROTECTED, _COLUMNS = "The protected unit", "Public facts of columns"
+_BUDGET, _SOURCE = "The budget", "The source file"
 
 
 def declare(  # noqa: PLR0913  # each is an option of the command
@@ -42,7 +42,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="NAME",
             parser=some_text,
-            help="The table's name; that of the file, unless given.",
+            help="The table's name; the file's name, unless given.",
         ),
     ] = None,
     unit: Annotated[
@@ -57,14 +57,14 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         bool,
         typer.Option(
             "--row",
-            help="Protect each row by itself, instead of a unit.",
+            help="Protect each row by itself.",
             rich_help_panel=_PROTECTED,
         ),
     ] = False,
     change: Annotated[
         Literal["add_remove", "replace"] | None,
         typer.Option(
-            help="Neighbours have one unit more or less (the default), or another.",
+            help="Neighbouring tables have one unit more or less (the default), or one replaced.",
             rich_help_panel=_PROTECTED,
         ),
     ] = None,
@@ -73,7 +73,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="COUNT",
             min=1,
-            help="A unit counts in at most so many groups.",
+            help="A unit counts in at most this many groups.",
             rich_help_panel=_PROTECTED,
         ),
     ] = None,
@@ -82,7 +82,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="COUNT",
             min=1,
-            help="A unit counts for so many rows in each group.",
+            help="A unit counts for at most this many rows in each group.",
             rich_help_panel=_PROTECTED,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="COUNT",
             min=1,
-            help="A unit counts for so many rows in all.",
+            help="A unit counts for at most this many rows in all.",
             rich_help_panel=_PROTECTED,
         ),
     ] = None,
@@ -99,7 +99,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Many,
         typer.Option(
             metavar="COLUMN=LOWER..UPPER",
-            help="Values are clamped to this; for SUM and AVG.",
+            help="Clamp values to this range, as SUM and AVG need.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -107,7 +107,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Many,
         typer.Option(
             metavar="COLUMN=A,B,…",
-            help="All that GROUP BY may show; 1980..1987 is a range.",
+            help="All values that GROUP BY shows; 1980..1987 is a range.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Many,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="What NULL counts as; skipped, unless given.",
+            help="The value in place of NULL; NULL is skipped, unless given.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -124,7 +124,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             "--type",
             metavar="COLUMN=TYPE",
-            help="boolean, date, integer, number or text, where the file's own doesn't fit.",
+            help="boolean, date, integer, number or text, if not as in the file.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -132,7 +132,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Many,
         typer.Option(
             metavar="COLUMN=FORMAT",
-            help="How days in text are written, such as %d/%m/%Y, where not as 2013-01-02.",
+            help="The format of dates in text, such as %d/%m/%Y, if not as 2013-01-02.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -141,7 +141,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="NUMBER",
             parser=above_zero,
-            help="The most that may ever be spent on it.",
+            help="The limit of all charges together.",
             rich_help_panel=_BUDGET,
         ),
     ] = None,
@@ -166,7 +166,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Literal["parquet", "csv"] | None,
         typer.Option(
             "--format",
-            help="The file's format, where its name doesn't tell.",
+            help="The file's format, if the ending of its name is neither .parquet nor .csv.",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
@@ -174,18 +174,17 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(
             metavar="CHARACTER",
-            help="What stands between the values of a CSV file.",
+            help="The delimiter of a CSV file.",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
     file: FileOption = _FILE,
 ) -> None:
-    """Declare a table: what is public of it, and the most that may be spent on it.
+    """Declare a table: its public facts, and the limit of its budget.
 
-    Of SOURCE the schema is read and, to propose types for texts, what the first rows look
-    like; both count as public. Look at the types that are written. Bounds and keys are yours
-    to state, from what you know without the data. A table that is declared already gets what
-    the options name, and nothing else in the file changes.
+    Of SOURCE the schema is read and, to propose types for texts, the first rows; both count as
+    public. Check the types that are written. State bounds and keys from what you know without
+    the data. For a table that is declared already, only the given options change.
 
     Examples:
 
@@ -227,7 +226,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
 
 def tables(*, file: FileOption = _FILE) -> None:
-    """List the tables that are declared, and what is public of them.
+    """List the declared tables with their public facts.
 
     Example:
 
@@ -240,7 +239,7 @@ def tables(*, file: FileOption = _FILE) -> None:
 
 
 def _report(proposal: "Proposal") -> None:
-    """What was written, what is missing, and what to do next."""
+    """Show what was written, what is missing, and what to do next."""
     from discreet.query import Caps
     from discreet.query._query import quoted
 
@@ -249,7 +248,7 @@ def _report(proposal: "Proposal") -> None:
         say(f"left out {name}: {why}", "yellow")
     facts = proposal.table.declaration
     if proposal.is_new and facts.unit.column is not None and facts.caps == Caps():
-        say("if many have more, name caps: --max-groups and --max-rows-per-group")
+        say("if many units have more rows, state caps: --max-groups and --max-rows-per-group")
     sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
     say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
 
@@ -270,7 +269,7 @@ def _describe(declared: "TableFile") -> None:
 
 
 def _column(column: "Column") -> list[str]:
-    """A column's type, public values, and what it serves for."""
+    """A column's type, public values, and the clauses that can use it."""
     values, uses = [], ["WHERE", "COUNT"]
     if column.lower is not None and column.upper is not None:
         values.append(f"{shown(column.lower)} .. {shown(column.upper)}")

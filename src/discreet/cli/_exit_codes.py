@@ -1,4 +1,4 @@
-"""How a command ends: the one place that turns what happened into an exit code and a text."""
+"""Exit codes: the one place that turns an error into an exit code and a text."""
 
 import logging
 import os
@@ -40,15 +40,15 @@ _owners_log = logging.getLogger("discreet.owner")
 
 
 def code_of(error: DiscreetError) -> int:
-    """The exit code of an error of discreet's own."""
+    """The exit code of one of our errors."""
     return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
 def run(command: Callable[[], object]) -> int:
-    """The exit code of a command. Whatever it raised has been told; nothing of an error that
-    discreet does not know is shown, since its text may hold a row: it goes to the owner's log."""
+    """Run a command, show its error, and return the exit code. An unknown error is not shown, since
+    its text may hold a row: it goes to the owner's log."""
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # a library's warning may tell about the data
+        warnings.simplefilter("ignore")  # a library's warning may depend on the data
     try:
         command()
     except SystemExit as end:
@@ -57,13 +57,13 @@ def run(command: Callable[[], object]) -> int:
         code = INTERRUPTED
     except DiscreetError as error:
         code = code_of(error)
-        _tell(error)
-    except Exception:  # noqa: BLE001  # whatever it was, it may tell about the data
+        _show(error)
+    except Exception:  # noqa: BLE001  # any other error may depend on the data
         code = FAILED
         _owners_log.exception("a command failed unexpectedly")
         say(
-            "error: something failed that discreet did not expect; what was paid stays paid. "
-            f"Its cause is shown to nobody but the owner, in {owners_file()}",
+            "error: an unexpected failure; what was paid stays paid. "
+            f"Only the owner's log shows its cause: {owners_file()}",
             "red",
         )
     if code == INTERRUPTED:
@@ -71,14 +71,14 @@ def run(command: Callable[[], object]) -> int:
     return code
 
 
-def _tell(error: DiscreetError) -> None:
+def _show(error: DiscreetError) -> None:
     say(f"error: {error}", "red")
     if isinstance(error, ComputationFailed):
         say(f"The log is {owners_file()}; after a look at it: discreet unlock TABLE --reason '…'")
 
 
 def log_beside(ledger: Path) -> None:
-    """Send what only the owner may read to ``<ledger>.log``, made when there is something."""
+    """Send the owner's log to ``<ledger>.log``, which is created by the first record."""
     for handler in _owners_log.handlers[:]:
         if isinstance(handler, _OwnersFile):
             _owners_log.removeHandler(handler)
@@ -86,14 +86,14 @@ def log_beside(ledger: Path) -> None:
 
 
 def owners_file() -> Path:
-    """Where the owner's log is."""
+    """The path of the owner's log."""
     return next(
         handler.path for handler in _owners_log.handlers if isinstance(handler, _OwnersFile)
     )
 
 
 class _OwnersFile(logging.Handler):
-    """A log that its owner alone can read."""
+    """A log file that only its owner can read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -113,6 +113,6 @@ def _private(path: str, flags: int) -> int:
 
 
 def survive(stream: TextIO) -> None:
-    """Let a stream replace what its terminal can't show, instead of failing."""
+    """Let a stream replace characters that its terminal can't show, instead of failing."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="replace")

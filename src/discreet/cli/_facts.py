@@ -1,4 +1,4 @@
-"""What the options of ``discreet declare`` say of columns, read and checked."""
+"""Reads and checks the options of ``discreet declare`` that describe columns."""
 
 import csv
 import datetime
@@ -21,7 +21,7 @@ _KINDS = {kind.value: kind for kind in ColumnType}
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """The texts that were given for each column, by option."""
+    """The given texts for each column, by option."""
 
     bounds: Mapping[str, str]
     keys: Mapping[str, Sequence[str]]
@@ -44,7 +44,7 @@ def column_options(
     types: Sequence[str],
     formats: Sequence[str],
 ) -> ColumnOptions:
-    """What the options say, by column; each must be one of these columns."""
+    """The options by column; each must name one of these columns."""
     return ColumnOptions(
         _once("--bound", columns, bounds),
         _by_column("--key", columns, keys),

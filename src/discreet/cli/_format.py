@@ -1,4 +1,4 @@
-"""Costs and limits as a person reads them: what was spent rounded up, what is left rounded down."""
+"""Texts of costs and limits: what is spent is rounded up, what is left is rounded down."""
 
 from fractions import Fraction
 
@@ -19,15 +19,14 @@ def cost(loss: PrivacyLoss, delta: Fraction) -> str:
 
 
 def charged(loss: PrivacyLoss, limit: AnyLimit) -> str:
-    """What was charged, in the numbers of this limit: rho under one in rho; else as `cost` at the
-    limit's delta."""
+    """A charge in the measure of the limit: rho under a limit in rho, else `cost` at its delta."""
     if isinstance(limit, RhoLimit):
         return f"ρ = {shown(decimal_up(fraction(loss.zcdp()), _DIGITS))}"
     return cost(loss, limit.delta if isinstance(limit, Limit) else Fraction(0))
 
 
 def spent(epsilon: Fraction, delta: Fraction) -> str:
-    """An epsilon that was, or would be, spent, and its delta."""
+    """A spent epsilon, and its delta."""
     return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
 
 

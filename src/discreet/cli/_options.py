@@ -43,12 +43,12 @@ def between(text: str) -> Decimal:
 
 
 def small(text: str) -> Decimal:
-    """A number strictly between 0 and 1 that is to be far below 1."""
+    """A number strictly between 0 and 1, such as 1e-6."""
     return _number(text, "a number strictly between 0 and 1, such as 1e-6", above=True, below=1)
 
 
 def some_text(text: str) -> str:
-    """A text that says something, and not more than a ledger's line holds."""
+    """A text that is not empty, of at most 200 characters."""
     if text.strip() and len(text) <= _LONGEST:
         return text
     raise typer.BadParameter(f"{text!r}: give a text of 1 to {_LONGEST} characters")
@@ -65,7 +65,7 @@ def _number(text: str, allowed: str, *, above: bool = False, below: int | None =
 
 
 def table_names(context: typer.Context, begun: str) -> list[str]:
-    """The tables that the file declares, for a shell to complete."""
+    """The names of declared tables, for a shell's completion."""
     try:
         with Path(context.params.get("file") or "discreet.toml").open("rb") as file:
             names = tomllib.load(file).get("tables", {})
@@ -97,7 +97,7 @@ EpsilonOption = Annotated[
         "--epsilon",
         metavar="NUMBER",
         parser=above_zero,
-        help="The most that the question may cost, shared over its aggregates.",
+        help="The question's cost, shared over its aggregates.",
         show_default=False,
     ),
 ]
@@ -116,12 +116,12 @@ ConfidenceOption = Annotated[
         "--confidence",
         metavar="NUMBER",
         parser=between,
-        help="How surely each interval holds the answer without noise.",
+        help="The probability with which each interval contains the answer without noise.",
     ),
 ]
 NoiseOption = Annotated[
     NoiseName | None,
-    typer.Option("--noise", help="Use this noise, not the one with the smaller error."),
+    typer.Option("--noise", help="Use this noise instead of the one with the smaller error."),
 ]
 WeightsOption = Annotated[
     list[str] | None,
@@ -137,7 +137,7 @@ ByOption = Annotated[
         "--by",
         metavar="NAME",
         parser=some_text,
-        help="Who asks, as the ledger shows it; your login, unless given.",
+        help="The analyst's name in the ledger; your login, unless given.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -160,7 +160,7 @@ def weights(given: list[str] | None, question: "Question") -> dict[str, Decimal]
 
 
 def login() -> str:
-    """The name under which this person is logged in."""
+    """The login name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # no such account, as in some containers

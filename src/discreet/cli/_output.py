@@ -1,7 +1,7 @@
-"""What a command shows: data on stdout, everything else on stderr.
+"""Output of commands: data on stdout, messages on stderr.
 
-On a terminal in colours (unless NO_COLOR is set) and to its width; elsewhere plain, and as wide
-as it is.
+On a terminal it has colours (unless NO_COLOR is set) and fits the width; elsewhere it is plain, and
+lines are as long as they need to be.
 """
 
 import sys
@@ -24,8 +24,8 @@ _BAR_WIDTH = 40
 
 
 def show(data: RenderableType) -> None:
-    """Print data on stdout, without the spaces that fill a table's lines. A terminal gets lines
-    that are broken between words, so that no number is; nothing is ever cut off."""
+    """Print data on stdout, without trailing spaces. On a terminal, lines are broken between words,
+    never inside a number, and nothing is cut off."""
     console = _console(sys.stdout)
     if isinstance(data, str) and console.is_terminal:
         lines = (part for line in data.split("\n") for part in _broken(line, console.width))
@@ -37,15 +37,15 @@ def show(data: RenderableType) -> None:
 
 
 def say(message: RenderableType, style: str | None = None) -> None:
-    """Print a message on stderr; texts are left to the terminal to wrap, so that they copy well."""
+    """Print a message on stderr; the terminal wraps long texts, so that they copy well."""
     _console(sys.stderr).print(message, style=style, soft_wrap=isinstance(message, str))
 
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on a terminal's stderr that something goes on, and for how long; elsewhere nothing.
+    """Show a spinner and the elapsed time on a terminal's stderr; elsewhere nothing.
 
-    There is no percentage: how far an engine has come would tell about the rows.
+    There is no percentage: an engine's progress would depend on the rows.
     """
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     console = _console(sys.stderr)
@@ -57,7 +57,7 @@ def busy(what: str) -> Iterator[None]:
 
 
 def write(text: str) -> None:
-    """Write a text to stdout as it is, in UTF-8 whatever the terminal speaks."""
+    """Write a text to stdout unchanged, always in UTF-8."""
     sys.stdout.flush()
     if hasattr(sys.stdout, "buffer"):
         sys.stdout.buffer.write(text.encode())
@@ -67,15 +67,14 @@ def write(text: str) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "FittedTable":
-    """A table whose first columns, ``left`` of them, are set to the left; none of its numbers is
-    ever cut or broken."""
+    """A table whose first ``left`` columns are aligned to the left; no number is cut or broken."""
     return FittedTable(tuple(head), tuple(map(tuple, rows)), left)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table if its columns fit into the width, with texts broken between words where they must
-    be; if they do not fit, one block for each row, of lines ``name: value``."""
+    """A table that adapts to the width: texts are broken between words; if the columns still don't
+    fit, each row becomes a block of lines ``name: value``."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -124,7 +123,8 @@ class FittedTable:
 
 
 def _widths(needs: Sequence[tuple[int, int]], width: int) -> list[int] | None:
-    """A width for each column, those that lack least first; None if there is not enough."""
+    """A width for each column; None if the least widths don't fit. Columns that lack the least
+    width are widened first."""
     widths = [least for least, _ in needs]
     spare = width - sum(widths)
     if spare < 0:
@@ -137,7 +137,7 @@ def _widths(needs: Sequence[tuple[int, int]], width: int) -> list[int] | None:
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
-    """The line, broken between words only: a longer word is left to the terminal."""
+    """The line, broken between words only; the terminal breaks longer words."""
     indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
     first, *words = line.lstrip(" ").split(" ")
     made = indent[2:] + first
@@ -151,7 +151,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 
 def show_bar(spent: float, limit: float) -> None:
-    """Draw how much of a limit is spent, where there is a terminal."""
+    """Draw a bar of the spent share of a limit, on a terminal only."""
     if not _console(sys.stdout).is_terminal:
         return
     style = "green" if spent < 0.75 * limit else "yellow" if spent < limit else "red"

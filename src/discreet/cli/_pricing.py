@@ -1,4 +1,4 @@
-"""``discreet price``: what accesses would cost, and how many or how noisy a target allows."""
+"""``discreet price``: the cost of accesses, or the parameter that meets a target."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def price(
         str,
         typer.Argument(
             metavar="EXPRESSION",
-            help="What happens, such as '1000 * Gaussian(1.1) + Pure(0.1)'.",
+            help="The accesses, such as '1000 * Gaussian(1.1) + Pure(0.1)'.",
             show_default=False,
         ),
     ],
@@ -42,7 +42,7 @@ def price(
     delta: Annotated[
         Decimal,
         typer.Option(
-            "--delta", metavar="NUMBER", parser=from_zero, help="Tell epsilon at this delta."
+            "--delta", metavar="NUMBER", parser=from_zero, help="Show epsilon at this delta."
         ),
     ] = _NO_DELTA,
     epsilon: Annotated[
@@ -51,7 +51,7 @@ def price(
             "--epsilon",
             metavar="NUMBER",
             parser=above_zero,
-            help="Tell delta at this epsilon; with --find, the most that may be spent.",
+            help="Show delta at this epsilon; with --find, the target.",
         ),
     ] = None,
     find: Annotated[
@@ -59,12 +59,12 @@ def price(
         typer.Option(
             "--find",
             metavar="NAME",
-            help="Find the number for this name of the expression with which it just fits.",
+            help="Find the value of this name with which the expression just meets the target.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what accesses, written as terms, would cost; reads no table and no ledger.
+    """Show the cost of accesses, written as terms; reads no table and no ledger.
 
     Examples:
 
@@ -79,24 +79,22 @@ def price(
     if find is None:
         _show_price(read.loss(), delta, epsilon, as_json=as_json)
     elif epsilon is None:
-        raise typer.BadParameter(
-            "--find needs the most that may be spent", param_hint="'--epsilon'"
-        )
+        raise typer.BadParameter("--find needs a target: give --epsilon", param_hint="'--epsilon'")
     else:
         found = _found(read, find, epsilon, delta)
         _show_found(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
 
 
 def _check_names(read: Expression, find: str | None) -> None:
-    """Each name of the expression is to be found, and it is one."""
+    """Refuse names in the expression other than the one to find."""
     names = sorted(read.names)
     if find is not None and find not in names:
         there = f"it has {', '.join(names)}" if names else "write the name in a number's place"
         raise typer.BadParameter(f"the expression has no {find}; {there}", param_hint="'--find'")
     if others := [name for name in names if name != find]:
-        told = f"{', '.join(others)}: give a number in its place"
+        advice = f"{', '.join(others)}: give a number in its place"
         raise typer.BadParameter(
-            told if find else f"{told}, or let it be found by --find {others[0]}",
+            advice if find else f"{advice}, or find it by --find {others[0]}",
             param_hint="'EXPRESSION'",
         )
 
@@ -114,7 +112,7 @@ def _found(
 
 
 def _one_of(read: Expression, name: str) -> PrivacyLoss | None:
-    """The privacy loss that is counted, if the expression is a count of equal ones."""
+    """The single privacy loss, if the expression is a count of equal ones."""
     if name not in read.counts:
         return None
     one = read.loss({name: 1})
@@ -127,7 +125,7 @@ def _show_price(
     explanation, ends = loss.explain(delta), loss.interval(delta)
     reached = None if epsilon is None else loss.delta(epsilon)
     if as_json:
-        told: dict[str, object] = {
+        shown_values: dict[str, object] = {
             "epsilon": _finite(explanation.epsilon),
             "delta": float(delta),
             "interval": {
@@ -139,8 +137,8 @@ def _show_price(
             "privacy_loss": json.loads(loss.to_json()),
         }
         if epsilon is not None:
-            told["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
-        write(json.dumps(told, indent=2) + "\n")
+            shown_values["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
+        write(json.dumps(shown_values, indent=2) + "\n")
     elif reached is None or delta or math.isfinite(explanation.epsilon):
         show(str(explanation))
         show(str(ends))
@@ -162,10 +160,10 @@ def _show_found(
     one: PrivacyLoss | None,
     as_json: bool,
 ) -> None:
-    """The value that was found; and of a count of equal charges, how many a ledger admits."""
+    """Show the value that was found; for a count of equal charges also how many a ledger admits."""
     value = shown(fraction(found.value))
     if as_json:
-        told = {
+        shown_values = {
             "name": name,
             "value": json.loads(value),
             "epsilon": found.epsilon,
@@ -173,17 +171,17 @@ def _show_found(
             "is_least": found.is_least,
             "privacy_loss": json.loads(found.loss.to_json()),
         }
-        write(json.dumps(told, indent=2) + "\n")
+        write(json.dumps(shown_values, indent=2) + "\n")
     else:
         show(f"{name} = {value}")
     cost = _format.spent(fraction(found.epsilon), found.delta)
-    which = "least" if found.is_least else "most"
-    say(f"the {which} that fits: it costs {cost}, of at most ε = {epsilon:g}")
+    which = "smallest" if found.is_least else "largest"
+    say(f"the {which} value that fits: it costs {cost}, of at most ε = {epsilon:g}")
     if one is not None:
         limit = Limit(epsilon, found.delta)
         chosen = Filter.for_limit(limit)
         count = chosen.count_left(chosen.start, one)
-        say(f"charged one by one, with earlier answers in view, a ledger of {limit} admits {count}")
+        say(f"charged one by one, chosen adaptively, a ledger of {limit} admits {count}")
 
 
 def _rounded_up(delta: float) -> str:
@@ -191,5 +189,5 @@ def _rounded_up(delta: float) -> str:
 
 
 def _finite(number: float) -> float | None:
-    """The number, or null: JSON knows nothing infinite."""
+    """The number, or None, since JSON has no infinity."""
     return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""From the options of ``discreet declare`` to the new text of the file, before it is written."""
+"""Makes the new text of ``discreet.toml`` from the options of ``discreet declare``."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ _CAPS = ("max_groups", "max_rows_per_group", "max_rows")
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What the options say of a table; ``table`` holds its settings, without those not given."""
+    """The options for a table; ``table`` holds the settings that were given."""
 
     name: str
     source: Path
@@ -46,7 +46,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A file's new text, the table that it declares, and why it leaves out which columns."""
+    """A file's new text, the table that it declares, and the reasons for columns left out."""
 
     text: str
     table: TableFile
@@ -55,7 +55,7 @@ class Proposal:
 
 
 def propose(file: Path, wanted: TableOptions) -> Proposal:
-    """The file with what is wanted; nothing is written, and of the source the schema is read."""
+    """The file's new text with these options; nothing is written yet."""
     old = text_of(file) if file.exists() else ""
     before = _before(old, file, wanted)
     there = propose_types(_rows(wanted, before))
@@ -82,7 +82,7 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
 
 
 def beside(path: Path, file: Path) -> str:
-    """The path as the file names it: from its own folder, unless it is absolute."""
+    """The path relative to the file's folder, unless it is absolute."""
     from_file = path if path.is_absolute() else Path(os.path.relpath(path, file.parent))
     return from_file.as_posix()
 
@@ -90,7 +90,7 @@ def beside(path: Path, file: Path) -> str:
 def _columns(
     there: Mapping[str, ProposedType], options: ColumnOptions, declared: Mapping[str, Column]
 ) -> tuple[dict[Keys, Setting], dict[str, str]]:
-    """The settings of these columns, and why others are left out: too little is known of them."""
+    """The settings of these columns, and the reasons why others are left out."""
     found: dict[Keys, Setting] = {}
     left_out = {}
     for name, proposed in there.items():
@@ -111,7 +111,7 @@ def _columns(
 
 
 def _checked(text: str, file: Path, name: str) -> TableFile:
-    """The table that the text declares, after a look that its source and its ledger agree."""
+    """The table that the text declares, after a check of its source and its ledger."""
     made = read_text(text, file)[name]
     facts_of = made.declaration
     types = {name: column.type for name, column in facts_of.columns.items()}
@@ -125,7 +125,9 @@ def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str
     try:
         return added(old, name, table, file)
     except DeclarationError as error:
-        raise DeclarationError(f"nothing was written, it would be a mistake: {error}") from None
+        raise DeclarationError(
+            f"nothing was written, since the result is invalid: {error}"
+        ) from None
 
 
 def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
@@ -150,7 +152,7 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
         )
     if form is FileFormat.PARQUET:
         if wanted.delimiter is not None:
-            raise mistake("--delimiter", "only a CSV file has one")
+            raise mistake("--delimiter", "only a CSV file has a delimiter")
         return ParquetFile(wanted.source)
     if wanted.delimiter is not None and not is_delimiter(wanted.delimiter):
         raise mistake("--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t")
@@ -159,16 +161,16 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
 
 
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
-    """The settings of a table that is not declared yet; those not given are the strictest."""
+    """The settings of a table that is not declared yet; missing ones get the strictest values."""
     given = dict(wanted.table)
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
-        raise mistake("--unit", "give either the id column that everyone's rows share, or --row")
+        raise mistake("--unit", "give either the id column of the protected unit, or --row")
     if isinstance(unit, str) and unit not in columns:
         near = did_you_mean(unit, columns)
         raise mistake("--unit", f"no column {unit!r}{near}; there are {', '.join(columns)}")
     if ("ledger", "epsilon") not in given:
-        raise mistake("--epsilon", "say the most that may ever be spent on this table, such as 2")
+        raise mistake("--epsilon", "give the limit of all charges on this table, such as 2")
     if row is not None and (cap := next((c for c in _CAPS if (c,) in given), None)):
         raise mistake(
             f"--{cap.replace('_', '-')}", "with --row, each row counts in one group, once"
@@ -186,7 +188,7 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
 
 
 def _changes(wanted: TableOptions, before: TableFile) -> dict[Keys, Setting]:
-    """The settings that alter a declared table; whom it protects is altered by hand only."""
+    """The settings that change in a declared table; its unit can only be changed by hand."""
     given = dict(wanted.table)
     unit = before.declaration.unit
     for keys, now in (
@@ -216,7 +218,7 @@ def _missing(
     *,
     formats: tuple[str, ...],
 ) -> str | None:
-    """Too little that is said of a column, in words; a mistake where an option names it."""
+    """The missing option of a column, in words, or None; an error if an option names the column."""
     if kind is None:
         why, ways = "a type that has no rule", [f"--type {name}=TYPE"]
     elif formats:

@@ -20,12 +20,12 @@ EXAMPLES = Path(__file__).parents[1] / "train" / "examples"  # known by their fi
 
 
 def names() -> list[str]:
-    """All examples."""
+    """The names of all examples."""
     return sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py"))
 
 
 def begun(text: str) -> list[str]:
-    """Those that start so, for a shell to complete."""
+    """The names that start with this text, for a shell's completion."""
     return [name for name in names() if name.startswith(text)]
 
 
@@ -46,7 +46,7 @@ def train(
             "--epsilon",
             metavar="NUMBER",
             parser=above_zero,
-            help="What the whole run may cost; unless given, as the example has it.",
+            help="The cost of the whole run; the example's own, unless given.",
         ),
     ] = None,
     delta: Annotated[
@@ -56,7 +56,7 @@ def train(
 ) -> None:
     r"""Run a shipped example of private training, on made-up or public data.
 
-    On a terminal a bar shows what takes over two seconds: step, loss (not private), epsilon so far
+    On a terminal, a run of over two seconds shows a bar: step, loss (not private), epsilon so far
     and time left. It needs PyTorch: pip install 'discreet\[torch]'
 
     Example:

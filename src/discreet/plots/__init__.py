@@ -1,8 +1,10 @@
-"""Pictures of privacy losses (their profile, what an attacker can tell, what repetition costs) and
-of what private training found.
+"""Pictures of privacy losses and of private training.
 
-They need Matplotlib, which comes with ``pip install 'discreet[plots]'`` and is imported when the
-first picture is drawn. Each function draws on the axes it is given, or on a new figure's, and
+`_losses` draws a privacy loss: its profile, its trade-off curve, its growth under repetition.
+`_training` draws the results of an example. `_style` holds colours, axes and labels.
+
+The pictures need Matplotlib (``pip install 'discreet[plots]'``), which is imported when the first
+one is drawn. Each function draws on the given axes, or on those of a new figure, and
 returns them.
 """
 

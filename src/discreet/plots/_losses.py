@@ -42,7 +42,7 @@ def profile(losses: NamedLosses, delta: Number | None = None, ax: "Axes | None" 
         across, height = [*known.epsilons], [max(one, _LEAST / 10) for one in known.deltas]
         if height[-1] > 2 * _LEAST:  # it falls no more
             across, height = [*across, farthest], [*height, height[-1]]
-        label = name or _told(loss)
+        label = name or _short(loss)
         ax.plot(across, height, color=colour, linestyle=dash, linewidth=2, label=label)
         if level is not None and math.isfinite(epsilon := loss.epsilon(level)):
             ax.plot([epsilon], [level], marker="o", markersize=6, color=colour)
@@ -54,8 +54,8 @@ def profile(losses: NamedLosses, delta: Number | None = None, ax: "Axes | None" 
 
 
 def trade_off(losses: NamedLosses, ax: "Axes | None" = None) -> "Axes":
-    """Draw what an attacker can tell, of a loss or of each of several named ones: the least type
-    II error for each type I error of a test of whether one unit was there.
+    """Draw the trade-off curve of a loss, or of each of several named ones: the smallest type II
+    error for each type I error of an attacker's test whether one unit was in the data.
 
     >>> from discreet.accounting import Gaussian
     >>> drawn = trade_off({"little noise": Gaussian(1), "much noise": Gaussian(4)})
@@ -76,7 +76,7 @@ def trade_off(losses: NamedLosses, ax: "Axes | None" = None) -> "Axes":
     for (name, loss), (colour, dash) in zip(named.items(), _style.lines(), strict=False):
         known = loss.trade_off()
         across, height = known.curve()
-        label = f"{name or _told(loss)}: advantage at most {_percent(known.advantage)}"
+        label = f"{name or _short(loss)}: advantage at most {_percent(known.advantage)}"
         ax.plot(across, height, color=colour, linestyle=dash, linewidth=2, label=label)
     _style.key(ax)
     return ax
@@ -85,8 +85,8 @@ def trade_off(losses: NamedLosses, ax: "Axes | None" = None) -> "Axes":
 def composition(
     loss: PrivacyLoss | Term, delta: Number, counts: Sequence[int], ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw what a loss costs when it happens this often: the epsilon at this delta, by each
-    theorem that answers; the best is drawn bold.
+    """Draw the epsilon at this delta of a loss that is repeated, for each count, by each theorem
+    that bounds it; the best one is bold.
 
     >>> from discreet.accounting import Gaussian
     >>> drawn = composition(Gaussian(8), 1e-6, counts=[1, 3, 10, 30, 100])
@@ -95,18 +95,18 @@ def composition(
     times = sorted({_checks.positive_count(counts=count) for count in counts})
     if not times:
         raise InvalidArgument("counts: give at least one")
-    told = [(whole * count).explain(level) for count in times]
+    explained = [(whole * count).explain(level) for count in times]
     curves: dict[str, list[tuple[int, float]]] = {}
-    for count, one in zip(times, told, strict=True):
+    for count, one in zip(times, explained, strict=True):
         for theorem, epsilon in one.figures.items():
             curves.setdefault(theorem, []).append((count, epsilon))
     ax = _style.axes(
         ax,
-        f"What repetition costs: {_told(whole)}",
+        f"What repetition costs: {_short(whole)}",
         "how often it happens",
         f"epsilon (ε) at delta (δ) = {_style.written(float(level))}",
     )
-    best = told[-1].best
+    best = explained[-1].best
     for theorem, (colour, dash) in zip(
         sorted(curves, key=lambda name: name != best), _style.lines(), strict=False
     ):
@@ -128,7 +128,7 @@ def composition(
 
 
 def _named(losses: NamedLosses) -> dict[str, PrivacyLoss]:
-    """The losses by their names; a single one has an empty name."""
+    """The losses by name; a single one has an empty name."""
     if not isinstance(losses, Mapping):
         return {"": _loss(losses)}
     if not losses:
@@ -143,7 +143,7 @@ def _loss(loss: object) -> PrivacyLoss:
     return whole
 
 
-def _told(loss: PrivacyLoss) -> str:
+def _short(loss: PrivacyLoss) -> str:
     """The loss in one short line, without the names of fields."""
     written = re.sub(r"accounting\.|\b\w+=", "", repr(loss))
     return written if len(written) <= _LONGEST else f"{written[: _LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""How our pictures look: quiet axes, colours that all eyes tell apart, words beside the lines."""
+"""The style of our pictures: quiet axes, colours for colour-blind readers, labels at the lines."""
 
 from collections.abc import Iterator, Sequence
 from itertools import cycle
@@ -29,7 +29,7 @@ def lines() -> Iterator[tuple[str, Dash]]:
 
 
 def axes(ax: "Axes | None", title: str, across: str, up: str, *, is_square: bool = False) -> "Axes":
-    """These axes, or those of a new figure, with their title and what is measured on each."""
+    """These axes, or those of a new figure, with a title and labels."""
     if ax is None:
         ax = _new((5.6, 5.6) if is_square else (7.0, 4.6))
     ax.set_title(title, loc="left", fontsize=11.5, color=INK, pad=12)
@@ -55,12 +55,12 @@ def _new(size: tuple[float, float]) -> "Axes":
 
 
 def key(ax: "Axes") -> None:
-    """The lines' names in the upper right corner, which falling lines leave empty."""
+    """Add a legend in the upper right corner, which falling lines leave empty."""
     ax.legend(loc="upper right", frameon=False, labelcolor="linecolor", handlelength=2.6)
 
 
 def word(ax: "Axes", text: str, at: tuple[float, float], colour: str) -> None:
-    """A word to the right of a point, with a halo that keeps it legible on lines."""
+    """Write a word to the right of a point, with a halo that keeps it legible on lines."""
     from matplotlib.patheffects import withStroke
 
     ax.annotate(
@@ -75,7 +75,7 @@ def word(ax: "Axes", text: str, at: tuple[float, float], colour: str) -> None:
 
 
 def along(ax: "Axes", text: str, at: tuple[float, float], angle: float) -> None:
-    """A faint word above a line that rises by this angle in the data."""
+    """Write a faint word above a line that rises by this angle in the data."""
     ax.text(
         *at,
         text,
@@ -90,7 +90,7 @@ def along(ax: "Axes", text: str, at: tuple[float, float], angle: float) -> None:
 
 
 def scale(ax: "Axes", across: Sequence[float], up: Sequence[float]) -> None:
-    """Plain numbers along both axes; one is logarithmic if it has to tell much apart."""
+    """Plain numbers along both axes; an axis is logarithmic if its values differ much."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     for axis, values, change in ((ax.xaxis, across, ax.set_xscale), (ax.yaxis, up, ax.set_yscale)):
@@ -107,7 +107,7 @@ def scale(ax: "Axes", across: Sequence[float], up: Sequence[float]) -> None:
 
 
 def label_ends(ax: "Axes") -> None:
-    """Each line's name at its right end, moved up or down where they would touch."""
+    """Write each line's name at its right end, moved up or down where names would touch."""
     drawn = ax.get_lines()
     ends = [(_last(line.get_xdata()), _last(line.get_ydata())) for line in drawn]
     to_axes = ax.transData + ax.transAxes.inverted()
@@ -132,9 +132,9 @@ def _last(values: "ArrayLike") -> float:
 
 
 def apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places near the wanted ones, in their order, no two of them nearer than the gap."""
+    """Positions near the wanted ones, in the same order, with at least this gap between them."""
     order = sorted(range(len(wanted)), key=lambda n: wanted[n])
-    groups: list[list[int]] = []  # neighbours that have to share room, each group about its mean
+    groups: list[list[int]] = []  # neighbours that would touch; each group is centred at its mean
 
     def start(group: list[int]) -> float:
         return sum(wanted[n] for n in group) / len(group) - gap * (len(group) - 1) / 2
@@ -151,7 +151,7 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def written(level: float) -> str:
-    """A small number as people write it: 10⁻⁶ rather than 1e-06."""
+    """A number with a superscript exponent: 10⁻⁶ for 1e-06."""
     digits, _, power = f"{level:.3g}".partition("e")
     if not power:
         return digits

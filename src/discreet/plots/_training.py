@@ -1,4 +1,4 @@
-"""Pictures of what private training found."""
+"""Pictures of results of private training."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ _MARKS = (("o", 14.0), ("^", 18.0))  # and their sizes
 def boundaries(found: "Clusters", ax: "Axes | None" = None) -> "Axes":
     """Draw two clusters of points, and the boundaries between them: private beside plain.
 
-    It shows every point: fit for points that are made up, or whose owner looks at the picture.
+    It shows every point, so it is only for public points, or for their owner.
     """
     ax = _style.axes(
         ax, "Two clusters, told apart", "first feature", "second feature", is_square=True
@@ -40,7 +40,7 @@ def boundaries(found: "Clusters", ax: "Axes | None" = None) -> "Axes":
 
 
 def _ends(boundary: "Boundary", reach: float) -> tuple[list[float], list[float]]:
-    """Two points of the line, as far as that from the one nearest to the middle."""
+    """Two points of the line, at this distance from the one nearest to the origin."""
     normal = np.array(boundary.normal)
     nearest = -boundary.offset * normal / (normal @ normal)
     along = reach * np.array([-normal[1], normal[0]]) / np.linalg.norm(normal)
