@@ -62,8 +62,6 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "local.client._bits.SystemBits": "has no state: each call asks the operating system",
     "local._mechanism.Frequencies": "a base of frozen values",
     "local._mechanism.Reporting": "a base of frozen values",
-    "_fields.Converted": "for annotations only",
-    "_fields._Declared": "a named tuple",
     "mechanisms._additive.IndependentNoise": "a base of frozen values",
     "mechanisms._real.NoiseOnGrid": "a base of frozen values",
     "mechanisms.thresholds._noisy_counts.NoisyCounts": "a base of frozen values",

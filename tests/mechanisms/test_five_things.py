@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import local
-from discreet.local._mechanism import Reporting
+from discreet.local._mechanism import ReportingMechanism
 from tests.mechanisms.calls import ASKED_OF, BY_EPSILON, BY_ERROR, MADE, SESSIONS
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.test_table import ELSEWHERE, mechanisms
@@ -81,4 +81,4 @@ def test_local_mechanisms_have_theirs() -> None:
     for kind in LOCAL.values():
         for verb in ("privacy_loss", "randomize", "estimate", "error", "for_error"):
             assert callable(getattr(kind, verb)), (kind, verb)
-    assert not hasattr(Reporting, "estimate")
+    assert not hasattr(ReportingMechanism, "estimate")

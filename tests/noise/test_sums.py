@@ -9,7 +9,7 @@ import pytest
 
 from discreet.audit import SeededBits
 from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw
-from discreet.noise.sums import PairLaw, pair_half_width
+from discreet.noise._sums import PairLaw, pair_half_width
 
 PAIRS: list[tuple[PairLaw, PairLaw]] = [
     (DiscreteLaplaceLaw(50), DiscreteLaplaceLaw(50)),

@@ -9,7 +9,8 @@ import pytest
 
 from discreet._unit import Unit
 from discreet.audit import replay
-from discreet.query import Caps, Column, Declaration, Price, Query, Question, Table
+from discreet.query import Caps, Column, Declaration, Query, Question, QuestionPrice, Table
+from discreet.query._plan import plan
 from discreet.query._query import Aggregate, ColumnRef, Function
 from tests.missing_ids import COLUMNS, IDS
 from tests.query.kit import asking, without_noise
@@ -36,7 +37,8 @@ def arrow(column: Any) -> pa.Table:
 
 
 def answer(frame: Any, query: Query, caps: Caps) -> list[list[Any]]:
-    found = without_noise(Question(Table.declared(frame, declared(caps)), query)).to_pandas()
+    table = Table.declared(frame, declared(caps))
+    found = without_noise(Question(table, plan(query, table.declaration))).to_pandas()
     return [[*row] for row in found.itertuples(index=False)]
 
 
@@ -64,7 +66,7 @@ def test_frames_of_pandas_are_read_alike(column: str) -> None:
 def test_nobodys_rows_show_nowhere() -> None:
     """Not in the charge, the schema or the draws either: a row that loses its id is a unit's, and
     may change the sums by what that unit may."""
-    act = asking(declared(Caps(1, 1)), QUERIES["by place"], Price(1))
+    act = asking(declared(Caps(1, 1)), QUERIES["by place"], QuestionPrice(1))
     one = arrow(COLUMNS["floats"]())
     other = one.set_column(
         0, "person", pa.array([1.0, float("nan"), *one["person"].to_pylist()[2:]])

@@ -2,7 +2,7 @@
 
 An owner declares what is public of a table. An analyst asks in SQL or Python. The question becomes
 a closed value, the value a plan, the plan one statement for the engine, and its sums come out
-through `discreet.mechanisms.release`. Read the files in this order:
+through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_query`; from Python `_frame`; from SQL `_sql_tokens`, `_sql_tree`, `_sql`

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian
-from discreet.noise.sums import pair_half_width
+from discreet.noise._sums import pair_half_width
 from discreet.query._plan import SumGrid
 
 Reals = npt.NDArray[np.float64]

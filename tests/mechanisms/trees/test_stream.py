@@ -25,7 +25,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.trees import Noise, StreamCounter
 from discreet.noise import SecureBits
-from discreet.noise.sums import sum_half_width
+from discreet.noise._sums import sum_half_width
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from discreet import _checks
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._gaussian import Gaussian
-from discreet.noise.sums import pair_half_width
+from discreet.noise._sums import pair_half_width
 
 Noise = DiscreteLaplace | Gaussian
 

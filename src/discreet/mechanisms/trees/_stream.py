@@ -19,7 +19,7 @@ from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.trees._noise import Noise, checked_noise, price
 from discreet.noise import Bits, NoiseLaw
-from discreet.noise.sums import sum_half_width
+from discreet.noise._sums import sum_half_width
 
 
 @frozen
