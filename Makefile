@@ -22,7 +22,8 @@ TESTED := $(READY) $(TRAINED) .peers/dp-accounting/ready
 COMPARISONS := noise group_by accounting local mechanisms train units accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help again install torch demo test test-long check format bench peers docs constraints clean
+.PHONY: help again install torch demo test test-long check format bench mutants peers docs \
+	constraints clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
@@ -76,6 +77,20 @@ bench: $(TRAINED)  ## time discreet beside those of its peers that are made
 	@for name in $(COMPARISONS); do \
 		echo "== $$name"; "$(BIN)/python" -m "benchmarks.$$name" || exit 1; done
 
+# Which mutants run: ONLY=ledger,noise.bits names modules, SAMPLE=8 takes so many of each, and
+# NEAR=1 runs the tests that are named after a module and no others.
+mutants: $(TESTED) .mutants/ready  ## change the code and see that tests notice (hours; ONLY=part)
+	@"$(BIN)/python" -m tools.weakenings
+	@.mutants/bin/python -m tools.mutants $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(SAMPLE),--sample "$(SAMPLE)") $(if $(NEAR),--near)
+
+# Cosmic Ray has an environment of its own; the tests run in .venv.
+.mutants/ready: tools/mutants.txt | $(READY)
+	@echo "Making .mutants."
+	@"$(BIN)/python" -m venv .mutants
+	@.mutants/bin/python $(PIP) --no-deps -r "$<"
+	@touch $@
+
 peers: $(PEERS)  ## one environment for each library that we compare with
 
 # Each list names exact versions of all that its library needs, so nothing else is resolved.
@@ -98,5 +113,5 @@ constraints:  ## resolve anew, and write what was found to constraints.txt
 	@mv .constraints/new.txt constraints.txt && rm -rf .constraints
 
 clean:  ## remove everything that was made here
-	@rm -rf .venv .constraints .peers build dist site .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .constraints .mutants .peers build dist site .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from discreet.mechanisms._attempts import attempt
 
+_NONE: int | str = ""
 _MISSING = frozenset({"None", "nan", "NaN", "NaT", "<NA>"})
 
 
@@ -16,12 +17,12 @@ def plain(own: object) -> int | str:
     """The id as a whole number if it is one or reads as one, as a text otherwise. All ids that are
     missing are the empty text, and so is whatever fails when it is looked at. Ids that differ may
     become the same, but no id depends on another."""
-    return attempt(_plain, own, "")
+    return attempt(_plain, own, _NONE)
 
 
 def is_missing(own: object) -> bool:
     """Whether this is no id: None, NaN, NaT, NA, or an empty text."""
-    return plain(own) == ""
+    return plain(own) == _NONE
 
 
 def _plain(own: object) -> int | str:
@@ -33,7 +34,7 @@ def _plain(own: object) -> int | str:
     with suppress(ValueError, OverflowError):
         if (number := float(text)).is_integer():
             return int(number)
-    return "" if text in _MISSING else text
+    return _NONE if text in _MISSING else text
 
 
 def _as_float64(whole: int) -> int:
