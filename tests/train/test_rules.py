@@ -416,7 +416,6 @@ def test_single_precision_agrees_with_a_loop(name: str) -> None:
         (nn.BatchNorm1d(4, affine=False), (5, 4)),
         (nn.BatchNorm1d(4, track_running_stats=False).eval(), (5, 4)),
         (nn.InstanceNorm1d(4, affine=True, track_running_stats=True), (5, 4, 3)),
-        (nn.Flatten(0, 1), (5, 3, 4)),
     ],
 )
 def test_layers_that_mix_examples_are_refused_by_name(
@@ -431,5 +430,5 @@ def test_layers_that_mix_examples_are_refused_by_name(
 def test_rows_of_many_examples_are_refused_by_name(time: int) -> None:
     """Even where there are as many times as examples, which shows by what neighbours change."""
     case = double(Mixed(), 5, time, 3)
-    with pytest.raises(Refused, match=r"^next gets data" if time == 3 else "Mixed.* mixes"):
+    with pytest.raises(Refused, match=r"Mixed.* mixes"):
         check(case.model, case.losses, case.data)

@@ -1,7 +1,8 @@
 """What a forward pass does with trainable parameters, noted call by call.
 
 `Capture` is a mode of PyTorch that sees every function the user's code calls, whatever module it
-calls it from. A call that takes a trainable parameter together with data goes to that function's
+calls it from. It notes which part of each tensor is which example's (`discreet.train.tags`). A call
+that takes a trainable parameter together with data goes to that function's
 rule: the rule hands a stand-in of the parameter to PyTorch, so that the backward pass never
 computes the parameter's own gradient, and notes what later gives each example's gradient. Calls
 of parameters and constants alone (slices, transposes, parametrizations, positions) make derived
@@ -19,6 +20,9 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
+from discreet.train import flow
+from discreet.train.arranged import KEEP_FIRST, ruled
+from discreet.train.tags import OUTSIDE, Alone, Layout, Lost, Rows, Tags
 
 Args = tuple[Any, ...]  # Any: what PyTorch's functions take
 Keywords = dict[str, Any]
@@ -47,11 +51,13 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of weights: a gradient of `target`, in this shape, makes a piece of each one's."""
+    """One use of weights: a gradient of `target`, in this shape, makes a piece of each one's, of
+    rows of this layout, or of examples."""
 
     target: Tensor | GradientEdge
     shape: torch.Size
     makes: tuple[tuple[Tensor, Callable[[Tensor], Piece]], ...]
+    layout: Layout | None = None
 
 
 class Rule(Protocol):
@@ -64,26 +70,69 @@ class Rule(Protocol):
         ...
 
 
+Features = tuple[str, int, Callable[[Args, Keywords], int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Each function's rule, the one for all others, and those that every call goes to."""
+    """Each function's rule, and what rules need to know of examples.
+
+    Attributes:
+        of: each function's rule.
+        otherwise: the rule of all others.
+        features: of functions that leave all dimensions but the last ones to themselves: the name
+            and place of their data among the arguments, and how many last dimensions there are.
+        broadcast: functions that broadcast what they are given.
+        products: functions with a rule for examples in the first dimension only; those with
+            examples in another one go to the rule of all others.
+        elsewhere: functions with examples in other dimensions than the first: which data has them
+            where.
+        always: functions of which every call goes to its rule.
+    """
 
     of: Mapping[Callable[..., Any], Rule]
     otherwise: Rule
+    features: Mapping[Callable[..., Any], Features]
+    broadcast: frozenset[Callable[..., Any]]
+    products: frozenset[Callable[..., Any]]
+    elsewhere: Mapping[Callable[..., Any], Callable[[Args, Keywords], list[tuple[Tensor, int]]]]
     always: frozenset[Callable[..., Any]] = frozenset()
 
 
 MAKES_CONSTANTS = frozenset(
     {
         torch.arange,
+        torch.bernoulli,
         torch.empty,
         torch.eye,
         torch.full,
         torch.linspace,
+        torch.normal,
         torch.ones,
+        torch.rand,
+        torch.randint,
+        torch.randn,
         torch.tril_indices,
         torch.triu_indices,
         torch.zeros,
+    }
+)
+_NEW = frozenset({Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros})
+_OF_SIZES = frozenset({torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros})
+_LIKE_OTHERS = frozenset(
+    {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}
+)
+_OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
+_GIVES_NUMBERS = frozenset(
+    {
+        Tensor.tolist,
+        Tensor.item,
+        Tensor.numpy,
+        Tensor.__array__,
+        Tensor.__int__,
+        Tensor.__float__,
+        Tensor.__index__,
+        Tensor.__dlpack__,
     }
 )
 
@@ -125,10 +174,14 @@ class Capture(TorchFunctionMode):
         examples: int,
         rules: "Rules",
         *,
+        batch: object = None,
         hides_shapes: bool = False,
     ) -> None:
         super().__init__()
         self.examples, self.hides_shapes = examples, hides_shapes
+        self.rows = examples  # of the data that a rule has before it
+        self.dim = 0  # where these rows are, from the end, for rules that broadcast
+        self.layout: Layout | None = None  # whose these rows are, if row i is not example i's
         self.uses: list[Use] = []
         named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
         self.names = {id(tensor): name for name, tensor in named.items()}
@@ -138,9 +191,11 @@ class Capture(TorchFunctionMode):
         self.packed: dict[int, PackedSequence] = {}  # by identity of their rows
         self.replaying = False  # in the backward pass: checkpointed parts are computed again
         self.pauses = False  # some part is computed without a graph, as reentrant checkpoints are
-        self._rules = rules
+        self.rules = rules
         others = (each for each in named.values() if id(each) not in self.weights)
         self._constants = {id(each): each for each in others}
+        self.tags = Tags(examples, batch, self.is_shared)
+        self._has_given_numbers = False  # which may come back, and nobody sees whose they are
         self._refuse_complex(trainable)
 
     def __torch_function__(
@@ -159,20 +214,24 @@ class Capture(TorchFunctionMode):
             tensors += _tensors(keywords.values())
         weights = self.weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
-        if mixes and all(self.is_shared(each) for each in tensors):
+        if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
             for tensor in _tensors((result, *args[:1]) if changes_its_first(func) else (result,)):
                 kind = self.weights if tensor.requires_grad else self._constants
                 kind[id(tensor)] = tensor
             return result
+        changed = _changed(func, args, keywords)
+        before = [self.tags.of(each) for each in changed]
         if mixes:
             self._refuse_complex([each for each in tensors if id(each) in weights])
-            rule = self._rules.of.get(func, self._rules.otherwise)
-            return rule(self, func, args, keywords)
-        if func in self._rules.of and func in self._rules.always and not self.replaying:
-            return self._rules.of[func](self, func, args, keywords)
-        result = func(*args, **keywords)
-        self._constancy(func, tensors, (args, keywords), result)
+            result = ruled(self, func, args, keywords, tensors)
+        elif func in self.rules.always and not self.replaying:
+            result = ruled(self, func, args, keywords, tensors)
+        else:
+            result = func(*args, **keywords)
+            self.follow(func, tensors, args, keywords, result)
+        for each, tag in zip(changed, before, strict=True):
+            self._change(each, tag, tensors)
         return result
 
     def is_weight(self, tensor: object) -> bool:
@@ -200,7 +259,7 @@ class Capture(TorchFunctionMode):
 
     def otherwise(self, function: Callable[..., Any], args: Args, keywords: Keywords) -> Any:
         """What is done with functions that have no rule."""
-        return self._rules.otherwise(self, function, args, keywords)
+        return self.rules.otherwise(self, function, args, keywords)
 
     def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Tensor:
         """The function's result, which is no view but of a tensor of its own in the same order.
@@ -218,41 +277,27 @@ class Capture(TorchFunctionMode):
         if weights and not self.replaying:
             # of what the result is a view of: a change of the view in place leaves that behind it
             whole = result if result.is_leaf else _whole(result)
-            self.uses.append(Use(get_gradient_edge(whole), result.shape, weights))
+            self.uses.append(Use(get_gradient_edge(whole), result.shape, weights, self.layout))
 
     def note_own(self, weight: Tensor, own: Tensor, piece: Callable[[Tensor], Piece]) -> None:
         """A use through a tensor of its own, whose gradient PyTorch computes."""
         if not self.replaying:
-            self.uses.append(Use(own, own.shape, ((weight, piece),)))
+            self.uses.append(Use(own, own.shape, ((weight, piece),), self.layout))
 
     def by_example(self, data: Tensor, *weights: object, least: int = 1) -> None:
-        """Refuse data whose first dimension is not that of examples."""
-        if torch._C._functorch.is_functorch_wrapped_tensor(data):  # noqa: SLF001  has no other name
-            raise self.refused(
-                *weights,
-                why="is used within torch.vmap or torch.func",
-                mend="call the layer on all examples at once",
-            )
-        if data.dim() < least or data.shape[0] != self.examples:
-            shape = f"data of shape {tuple(data.shape)} for {self.examples} examples"
-            hidden = "data of which the first dimension is not that of examples"
-            raise self.refused(
-                *weights,
-                why=f"gets {hidden if self.hides_shapes else shape}",
-                mend="keep examples in the first dimension, such as (examples, time, features), or "
-                "set batch_first=True",
-            )
+        """Refuse data that a rule can't use: the first dimension must be that of the rows."""
+        if data.dim() < least or data.shape[0] != self.rows:
+            of_shape = "" if self.hides_shapes else f" of shape {tuple(data.shape)}"
+            raise self.refused(*weights, why=f"gets data{of_shape}", mend=KEEP_FIRST)
 
-    def has_rows_in_order(self, data: Tensor) -> bool:
-        """Whether its rows are those of the first example, then those of the second, and so on,
-        in memory too: what `view` makes of data (example, time, ..., feature)."""
-        whole, size = _whole(data), data.numel() // self.examples
-        if whole.shape[:1] != (self.examples,) or whole.numel() != data.numel():
-            return False
-        strides = zip(whole.shape[1:], whole.stride()[1:], strict=True)
-        within = sum((length - 1) * stride for length, stride in strides)
-        starts = whole.stride(0) == size and whole.storage_offset() == data.storage_offset()
-        return starts and within < size and data.is_contiguous()
+    def check_losses(self, losses: Tensor) -> None:
+        """Refuse losses that are as many as examples, and are other rows."""
+        tag = self.tags.of(losses)
+        if isinstance(tag, Alone) or (isinstance(tag, Rows) and not tag.layout.is_plain):
+            raise Refused(
+                "losses are of rows that were picked or put in another order: return one loss for "
+                "each example, in their order"
+            )
 
     def refused_change(self, function: Any, *weights: object) -> Refused:  # Any: as above
         """An error for a function that changes its argument in place."""
@@ -280,27 +325,67 @@ class Capture(TorchFunctionMode):
         """Whether it is the same for all data."""
         return id(tensor) in self.weights or id(tensor) in self._constants
 
-    def _constancy(
-        self, func: Any, tensors: list[Tensor], given: tuple[Args, Keywords], result: object
+    def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
+        """Whether its result derives from weights alone, or is a part of them that is picked by
+        numbers which belong to no row."""
+        if all(self.is_shared(each) for each in tensors):
+            return True
+        if func is not Tensor.__getitem__ or not self.is_shared(args[0]):
+            return False
+        others = (each for each in tensors[1:] if not self.is_shared(each))
+        return all(isinstance(self.tags.of(each), (Lost, Alone)) for each in others)
+
+    def follow(  # noqa: PLR0917  # what a call is made of
+        self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
-        """Keep in mind what is the same for all data and has no gradient."""
-        args, keywords = given
-        is_number = func is torch.tensor and isinstance(result, Tensor) and not result.dim()
-        made = func in MAKES_CONSTANTS or is_number
-        if made or (tensors and all(map(self.is_shared, tensors))):
+        """Note what of a result is whose, or that it is the same for all data."""
+        data = self._data_in(func, args, tensors)
+        self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
+        if not data and self._makes_constants(func, tensors, result):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
-            return
-        first = args[:1] if changes_its_first(func) else ()
-        for changed in _tensors((keywords.get("out"), *first)):
-            self._forget(changed)
+            flow.count_on(self.tags, func, args, keywords, result)
+        elif any(isinstance(self.tags.of(each), (Rows, Alone, Lost)) for each in data):
+            flow.follow(self.tags, func, args, keywords, result)
+        elif self.tags.is_strict:
+            for tensor in _tensors((result,)):
+                self.tags.set(tensor, OUTSIDE)
 
-    def _forget(self, changed: Tensor) -> None:
+    def _data_in(self, func: Any, args: Args, tensors: list[Tensor]) -> list[Tensor]:
+        """Tensors that differ with the data, but those of which only shapes and types are used."""
+        if func in _OF_SIZES or (func is torch.arange and len(args) == 1):
+            return []
+        if func in _LIKE_OTHERS and self.is_shared(args[0]):
+            return []
+        data = [each for each in tensors if not self.is_shared(each)]
+        return [each for each in data if each is not args[0]] if func in _NEW else data
+
+    def _makes_constants(self, func: Any, tensors: list[Tensor], result: object) -> bool:
+        """Whether a function of no data gives what is the same for all data."""
+        if func in _OF_NUMBERS and not tensors:  # which may be those of data
+            is_one = isinstance(result, Tensor) and not result.dim()
+            return is_one or not self._has_given_numbers
+        return bool(tensors) or func in MAKES_CONSTANTS or func in _NEW
+
+    def _change(self, changed: Tensor, before: object, tensors: list[Tensor]) -> None:
+        """What shares memory with what was changed in place is whose that is now."""
+        now = self.tags.of(changed)
+        if all(map(self.is_shared, tensors)) or (now == before and now is not None):
+            return
+        freed = self._forget(changed)
+        if self.tags.of(changed) != before:
+            for other in {id(one): one for one in (*freed, *self.tags.sharing(changed))}.values():
+                if other is not changed:
+                    flow.shared_now(self.tags, changed, other)
+
+    def _forget(self, changed: Tensor) -> list[Tensor]:
         """What shares memory with it is the same for all data no longer."""
-        whole = id(_whole(changed))
-        if whole in self._constants:
-            kept = self._constants.items()
-            self._constants = {key: each for key, each in kept if id(_whole(each)) != whole}
+        memory = _memory(changed)
+        freed = [each for each in self._constants.values() if _memory(each) == memory]
+        for each in freed:
+            del self._constants[id(each)]
+        base = changed._base  # noqa: SLF001  as in `_whole`
+        return freed if base is None else [*freed, base]
 
     def _refuse_complex(self, weights: Sequence[Tensor]) -> None:
         """Half of a complex gradient would be lost where it is made a real one."""
@@ -351,6 +436,21 @@ def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results
             found.append(value)
         elif isinstance(value, (list, tuple)):
             found += _tensors(value)
+    return found
+
+
+def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
+    """What a function changes in place."""
+    name = getattr(func, "__name__", "")
+    first = args[:1] if changes_its_first(func) or name == "__set__" else ()
+    return _tensors((keywords.get("out"), *first))
+
+
+def _memory(tensor: Tensor) -> int:
+    """The same number for all views of the same memory."""
+    if tensor.layout != torch.strided:
+        return id(tensor)
+    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
     return found
 
 

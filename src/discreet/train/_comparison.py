@@ -183,6 +183,7 @@ class Comparison:
             self.examples,
             clipping,
             owners=owners,
+            batch=batch,
             hides_shapes=self.hides_shapes,
         )
 

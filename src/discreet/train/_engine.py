@@ -20,7 +20,7 @@ from discreet.train._capture import Capture, Piece, ancestors
 from discreet.train._clipping import ROUND_OFF, Clipping
 from discreet.train._eager import eager
 from discreet.train._graph import by_custom_functions, refuse_reentrant
-from discreet.train._owners import Owners, owned
+from discreet.train._owners import Owners, owned, regrouped
 from discreet.train._precision import unmixed, whole
 from discreet.train._rules import RULES
 from discreet.train._rules._elementwise import own_copy
@@ -62,6 +62,7 @@ def clipped_sum(
     clipping: Clipping,
     *,
     owners: Owners | None = None,
+    batch: object = None,
     hides_shapes: bool = False,
 ) -> Contribution:
     """The sum over examples of each one's gradient, clipped.
@@ -70,6 +71,10 @@ def clipped_sum(
     moves the sums by more than ``clipping.sensitivity``, provided that its loss depends on no
     other example, which `discreet.train.check` tests. The model stays as it was: no hook, no
     ``.grad``, also if `losses` raises.
+
+    Row i of each tensor in ``batch``, the data that `losses` computes with, is example i; rows are
+    followed from there. Without it, this holds for each tensor that `losses` did not make and that
+    has as many rows as there are examples.
 
     With `owners` the same holds for units of several examples: the sum of the gradients of a unit's
     examples is clipped. With `hides_shapes` no error says how many examples there are.
@@ -84,11 +89,12 @@ def clipped_sum(
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, units))
-    capture = Capture(model, named, examples, RULES, hides_shapes=hides_shapes)
+    capture = Capture(model, named, examples, RULES, batch=batch, hides_shapes=hides_shapes)
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
         given = checked_losses(made, examples, hides_shapes=hides_shapes)
+        capture.check_losses(given)
         if capture.pauses:
             refuse_reentrant(given)
         if capture.is_weight(given):  # it does not depend on data
@@ -165,6 +171,8 @@ def _pieces(
             rows = gradient.reshape(use.shape)
             for weight, makes in use.makes:
                 piece = makes(rows)
+                if use.layout is not None:
+                    piece = regrouped(piece, use.layout, capture.examples, weight)
                 piece = piece if owners is None else owned(piece, owners, weight)
                 found.setdefault(id(weight), []).append(piece)
     found = {key: joined_in_time(pieces) for key, pieces in found.items()}

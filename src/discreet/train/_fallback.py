@@ -11,8 +11,11 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
+from discreet.train import flow
 from discreet.train._capture import Args, Capture, Keywords, changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
+from discreet.train.arranged import KEEP_FIRST
+from discreet.train.tags import Rows
 
 CHUNK = 64  # examples at once
 
@@ -27,24 +30,37 @@ def by_example(
     if changes_its_first(function):
         raise capture.refused_change(function, *weights)
     own: dict[int, Tensor] = {}
+    dims: dict[int, int] = {}
     for each in found:
         if capture.is_weight(each):
             own[id(each)] = own_copy(capture, each, each.dim() + 1)
         elif not capture.is_shared(each):
-            capture.by_example(each, *weights)
+            tag = capture.tags.of(each)
+            dims[id(each)] = tag.dim if isinstance(tag, Rows) else 0
+            if each.dim() <= dims[id(each)] or each.shape[dims[id(each)]] != capture.rows:
+                capture.by_example(each, *weights)
             own[id(each)] = each
+    to = _dim_of_result(capture, function, args, keywords) if any(dims.values()) else 0
 
     def alone(*values: Tensor) -> Any:  # Any: as the function
         swap = {
-            key: value if key in of_weights else value.unsqueeze(0)
+            key: value if key in of_weights else value.unsqueeze(dims[key])
             for key, value in zip(own, values, strict=True)
         }
-        return _each(function(*_swapped(args, swap), **_swapped(keywords, swap)), _without_first)
+        result = function(*_swapped(args, swap), **_swapped(keywords, swap))
+        return _each(result, lambda one: _without(one, to))
 
     of_weights = {id(each) for each in weights}
     try:
-        chunk = CHUNK if capture.examples > CHUNK else None
-        return torch.func.vmap(alone, randomness="different", chunk_size=chunk)(*own.values())
+        chunk = CHUNK if capture.rows > CHUNK else None
+        alike = torch.func.vmap(
+            alone,
+            in_dims=tuple(dims.get(key, 0) for key in own),
+            out_dims=to,
+            randomness="different",
+            chunk_size=chunk,
+        )
+        return alike(*own.values())
     except (RuntimeError, ValueError, NotImplementedError, _NotByExample) as error:
         raise capture.refused(
             *weights,
@@ -57,10 +73,27 @@ class _NotByExample(Refused):
     pass
 
 
-def _without_first(result: Tensor) -> Tensor:
-    if result.dim() == 0 or result.shape[0] != 1:
-        raise _NotByExample("its result has no first dimension of one example")
-    return result.squeeze(0)
+def _dim_of_result(
+    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+) -> int:
+    """Where examples are in what the function gives, if they are not first in its data."""
+    with torch.no_grad():
+        result = function(*args, **keywords)
+    flow.follow(capture.tags, function, args, keywords, result)
+    tag = capture.tags.of(result) if isinstance(result, Tensor) else None
+    if not isinstance(tag, Rows):
+        raise capture.refused(
+            *weights_among(capture, _tensors((args, keywords))),
+            why=f"is used by {getattr(function, '__name__', 'a function')} over examples",
+            mend=KEEP_FIRST,
+        )
+    return tag.dim
+
+
+def _without(result: Tensor, dim: int) -> Tensor:
+    if result.dim() <= dim or result.shape[dim] != 1:
+        raise _NotByExample("its result has no dimension of one example")
+    return result.squeeze(dim)
 
 
 def _swapped(values: Any, swap: dict[int, Tensor]) -> Any:  # Any: nested arguments

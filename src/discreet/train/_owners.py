@@ -26,15 +26,18 @@ from discreet.train._rules._gradients import (
     unit_round_off,
     wide_type,
 )
+from discreet.train.rules.groups import Grouped, Stacked
+from discreet.train.tags import Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Owners:
-    """Which examples are whose; all of one unit follow one another."""
+    """Which examples are whose; all of one unit follow one another, or do so in an `order`."""
 
     unit: Tensor  # (example,): the number of its unit
     starts: Tensor  # (unit + 1,): where each unit's examples start, and the last one's end
-    longest: int  # the most examples that a unit has
+    longest: int  # the most examples that a unit has, or 1
+    order: Tensor | None = None  # (example,): of which unit's after unit's, if they are not so
 
     @staticmethod
     def of(counts: Sequence[int] | npt.NDArray[np.int64]) -> "Owners":
@@ -44,6 +47,20 @@ class Owners:
             raise InvalidArgument("counts: give for each unit how many examples it has, 1 or more")
         unit = torch.arange(len(each)).repeat_interleave(each)
         return Owners(unit, pad(each.cumsum(0), (1, 0)), int(each.max()))
+
+    @staticmethod
+    def of_rows(layout: Layout, examples: int) -> "Owners":
+        """Of rows that examples have, none or more each, in any order."""
+        if layout.group.owners is None and layout.outer == 1:
+            return Owners.of([layout.inner] * examples)
+        return Owners.of_units(layout.whose(torch.device("cpu")).cpu(), examples)
+
+    @staticmethod
+    def of_units(unit: Tensor, examples: int) -> "Owners":
+        """Of rows whose examples are in any order."""
+        counts = unit.bincount(minlength=examples)
+        longest = max(1, int(counts.max()))
+        return Owners(unit, pad(counts.cumsum(0), (1, 0)), longest, unit.argsort(stable=True))
 
     def units(self, examples: int) -> int:
         """How many units have all of these examples."""
@@ -60,9 +77,13 @@ class Owners:
         """One example after the other in time, and zeros behind them: (example, time, ...) to
         (unit, time, ...)."""
         units, longest = len(self.starts) - 1, self.longest
-        if units * longest != len(rows):
+        if units * longest != len(rows) or self.order is not None:
             shift = torch.arange(units) * longest - self.starts[:-1]
-            places = torch.arange(len(rows)) + shift[self.unit]
+            if self.order is None:
+                places = torch.arange(len(rows)) + shift[self.unit]
+            else:
+                places = torch.empty_like(self.unit)
+                places[self.order] = torch.arange(len(rows)) + shift[self.unit[self.order]]
             filled = rows.new_zeros(units * longest, *rows.shape[1:])
             rows = filled.index_copy_(0, places.to(rows.device), rows)
         return rows.reshape(units, longest * rows.shape[1], *rows.shape[2:])
@@ -70,6 +91,11 @@ class Owners:
     def spread(self, values: Tensor) -> Tensor:
         """Each example's, which is its unit's: (unit,) to (example,)."""
         return values[self.unit.to(values.device)]
+
+
+def regrouped(piece: Piece, layout: Layout, examples: int, weight: Tensor) -> Piece:
+    """The same piece of examples; it was of their rows."""
+    return owned(piece, Owners.of_rows(layout, examples), weight)
 
 
 @singledispatch
@@ -97,6 +123,21 @@ def _(piece: Single, owners: Owners, weight: Tensor) -> Piece:
 @owned.register
 def _(piece: Looked, owners: Owners, _: Tensor) -> Piece:
     return replace(piece, places=owners.joined(piece.places), rows=owners.joined(piece.rows))
+
+
+@owned.register
+def _(piece: Grouped, owners: Owners, weight: Tensor) -> Piece:
+    units = len(owners.starts) - 1
+    several = [
+        owned(each, Owners.of_units(owners.unit[a:b], units), weight)
+        for each, (a, b) in zip(piece.of_each(), piece.bounds(), strict=True)
+    ]
+    return Stacked(tuple(several))
+
+
+@owned.register
+def _(piece: Stacked, owners: Owners, weight: Tensor) -> Piece:
+    return Stacked(tuple(owned(each, owners, weight[0]) for each in piece.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +177,15 @@ class Summed:
         shape, dtype = (stop - start, *self.weight.shape), wide_type(self.weight)
         sums = torch.zeros(shape, dtype=dtype, device=self.weight.device)
         lengths = sums.new_zeros(stop - start)
-        last = int(self.owners.starts[stop])
-        for n in range(int(self.owners.starts[start]), last, stop - start):
+        is_mixed = self.owners.order is not None
+        first, last = (int(self.owners.starts[n]) for n in (start, stop))
+        first, last = (0, len(self.owners.unit)) if is_mixed else (first, last)
+        for n in range(first, last, stop - start):
             rows = self.piece.part(n, min(n + stop - start, last)).to(dtype)
             unit = self.owners.unit[n : n + len(rows)].to(rows.device) - start
+            if is_mixed:
+                is_in = (unit >= 0) & (unit < stop - start)
+                rows, unit = rows[is_in], unit[is_in]
             sums.index_add_(0, unit, rows)
             lengths.index_add_(0, unit, squared(rows).sqrt())
         return sums, lengths

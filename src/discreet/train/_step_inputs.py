@@ -155,7 +155,8 @@ def split(flat: npt.NDArray[np.float64], like: Sequence[Tensor]) -> list[Tensor]
 
 
 def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _engine.Contribution:
-    losses, given = _losses_of(inputs, rows), list[Tensor]()
+    microbatch, losses = _losses_of(inputs, rows)
+    given = list[Tensor]()
 
     def noted() -> Tensor:
         given[:] = [losses()]
@@ -163,21 +164,27 @@ def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _e
 
     owners = None if inputs.examples.units is None else Owners.of(rows.counts)
     contribution = _engine.clipped_sum(
-        inputs.model, noted, rows.rows.size, clipping, owners=owners, hides_shapes=True
+        inputs.model,
+        noted,
+        rows.rows.size,
+        clipping,
+        owners=owners,
+        batch=microbatch,
+        hides_shapes=True,
     )
     total = float(given[0].detach().sum()) if given else 0.0
     inputs.statistics.add(rows.counts.size, total, contribution.squared_norms.detach())
     return contribution
 
 
-def _losses_of(inputs: StepInputs, rows: UnitRows) -> Callable[[], Tensor]:
-    """A function of one loss for each row: its share of its unit's loss."""
+def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[Microbatch, Callable[[], Tensor]]:
+    """The rows, and a function of one loss for each: its share of its unit's loss."""
     given = inputs.examples.units
     with RefuseGenerators():
         part = data.taken(inputs.examples.data, rows.rows)
     inputs.check(part)
     if given is None or given.reduce is Reduce.SUM:
-        return partial(inputs.losses, part)
+        return part, partial(inputs.losses, part)
     shares = torch.from_numpy(np.repeat(1 / rows.counts, rows.counts))
 
     def shared() -> Tensor:
@@ -185,7 +192,7 @@ def _losses_of(inputs: StepInputs, rows: UnitRows) -> Callable[[], Tensor]:
         is_one_each = isinstance(found, Tensor) and found.shape == shares.shape
         return found * shares.to(found) if is_one_each else found  # the caller refuses others
 
-    return shared
+    return part, shared
 
 
 def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
@@ -195,7 +202,7 @@ def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[n
     """
     rows = inputs.examples.chosen(np.array([place], np.int64), inputs.bits)
     with torch.enable_grad():
-        found = _losses_of(inputs, rows)()
+        found = _losses_of(inputs, rows)[1]()
         given = _engine.checked_losses(found, rows.rows.size, hides_shapes=True)
         refuse_reentrant(given)
         loss = given.sum()

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Rules
+from discreet.train._capture import Args, Keywords, Rules
 from discreet.train._fallback import by_example
-from discreet.train._rules._attention import attention, scaled_dot_products
+from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._convolution import convolution, transposed
 from discreet.train._rules._elementwise import elementwise, joined
@@ -21,25 +21,70 @@ from discreet.train._rules._norms import (
     rms_norm,
 )
 from discreet.train._rules._recurrent import gru, lstm, rnn
+from discreet.train.arguments import named
+from discreet.train.rules.groups import grouped
 
 _ELEMENTWISE = (
     *(torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__),
     *(torch.sub, Tensor.sub, Tensor.__sub__, Tensor.__rsub__, Tensor.sub_, Tensor.__isub__),
     *(torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.mul_, Tensor.__imul__),
     *(torch.div, Tensor.div, Tensor.__truediv__, Tensor.__rtruediv__, Tensor.div_),
-    *(torch.bmm, Tensor.bmm, torch.baddbmm, Tensor.baddbmm),
     *(torch.maximum, torch.minimum, torch.where, torch.pow, Tensor.pow),
 )
+_MATMUL = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm)
+_PRODUCTS = (torch.bmm, Tensor.bmm, torch.baddbmm, Tensor.baddbmm)
+
+
+def _none(_: Args, __: Keywords) -> int:
+    return 0
+
+
+def _one(_: Args, __: Keywords) -> int:
+    return 1
+
+
+def _normalised(args: Args, keywords: Keywords) -> int:
+    shape = named("input normalized_shape", args, keywords)["normalized_shape"]
+    return 1 if isinstance(shape, int) else len(shape)
+
+
+def _in_attention(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
+    """Queries, keys and values are (time, example, feature)."""
+    given = named(NAMES, args, keywords)
+    several = [(given[name], 1) for name in ("query", "key", "value")]
+    padding = given.get("key_padding_mask")
+    return several if padding is None else [*several, (padding, 0)]
+
+
+def _in_recurrent(args: Args, _: Keywords) -> list[tuple[Tensor, int]]:
+    """Data are by example or by time first, states (layer, example, hidden); packed rows are in
+    an order of their own."""
+    if isinstance(args[3], (list, tuple)):
+        return [(args[0], 0)]
+    states = args[1] if isinstance(args[1], (list, tuple)) else (args[1],)
+    return [(args[0], 0 if args[8] else 1), *((state, 1) for state in states)]
+
+
+def _in_bags(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
+    """Places; what tells where bags start has no rows."""
+    given = named("input weight offsets", args, keywords)
+    shares = given.get("per_sample_weights", args[8] if len(args) > 8 else None)
+    return [(given["input"], 0)] if shares is None else [(given["input"], 0), (shares, 0)]
+
+
+def _in_groups(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
+    """Rows, one group after the other; where each ends has no rows."""
+    return [(named("input mat2", args, keywords)["input"], 0)]
+
+
+_GROUPED = (torch._grouped_mm, F.grouped_mm)  # noqa: SLF001  as libraries call it
+_RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
 RULES = Rules(
     of={
         F.linear: linear,
-        torch.matmul: matmul,
-        Tensor.matmul: matmul,
-        Tensor.__matmul__: matmul,
+        **dict.fromkeys(_MATMUL, matmul),
         torch.addmm: addmm,
-        torch.mm: matmul,
-        Tensor.mm: matmul,
         torch.conv1d: convolution,
         torch.conv2d: convolution,
         torch.conv3d: convolution,
@@ -54,6 +99,7 @@ RULES = Rules(
         F.instance_norm: instance_norm,
         F.batch_norm: batch_norm,
         torch.prelu: prelu,
+        **dict.fromkeys(_GROUPED, grouped),
         torch.lstm: lstm,
         torch.gru: gru,
         torch.rnn_tanh: rnn,
@@ -66,8 +112,24 @@ RULES = Rules(
         F.scaled_dot_product_attention: scaled_dot_products,
         torch.cat: joined,
         torch.stack: joined,
-        **dict.fromkeys(_ELEMENTWISE, elementwise),
+        **dict.fromkeys((*_ELEMENTWISE, *_PRODUCTS), elementwise),
     },
     otherwise=by_example,
+    features={
+        F.linear: ("input", 0, _one),
+        **dict.fromkeys(_MATMUL, ("input", 0, _one)),
+        torch.addmm: ("mat1", 1, _one),
+        F.embedding: ("input", 0, _none),
+        F.layer_norm: ("input", 0, _normalised),
+        F.rms_norm: ("input", 0, _normalised),
+    },
+    broadcast=frozenset({*_ELEMENTWISE, torch.cat, torch.stack}),
+    products=frozenset(_PRODUCTS),
+    elsewhere={
+        **dict.fromkeys(_GROUPED, _in_groups),
+        F.multi_head_attention_forward: _in_attention,
+        F.embedding_bag: _in_bags,
+        **dict.fromkeys(_RECURRENT, _in_recurrent),
+    },
     always=frozenset({F.batch_norm, F.embedding, F.embedding_bag, F.instance_norm}),
 )

@@ -1,23 +1,13 @@
-"""A function's arguments by name, however they were given."""
+"""Arguments of rules: by name, and one number for each dimension."""
 
-from functools import cache
 from typing import Any
 
-from discreet.train._capture import Args, Keywords
+from discreet.train.arguments import named
 
-
-def named(names: str, args: Args, keywords: Keywords) -> Keywords:
-    """All arguments by name, for a function that takes them in this order."""
-    given: Keywords = dict(zip(_split(names), args, strict=False))
-    return given | keywords if keywords else given
+__all__ = ["named", "pair"]
 
 
 def pair(value: Any, dimensions: int) -> tuple[int, ...]:  # Any: a number or several
     """One number for each dimension."""
     numbers = (value,) if isinstance(value, int) else tuple(value)
     return numbers * dimensions if len(numbers) == 1 else numbers
-
-
-@cache
-def _split(names: str) -> list[str]:
-    return names.split()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from discreet.train._capture import Args, Capture, Keywords
 from discreet.train._rules._arguments import named
-from discreet.train._rules._elementwise import joined, only_data, own_copy, own_second, tensors
+from discreet.train._rules._elementwise import joined, own_copy, own_second, tensors
 from discreet.train._rules._linear import linear
 
 NAMES = (
@@ -56,7 +56,6 @@ def scaled_dot_products(
     example with its own copy."""
     given = named("query key value attn_mask dropout_p is_causal", args, keywords)
     rank = max(each.dim() for each in tensors(given.values()))
-    only_data(capture, (given[name] for name in ("query", "key", "value")), rank)
     result: Tensor = function(**{name: own_copy(capture, given[name], rank) for name in given})
     return result
 

@@ -22,8 +22,7 @@ def elementwise(
     if changes_its_first(function) and capture.is_weight(args[0]):
         raise capture.refused_change(function, args[0])
     rank = max(each.dim() for each in tensors(args))
-    only_data(capture, tensors(args), rank)
-    return function(*(own_copy(capture, each, rank) for each in args), **keywords)
+    return function(*(own_copy(capture, each, rank, capture.dim) for each in args), **keywords)
 
 
 def joined(
@@ -32,31 +31,42 @@ def joined(
     """`torch.cat` and `torch.stack` along a dimension that is not that of examples."""
     given = named("tensors dim", args, keywords)
     along, rank = given.get("dim", given.get("axis", 0)), given["tensors"][0].dim()
-    only_data(capture, given["tensors"], rank)
-    if along % (rank + 1 if function is torch.stack else rank) == 0:
+    if function is not torch.stack and along % rank == capture.dim % rank:
         raise capture.refused(
             *weights_among(capture, given["tensors"]),
             why="is joined to data along the dimension of examples",
             mend="keep examples in the first dimension and join along another",
         )
-    return function([own_copy(capture, each, rank) for each in given["tensors"]], dim=along)
+    several = [own_copy(capture, each, rank, capture.dim) for each in given["tensors"]]
+    return function(several, dim=along)
 
 
-def own_copy(capture: Capture, value: Any, rank: int) -> Any:  # Any: any argument
-    """Of a weight, a copy for each example, of this rank: (example, 1, ..., *weight)."""
+def own_copy(
+    capture: Capture,
+    value: Any,  # Any: any argument
+    rank: int,
+    dim: int = 0,
+) -> Any:
+    """Of a weight, a copy for each row, where data of this rank have rows in this dimension: of the
+    weight's shape after dimensions of length 1, but for that one."""
     if not isinstance(value, Tensor) or not capture.is_weight(value):
         return value
-    shape, own = value.shape, value.detach()
-    if value.dim() == rank and value.shape[0] == capture.examples:
-        own = own.requires_grad_()
-        capture.note_own(value, own, lambda rows: Aligned(wide(rows)))
+    dim, shape = dim % rank if rank else 0, value.shape
+    full = (*(1,) * (rank - value.dim()), *shape)
+    if full[dim] == 1:
+        whole = (*full[:dim], capture.rows, *full[dim + 1 :])
+        own = value.detach().reshape(full).expand(whole).requires_grad_()
+        capture.note_own(
+            value, own, lambda rows: Written(wide(rows).movedim(dim, 0).reshape(-1, *shape))
+        )
         return own
-    if value.dim() == rank:
-        own = own.expand(capture.examples, *shape[1:])
-    else:
-        own = own.expand(capture.examples, *(1,) * (rank - 1 - value.dim()), *shape)
-    own = own.requires_grad_()
-    capture.note_own(value, own, lambda rows: Written(wide(rows).reshape(-1, *shape)))
+    if full[dim] != capture.rows:
+        capture.by_example(value, value)
+    own, place = value.detach().requires_grad_(), dim - rank + value.dim()
+    if place:
+        value = value.movedim(place, 0)
+        capture.weights[id(value)] = value
+    capture.note_own(value, own, lambda rows: Aligned(wide(rows).movedim(place, 0)))
     return own
 
 
@@ -66,26 +76,11 @@ def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
     turned = value.transpose(0, 1)
     if not capture.is_weight(value):
         return turned
-    if turned.shape[0] not in (1, capture.examples):
+    if turned.shape[0] not in (1, capture.rows):
         capture.by_example(turned, *near)
     capture.weights[id(turned)] = turned
     own: Tensor = own_copy(capture, turned, turned.dim())
     return own
-
-
-def only_data(capture: Capture, values: Iterable[Tensor], rank: int) -> None:
-    """Refuse data that is not by example, of this rank."""
-    values = [*values]
-    weights = weights_among(capture, values)
-    for each in values:
-        if not capture.is_shared(each):
-            if each.dim() < rank:
-                raise capture.refused(
-                    *weights,
-                    why=f"meets data of only {each.dim()} dimensions",
-                    mend="keep examples in the first dimension; register constants as buffers",
-                )
-            capture.by_example(each, *weights)
 
 
 def weights_among(capture: Capture, values: Iterable[Tensor]) -> list[Tensor]:

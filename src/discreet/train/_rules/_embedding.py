@@ -11,6 +11,8 @@ from torch import Tensor
 from discreet.train._capture import Args, Capture, Keywords
 from discreet.train._rules._arguments import named
 from discreet.train._rules._gradients import kept_only, scaled, squared, wide
+from discreet.train.arranged import having
+from discreet.train.tags import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def embedding(
     saved, padding = capture.saved(places), given.get("padding_idx")
 
     def piece(rows: Tensor) -> Looked:
-        rows = wide(rows).reshape(capture.examples, -1, weight.shape[1])
-        flat = saved().reshape(capture.examples, -1)
+        rows = wide(rows).reshape(capture.rows, -1, weight.shape[1])
+        flat = saved().reshape(capture.rows, -1)
         return Looked(flat, _without(rows, flat, padding, weight), weight.shape[0])
 
     capture.note(result, (weight, piece))
@@ -85,7 +87,7 @@ def embedding_bag(
         args,
         keywords,
     )
-    places, weight, mode = given["input"], given["weight"], given.get("mode", "mean")
+    places, weight = given["input"], given["weight"]
     _refuse_what_mixes(capture, given)
     shares = given.get("per_sample_weights")
     if not any(map(capture.is_weight, (weight, shares))):
@@ -95,6 +97,16 @@ def embedding_bag(
         row, is_in = _bags(capture, given)
         places = F.pad(places, (0, 1))[row]
         shares = None if shares is None else F.pad(shares, (0, 1))[row]
+        given = given | {"input": places, "per_sample_weights": shares, "offsets": None}
+        with having(capture, Rows(0, capture.tags.plain)):
+            return _summed_up(capture, given, is_in)
+    return _summed_up(capture, given, is_in)
+
+
+def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
+    """Bags side by side: places (example, time), and which of them are in the bags."""
+    places, weight, mode = given["input"], given["weight"], given.get("mode", "mean")
+    shares = given.get("per_sample_weights")
     capture.by_example(places, weight, least=2)
     padding = given.get("padding_idx")
     if padding is not None:
@@ -119,11 +131,23 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
     ends = F.pad(starts[1:], (0, 1), value=many)
     if given.get("include_last_offset", False):
         starts, ends = starts[:-1], starts[1:]
-    capture.by_example(starts, given["weight"])
     sizes = ends - starts
+    whose = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    if len(sizes) != capture.examples or not _are(capture, whose, many):
+        raise capture.refused(
+            given["weight"],
+            why="gets bags of which nobody knows whose they are",
+            mend="give places as (example, time), with padding_idx for what is filled up",
+        )
     longest = max(1, int(sizes.max()))
     time = torch.arange(longest, device=starts.device)
     return (starts[:, None] + time).clamp(max=many), time < sizes[:, None]
+
+
+def _are(capture: Capture, whose: Tensor, many: int) -> bool:
+    """Whether each place is of the example whose bag it is in."""
+    layout = capture.tags.plain if capture.layout is None else capture.layout
+    return len(whose) == many and torch.equal(layout.whose(whose.device), whose)
 
 
 def _largest(found: Tensor, is_in: Tensor) -> Tensor:

@@ -56,24 +56,19 @@ def matmul(
 
 
 def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords) -> Tensor:
-    """A bias (out,), and data times a weight (in, out): data (example, in), or (example, ..., in)
-    of which all but the last dimension became one, as in Hugging Face's `Conv1D`."""
+    """A bias (out,), and data (example, in) times a weight (in, out)."""
     given = named("input mat1 mat2", args, keywords)
     bias, data, weight = given.pop("input"), given.pop("mat1"), given.pop("mat2")
     if given or bias.dim() != 1 or capture.is_weight(data):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    if not capture.has_rows_in_order(data):
-        capture.by_example(data, weight, bias)
+    capture.by_example(data, weight, bias, least=2)
     result = capture.call(function, bias, data, weight)
     saved = capture.saved(data)
 
-    def apart(rows: Tensor) -> Tensor:
-        return rows.reshape(capture.examples, -1, rows.shape[-1])
-
     def piece(rows: Tensor) -> Piece:
-        return outer(apart(saved()), apart(rows), tuple(weight.shape), transposed=True)
+        return outer(saved(), rows, tuple(weight.shape), transposed=True)
 
-    capture.note(result, (weight, piece), (bias, lambda rows: summed_in_between(apart(rows))))
+    capture.note(result, (weight, piece), (bias, summed_in_between))
     return result
 
 

@@ -162,6 +162,6 @@ def prelu(capture: Capture, _: Callable[..., Any], args: Args, keywords: Keyword
     given = named("input weight", args, keywords)
     data, weight = given["input"], given["weight"]
     capture.by_example(data, weight)
-    shape = (capture.examples, -1, *(1,) * (data.dim() - 2)) if data.dim() > 1 else (-1,)
+    shape = (capture.rows, -1, *(1,) * (data.dim() - 2)) if data.dim() > 1 else (-1,)
     own = own_copy(capture, weight, 2).reshape(shape)
     return torch.where(data > 0, data, own * data)

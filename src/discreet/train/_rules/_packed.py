@@ -14,6 +14,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from discreet.train._capture import Args, Capture, Keywords
 from discreet.train._rules._linear import linear
+from discreet.train.arranged import having
+from discreet.train.tags import Rows
 
 State = tuple[Tensor, ...]  # each (example, hidden)
 Cell = Callable[[Capture, Tensor, State, list[Tensor]], State]  # data (example, in), and weights
@@ -39,10 +41,16 @@ def packing(capture: Capture, model: nn.Module) -> Iterator[None]:
 
 def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, State]:
     """All layers: packed rows, and last states (layer, example, hidden) in the order of packing."""
+    order = _order(capture, args[0], args[3])
+    with having(capture, Rows(0, capture.tags.plain)):
+        return _in_order(capture, cell, args, order)
+
+
+def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> tuple[Tensor, State]:
+    """As above, of examples in the order of the batch."""
     rows, sizes, given, flat, has_biases, layers, dropout, training, both_ways = args
     directions = 2 if both_ways else 1
     several = weights_of(flat, layers * directions, has_biases=has_biases)
-    order = _order(capture, rows, flat)
     back = order.argsort()
     data, lengths = torch._pad_packed_sequence(rows, sizes, True, 0.0, len(sizes))  # noqa: SLF001
     data, lengths = data[back], lengths[back.to(lengths.device)]
@@ -112,14 +120,18 @@ def weights_of(flat: list[Tensor], number: int, *, has_biases: bool) -> list[lis
 
 
 def _order(capture: Capture, rows: Tensor, flat: list[Tensor]) -> Tensor:
-    """Which example is where, by length."""
-    if (found := capture.packed.get(id(rows))) is None:
+    """Which example is where, by length; refused unless rows are of all examples."""
+    found, layout = capture.packed.get(id(rows)), capture.layout
+    before = None if layout is None else layout.group.layout
+    order = None if found is None else found.sorted_indices
+    if before is not None and order is not None and before.inner == before.outer == 1:
+        before = capture.tags.put_back(before.group, order)
+    if found is None or before is None or not before.is_plain:
         raise capture.refused(
             *flat,
             why="gets rows whose examples are not known",
-            mend="call the layer itself, with a PackedSequence",
+            mend="call the layer itself, with a PackedSequence of all examples",
         )
-    if found.sorted_indices is None:
+    if order is None:
         return torch.arange(int(found.batch_sizes[0]), device=rows.device)
-    order: Tensor = found.sorted_indices
     return order

@@ -7,6 +7,7 @@ of the states before each step.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -19,6 +20,17 @@ from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._elementwise import own_second
 from discreet.train._rules._linear import outer, summed_in_between
 from discreet.train._rules._packed import Cell, State, by_steps, packed, projected, weights_of
+
+
+def _unseen(backward: Callable[..., Any]) -> Callable[..., Any]:  # Any: as PyTorch has it
+    """A backward pass by hand, of which no mode sees the steps."""
+
+    @wraps(backward)
+    def within(*args: Any) -> Any:  # Any: as above
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  it has no public name
+            return backward(*args)
+
+    return within
 
 
 class _Lstm(torch.autograd.Function):
@@ -55,6 +67,7 @@ class _Lstm(torch.autograd.Function):
         return states, cells[time].clone()
 
     @staticmethod
+    @_unseen
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
         """By hand, from the last step to the first."""
         of_states, of_last = gradients
@@ -113,6 +126,7 @@ class _Gru(torch.autograd.Function):
         return states
 
     @staticmethod
+    @_unseen
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
         """By hand, from the last step to the first."""
         (of_states,) = gradients
@@ -160,6 +174,7 @@ class _Plain(torch.autograd.Function):
         return states
 
     @staticmethod
+    @_unseen
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
         """By hand, from the last step to the first."""
         (of_states,) = gradients

@@ -1,0 +1,106 @@
+"""How tags follow data through PyTorch's functions: a rule for each function that has one.
+
+A rule gets the tags of what a function was given, and what it returned, and gives the tag of that;
+or of each tensor of it, if they differ. What has no rule loses the tag.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.train.flow.call import OVER_EXAMPLES, Call, Found, tensors
+from discreet.train.flow.dims import sorted_out
+from discreet.train.flow.indexing import getitem
+from discreet.train.flow.picks import inverse_scattered
+from discreet.train.flow.shapes import expanded, of_the_first, refit
+from discreet.train.flow.table import FLOW, FOR_LOST
+from discreet.train.tags import Lost, Rows, Tag, Tags
+
+Args = tuple[Any, ...]  # Any: what PyTorch's functions take
+Keywords = dict[str, Any]
+__all__ = ["count_on", "follow", "is_known", "shared_now", "tensors"]
+
+
+def follow(  # noqa: PLR0917  # what a call is made of
+    tags: Tags,
+    function: Any,  # Any: a function of PyTorch's, and what it takes and gives
+    args: Args,
+    keywords: Keywords,
+    result: Any,
+) -> None:
+    """Tag what the function returned; its data have tags."""
+    results = tensors((result,))
+    name = getattr(function, "__name__", "")
+    if name in ("__setitem__", "__set__"):
+        results = [args[0]]
+    if not results:
+        return
+    rule = FLOW.get(function)
+    found: Found = Lost(name_of(function))
+    if rule is not None:
+        given = [tags.of(each) for each in tensors((args, keywords))]
+        lost = next((tag for tag in given if isinstance(tag, Lost)), None)
+        found = (
+            rule(Call(tags, args, keywords, result)) if lost is None or rule in FOR_LOST else lost
+        )
+        if isinstance(found, Lost) and found is OVER_EXAMPLES:
+            found = Lost(f"{name_of(function)} over examples")
+    several = found if isinstance(found, list) else [found] * len(results)
+    for each, tag in zip(results, several, strict=True):
+        tags.set(each, Lost(name_of(function)) if tag is None else tag)
+
+
+def is_known(function: Any) -> bool:  # Any: as above
+    """Whether it has a rule."""
+    return function in FLOW
+
+
+def count_on(  # noqa: PLR0917  # as above
+    tags: Tags,
+    function: Any,  # Any: as above
+    args: Args,
+    keywords: Keywords,
+    result: Any,
+) -> None:
+    """Note tensors of 0, 1, 2, ...: what `torch.arange` made, and views of that."""
+    if function is torch.arange:
+        if len(args) == 1 or (len(args) == 2 and args[0] == 0):
+            tags.note_count(result)
+        return
+    rule = FLOW.get(function)
+    if rule in (inverse_scattered, sorted_out):
+        rule(Call(tags, args, keywords, result))
+    elif args and isinstance(args[0], Tensor) and (dim := tags.counts(args[0])) is not None:
+        if rule is of_the_first and result.shape == args[0].shape:
+            tags.note_count(result, dim)
+        elif rule is expanded:
+            tags.note_count(result, dim - args[0].dim() + result.dim())
+        elif rule in (refit, getitem):
+            rule(Call(tags, args, keywords, result))
+
+
+def shared_now(tags: Tags, tensor: Tensor, other: Tensor) -> None:
+    """Tag what was the same for all data, and shares memory with what is so no longer."""
+    now = tags.of(tensor)
+    if now is not None:
+        tags.set(other, _alike(now, tensor, other))
+
+
+def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
+    """The tag of another view of the same memory: examples lie where steps are as long."""
+    if not isinstance(tag, Rows):
+        return tag
+    length, stride = tensor.shape[tag.dim], tensor.stride(tag.dim)
+    for dim in range(other.dim()):
+        if (other.shape[dim], other.stride(dim)) == (length, stride):
+            return tag.at(dim)
+    return Lost("a change of memory in place")
+
+
+def name_of(function: Any) -> str:  # Any: a function of PyTorch's
+    """Its name, or that of the attribute that it gets."""
+    name = getattr(function, "__name__", "a function")
+    if name in ("__get__", "__set__"):
+        return getattr(getattr(function, "__self__", None), "__name__", name)
+    return str(name)

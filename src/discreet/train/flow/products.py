@@ -1,0 +1,94 @@
+"""How tags follow products of matrices."""
+
+from torch import Tensor
+
+from discreet.train.flow.call import OVER_EXAMPLES, Call, Found, of_all, tensors
+from discreet.train.flow.dims import before_the_last
+from discreet.train.tags import Lost, Rows, Tag, Tags, merged
+
+
+def multiplied(call: Call) -> Found:
+    """Matrices, batch by batch; `baddbmm` and its like add something before."""
+    *_, left, right = tensors((call.args, call.keywords))
+    return _product_of(call.tags, left, right, call.result)
+
+
+def added_to_product(call: Call) -> Found:
+    """A tensor and a product of two others."""
+    given = call.named("input mat1 mat2")
+    left: Tensor = given["mat1"] if "mat1" in given else given["batch1"]
+    right: Tensor = given["mat2"] if "mat2" in given else given["batch2"]
+    tag = _product_of(call.tags, left, right, call.result)
+    several = [(tag, call.result.dim()), (call.tags.of(given["input"]), given["input"].dim())]
+    return merged([(one, rank) for one, rank in several if one is not None], call.result.dim())
+
+
+def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag | None:
+    found: list[tuple[Tag, int]] = []
+    for which, one in enumerate((left, right)):
+        tag = tags.of(one)
+        if isinstance(tag, Rows):
+            back = tag.dim - one.dim()  # from the end
+            contracted = -1 if which == 0 or one.dim() == 1 else -2
+            if back == contracted:
+                return OVER_EXAMPLES
+            if left.dim() == 1 and back == -1:
+                tag = tag.at(result.dim() - 1)
+            elif min(left.dim(), right.dim()) > 1:
+                tag = tag.at(result.dim() + back)  # others keep their places
+            found.append((tag, result.dim()))
+        elif tag is not None:
+            found.append((tag, result.dim()))
+    return merged(found, result.dim())
+
+
+def einsum(call: Call) -> Found:
+    """Each letter is a dimension."""
+    equation, several = call.args[0], tensors(call.args[1:])
+    if not isinstance(equation, str):
+        return Lost("einsum without letters")
+    sides = equation.replace(" ", "").split("->")
+    given = sides[0].split(",")
+    if len(sides) < 2 or "." in equation:
+        if "..." not in equation or len(sides) < 2:
+            return Lost("einsum without an arrow")
+        spare = [chr(n) for n in range(0x391, 0x391 + 12)]  # letters that nobody writes there
+        longest = max(
+            one.dim() - len(part.replace("...", ""))
+            for one, part in zip(several, given, strict=True)
+        )
+        full = []
+        for one, part in zip(several, given, strict=True):
+            more = one.dim() - len(part.replace("...", ""))
+            full.append(part.replace("...", "".join(spare[longest - more : longest])))
+        given = full
+        sides[1] = sides[1].replace("...", "".join(spare[:longest]))
+    found: Tag | None = None
+    for one, letters in zip(several, given, strict=True):
+        tag = call.tags.of(one)
+        if isinstance(tag, Rows):
+            letter = letters[tag.dim]
+            if letters.count(letter) > 1 or letter not in sides[1]:
+                return OVER_EXAMPLES
+            tag = tag.at(sides[1].index(letter))
+        found = merged([(each, 0) for each in (found, tag) if each is not None], 0)
+    return found
+
+
+def attended(call: Call) -> Found:
+    """Queries, keys and values, each with two dimensions after those of the batch."""
+    some = tensors((call.args, call.keywords))
+    for one in some:
+        tag = call.tags.of(one)
+        if isinstance(tag, Rows) and tag.dim >= one.dim() - 2:
+            return OVER_EXAMPLES
+    return of_all(call.tags, (call.args, call.keywords), call.result.dim())
+
+
+def grouped(call: Call) -> Found:
+    """`F.grouped_mm`: rows that go to one of several matrices each."""
+    given = call.named("input mat2")
+    several = (given["input"], given["mat2"])
+    if call.tags.of(several[1]) is not None:
+        return Lost("grouped_mm of data by data")
+    return before_the_last(call.tags.of(several[0]), several[0].dim(), 1)

@@ -1,0 +1,214 @@
+"""Which rule tags follow for which function of PyTorch's."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.train.flow.call import Follow
+from discreet.train.flow.dims import (
+    along,
+    by_first,
+    flipped,
+    normalised,
+    over_last,
+    padded,
+    sorted_out,
+    unfolded,
+)
+from discreet.train.flow.indexing import getitem, setitem
+from discreet.train.flow.layers import (
+    attention_forward,
+    bagged,
+    cross_entropy,
+    losses,
+    packed_up,
+    padded_up,
+    recurrent,
+)
+from discreet.train.flow.parts import joined, narrowed, parted, selected, stacked, unbound
+from discreet.train.flow.picks import (
+    chosen,
+    divided,
+    gathered,
+    index_added,
+    inverse_scattered,
+    mask_selected,
+    masked_places,
+    scattered,
+    where,
+)
+from discreet.train.flow.products import added_to_product, attended, einsum, grouped, multiplied
+from discreet.train.flow.shapes import (
+    elementwise,
+    expanded,
+    interleaved,
+    of_the_first,
+    of_the_first_alone,
+    permuted,
+    refit,
+    repeated,
+)
+
+_NAMESPACES = (torch, Tensor, F, torch.special, torch.fft, torch._C._nn)  # noqa: SLF001  F calls these
+
+_ELEMENTWISE = """
+__abs__ __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __imul__ __invert__
+__ior__ __ipow__ __isub__ __itruediv__ __le__ __lt__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__
+__pow__ __radd__ __rand__ __rfloordiv__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rtruediv__
+__rxor__ __sub__ __truediv__ __xor__ abs absolute acos acosh add addcdiv addcmul alpha_dropout
+angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool bucketize byte ceil
+celu clamp clamp_max clamp_min clip complex conj copy copysign cos cosh deg2rad digamma div divide
+double dropout dropout1d dropout2d dropout3d elu eq erf erfc erfinv exp exp2 expit expm1
+feature_alpha_dropout fill fix float float_power floor floor_divide fmax fmin fmod frac full_like
+ge gelu greater greater_equal gt half hardshrink hardsigmoid hardswish hardtanh heaviside hypot i0
+imag int isfinite isinf isnan isneginf isposinf ldexp le leaky_relu lerp less less_equal lgamma
+log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit
+logsigmoid long lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num ne neg
+negative normal not_equal polygamma positive pow rad2deg real reciprocal relu relu6 remainder
+round rrelu rsqrt rsub selu sgn short sigmoid sign signbit silu sin sinc sinh softplus softshrink
+softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trunc type xlogy
+"""
+
+_OF_THE_FIRST = """
+as_tensor asarray bernoulli clone contiguous cpu cuda detach empty_like exponential log_normal
+ones_like rand_like randint_like randn_like random requires_grad tensor to type_as uniform zero
+zeros_like _to_copy
+"""
+
+_REFIT = "flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as atleast_1d"
+
+_ALONG = "softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp"
+_POOLS = (
+    "max_pool{0}d avg_pool{0}d adaptive_avg_pool{0}d adaptive_max_pool{0}d lp_pool{0}d "
+    "max_pool{0}d_with_indices"
+)
+_PERMUTED = "movedim moveaxis mT permute swapaxes swapdims t T transpose adjoint H mH"
+
+_REDUCED = """
+all amax amin any argmax argmin logsumexp max mean median min mode nanmean nanmedian nansum prod sum
+count_nonzero
+"""
+
+
+_USUAL = "input target size_average reduce reduction"
+_RULES: tuple[tuple[Follow, str], ...] = (
+    (refit, _REFIT),
+    (expanded, "expand expand_as broadcast_to"),
+    (along("input dim keepdim", removes=True), _REDUCED),
+    (along("input dim unbiased keepdim", removes=True), "std var"),
+    (along("input p dim keepdim", removes=True), "norm"),
+    (along("input q dim keepdim", removes=True), "quantile nanquantile"),
+    (along("input k dim keepdim", default=-1, removes=True), "kthvalue"),
+    (along("input dim"), _ALONG),
+    (sorted_out, "sort argsort"),
+    (along("input k dim", default=-1), "topk"),
+    (along("input dims", of="dims"), "flip"),
+    (along("input shifts dims", of="dims"), "roll"),
+    (along("input p dim", default=1), "normalize"),
+    (along("input dim", default=-1), "glu"),
+    (along("input tau hard eps dim", default=-1), "gumbel_softmax"),
+    (along("input n dim", default=-1), "diff fft ifft rfft irfft hfft ihfft"),
+    (along("input other dim", default=1, removes=True), "cosine_similarity"),
+    (along("input other", default=-1, removes=True), "pairwise_distance"),
+    (unfolded, "unfold"),
+    (normalised, "layer_norm rms_norm"),
+    (over_last(1), "linear"),
+    (over_last(1), _POOLS.format(1)),
+    (over_last(2), f"{_POOLS.format(2)} tril triu"),
+    (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle channel_shuffle"),
+    (padded, "pad"),
+    (by_first(3), "conv1d conv_transpose1d interpolate upsample"),
+    (by_first(4), "conv2d conv_transpose2d"),
+    (by_first(5), "conv3d conv_transpose3d"),
+    (by_first(4, data=2), "grid_sample"),
+    (by_first(2), "group_norm local_response_norm"),
+    (by_first(), "prelu"),
+    (by_first(2, data=2), "gru_cell rnn_tanh_cell rnn_relu_cell"),
+    (by_first(2, data=3), "lstm_cell"),
+    (of_the_first_alone, "bucketize embedding one_hot"),
+    (bagged, "embedding_bag"),
+    (divided, "floor_divide __floordiv__"),
+    (grouped, "grouped_mm _grouped_mm"),
+    (multiplied, "matmul bmm mm mv __matmul__"),
+    (added_to_product, "addmm baddbmm addmv"),
+    (einsum, "einsum"),
+    (attended, "scaled_dot_product_attention"),
+    (attention_forward, "multi_head_attention_forward"),
+    (recurrent, "lstm gru rnn_tanh rnn_relu"),
+    (joined, "cat concat concatenate"),
+    (stacked, "stack"),
+    (parted("input parts dim"), "chunk tensor_split split split_with_sizes"),
+    (unbound, "unbind"),
+    (selected, "select"),
+    (narrowed, "narrow"),
+    (repeated, "repeat tile"),
+    (interleaved, "repeat_interleave"),
+    (masked_places, "nonzero argwhere"),
+    (where, "where"),
+    (mask_selected, "masked_select"),
+    (chosen, "index_select"),
+    (gathered, "gather take_along_dim"),
+    (scattered, "scatter scatter_add scatter_reduce scatter_add_ scatter_reduce_"),
+    (inverse_scattered, "scatter_"),
+    (index_added, "index_add index_copy index_add_ index_copy_"),
+    (getitem, "__getitem__"),
+    (setitem, "__setitem__"),
+    (packed_up, "_pack_padded_sequence"),
+    (padded_up, "_pad_packed_sequence"),
+    (cross_entropy, "cross_entropy nll_loss"),
+    (losses(_USUAL), "mse_loss l1_loss kl_div smooth_l1_loss"),
+    (losses("input target reduction"), "huber_loss"),
+    (losses("input target weight size_average reduce reduction"), "binary_cross_entropy"),
+    (
+        losses("input target weight size_average reduce reduction pos_weight"),
+        "binary_cross_entropy_with_logits",
+    ),
+)
+
+
+def _functions(names: str) -> Iterator[Any]:  # Any: functions of PyTorch's
+    """All of these names."""
+    for name in names.split():
+        for space in _NAMESPACES:
+            function = getattr(space, name, None)
+            if callable(function) and not isinstance(function, type):
+                yield function
+            elif function is not None and hasattr(function, "__get__"):
+                yield function.__get__
+
+
+def _table() -> dict[Any, Follow]:  # Any: as above
+    both = " ".join(f"{name} {name}_" for name in _ELEMENTWISE.split())
+    found: dict[Any, Follow] = {}  # Any: as above
+    found |= dict.fromkeys(_functions(f"{both} data real imag"), elementwise)
+    both = " ".join(f"{name} {name}_" for name in _OF_THE_FIRST.split())
+    found |= dict.fromkeys(_functions(both), of_the_first)
+    found |= {each: permuted(each) for each in _functions(_PERMUTED)}
+    for rule, names in _RULES:
+        found |= dict.fromkeys(_functions(names), rule)
+    found[F.batch_norm] = found[F.instance_norm] = by_first(2)
+    found[Tensor.flip] = flipped
+    found[Tensor.requires_grad.__set__] = of_the_first  # type: ignore[attr-defined]  # a property
+    return found
+
+
+FLOW = _table()
+FOR_LOST: frozenset[Follow] = frozenset(
+    {
+        getitem,
+        setitem,
+        chosen,
+        index_added,
+        inverse_scattered,
+        interleaved,
+        packed_up,
+        padded_up,
+        bagged,
+        divided,
+        grouped,
+    }
+)  # rules that know what lost data can still say
