@@ -192,7 +192,10 @@ class Capture(TorchFunctionMode):
         self.replaying = False  # in the backward pass: checkpointed parts are computed again
         self.pauses = False  # some part is computed without a graph, as reentrant checkpoints are
         self.rules = rules
-        others = (each for each in named.values() if id(each) not in self.weights)
+        plain = [one for part in model.modules() for one in vars(part).values()]
+        plain += [one for each in plain if type(each) is dict for one in each.values()]
+        held = [one for one in plain if isinstance(one, Tensor) and not one.requires_grad]
+        others = (each for each in (*named.values(), *held) if id(each) not in self.weights)
         self._constants = {id(each): each for each in others}
         self.tags = Tags(examples, batch, self.is_shared)
         self._has_given_numbers = False  # which may come back, and nobody sees whose they are
