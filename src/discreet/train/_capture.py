@@ -1,8 +1,8 @@
 """What a forward pass does with trainable parameters, noted call by call.
 
 `Capture` is a mode of PyTorch that sees every function the user's code calls, whatever module it
-calls it from. It notes which part of each tensor is which example's (`discreet.train.tags`). A call
-that takes a trainable parameter together with data goes to that function's
+calls it from. It notes which part of each tensor is which example's (`discreet.train._tags`). A
+call that takes a trainable parameter together with data goes to that function's
 rule: the rule hands a stand-in of the parameter to PyTorch, so that the backward pass never
 computes the parameter's own gradient, and notes what later gives each example's gradient. Calls
 of parameters and constants alone (slices, transposes, parametrizations, positions) make derived
@@ -20,9 +20,9 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
-from discreet.train import flow
-from discreet.train.arranged import KEEP_FIRST, ruled
-from discreet.train.tags import OUTSIDE, Alone, Layout, Lost, Rows, Tags
+from discreet.train import _flow
+from discreet.train._arranged import KEEP_FIRST, ruled
+from discreet.train._tags import OUTSIDE, Alone, Layout, Lost, Rows, Tags
 
 Args = tuple[Any, ...]  # Any: what PyTorch's functions take
 Keywords = dict[str, Any]
@@ -347,9 +347,9 @@ class Capture(TorchFunctionMode):
         if not data and self._makes_constants(func, tensors, result):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
-            flow.count_on(self.tags, func, args, keywords, result)
+            _flow.count_on(self.tags, func, args, keywords, result)
         elif any(isinstance(self.tags.of(each), (Rows, Alone, Lost)) for each in data):
-            flow.follow(self.tags, func, args, keywords, result)
+            _flow.follow(self.tags, func, args, keywords, result)
         elif self.tags.is_strict:
             for tensor in _tensors((result,)):
                 self.tags.set(tensor, OUTSIDE)
@@ -379,7 +379,7 @@ class Capture(TorchFunctionMode):
         if self.tags.of(changed) != before:
             for other in {id(one): one for one in (*freed, *self.tags.sharing(changed))}.values():
                 if other is not changed:
-                    flow.shared_now(self.tags, changed, other)
+                    _flow.shared_now(self.tags, changed, other)
 
     def _forget(self, changed: Tensor) -> list[Tensor]:
         """What shares memory with it is the same for all data no longer."""

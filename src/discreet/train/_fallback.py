@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import flow
+from discreet.train import _flow
+from discreet.train._arranged import KEEP_FIRST
 from discreet.train._capture import Args, Capture, Keywords, changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
-from discreet.train.arranged import KEEP_FIRST
-from discreet.train.tags import Rows
+from discreet.train._tags import Rows
 
 CHUNK = 64  # examples at once
 
@@ -79,7 +79,7 @@ def _dim_of_result(
     """Where examples are in what the function gives, if they are not first in its data."""
     with torch.no_grad():
         result = function(*args, **keywords)
-    flow.follow(capture.tags, function, args, keywords, result)
+    _flow.follow(capture.tags, function, args, keywords, result)
     tag = capture.tags.of(result) if isinstance(result, Tensor) else None
     if not isinstance(tag, Rows):
         raise capture.refused(

@@ -26,8 +26,8 @@ from discreet.train._rules._gradients import (
     unit_round_off,
     wide_type,
 )
-from discreet.train.rules.groups import Grouped, Stacked
-from discreet.train.tags import Layout
+from discreet.train._rules._groups import Grouped, Stacked
+from discreet.train._tags import Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

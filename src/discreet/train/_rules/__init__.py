@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
+from discreet.train._arguments import named
 from discreet.train._capture import Args, Keywords, Rules
 from discreet.train._fallback import by_example
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
@@ -11,6 +12,7 @@ from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._convolution import convolution, transposed
 from discreet.train._rules._elementwise import elementwise, joined
 from discreet.train._rules._embedding import embedding, embedding_bag
+from discreet.train._rules._groups import grouped
 from discreet.train._rules._linear import addmm, linear, matmul
 from discreet.train._rules._norms import (
     batch_norm,
@@ -21,8 +23,6 @@ from discreet.train._rules._norms import (
     rms_norm,
 )
 from discreet.train._rules._recurrent import gru, lstm, rnn
-from discreet.train.arguments import named
-from discreet.train.rules.groups import grouped
 
 _ELEMENTWISE = (
     *(torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__),

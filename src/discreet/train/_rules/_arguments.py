@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from discreet.train.arguments import named
+from discreet.train._arguments import named
 
 __all__ = ["named", "pair"]
 

@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
+from discreet.train._arranged import having
 from discreet.train._capture import Args, Capture, Keywords
 from discreet.train._rules._arguments import named
 from discreet.train._rules._gradients import kept_only, scaled, squared, wide
-from discreet.train.arranged import having
-from discreet.train.tags import Rows
+from discreet.train._tags import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from discreet.train._arranged import having
 from discreet.train._capture import Args, Capture, Keywords
 from discreet.train._rules._linear import linear
-from discreet.train.arranged import having
-from discreet.train.tags import Rows
+from discreet.train._tags import Rows
 
 State = tuple[Tensor, ...]  # each (example, hidden)
 Cell = Callable[[Capture, Tensor, State, list[Tensor]], State]  # data (example, in), and weights

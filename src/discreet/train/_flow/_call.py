@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train.arguments import named
-from discreet.train.tags import Lost, Tag, Tags, merged
+from discreet.train._arguments import named
+from discreet.train._tags import Lost, Tag, Tags, merged
 
 OVER_EXAMPLES = Lost("a function over examples")
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
-from discreet.train.flow.shapes import elementwise
-from discreet.train.tags import Lost, Rows, Tag, merged
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
+from discreet.train._flow._shapes import elementwise
+from discreet.train._tags import Lost, Rows, Tag, merged
 
 
 def along(

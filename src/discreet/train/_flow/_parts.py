@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from discreet.train.flow.call import Call, Follow, Found, of_all, tensors
-from discreet.train.tags import Alone, Group, Layout, Lost, Rows, Tag, Tags
+from discreet.train._flow._call import Call, Follow, Found, of_all, tensors
+from discreet.train._tags import Alone, Group, Layout, Lost, Rows, Tag, Tags
 
 
 def joined(call: Call) -> Found:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Found, of_all
-from discreet.train.flow.indexing import getitem, index_put
-from discreet.train.flow.shapes import elementwise
-from discreet.train.tags import Layout, Lost, Rows
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all
+from discreet.train._flow._indexing import getitem, index_put
+from discreet.train._flow._shapes import elementwise
+from discreet.train._tags import Layout, Lost, Rows
 
 
 def masked_places(call: Call) -> Found:

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train.flow.call import Follow
-from discreet.train.flow.dims import (
+from discreet.train._flow._call import Follow
+from discreet.train._flow._dims import (
     along,
     by_first,
     flipped,
@@ -18,8 +18,8 @@ from discreet.train.flow.dims import (
     sorted_out,
     unfolded,
 )
-from discreet.train.flow.indexing import getitem, setitem
-from discreet.train.flow.layers import (
+from discreet.train._flow._indexing import getitem, setitem
+from discreet.train._flow._layers import (
     attention_forward,
     bagged,
     cross_entropy,
@@ -28,8 +28,8 @@ from discreet.train.flow.layers import (
     padded_up,
     recurrent,
 )
-from discreet.train.flow.parts import joined, narrowed, parted, selected, stacked, unbound
-from discreet.train.flow.picks import (
+from discreet.train._flow._parts import joined, narrowed, parted, selected, stacked, unbound
+from discreet.train._flow._picks import (
     chosen,
     divided,
     gathered,
@@ -40,8 +40,8 @@ from discreet.train.flow.picks import (
     scattered,
     where,
 )
-from discreet.train.flow.products import added_to_product, attended, einsum, grouped, multiplied
-from discreet.train.flow.shapes import (
+from discreet.train._flow._products import added_to_product, attended, einsum, grouped, multiplied
+from discreet.train._flow._shapes import (
     elementwise,
     expanded,
     interleaved,

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
-from discreet.train.flow.dims import by_first
-from discreet.train.flow.shapes import elementwise
-from discreet.train.tags import OUTSIDE, Alone, Layout, Lost, Rows, Tag, merged
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
+from discreet.train._flow._dims import by_first
+from discreet.train._flow._shapes import elementwise
+from discreet.train._tags import OUTSIDE, Alone, Layout, Lost, Rows, Tag, merged
 
 
 def recurrent(call: Call) -> Found:

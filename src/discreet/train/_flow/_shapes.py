@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
-from discreet.train.tags import Layout, Lost, Rows, Tags, refitted
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
+from discreet.train._tags import Layout, Lost, Rows, Tags, refitted
 
 
 def elementwise(call: Call) -> Found:

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Found, tensors
-from discreet.train.flow.dims import sorted_out
-from discreet.train.flow.indexing import getitem
-from discreet.train.flow.picks import inverse_scattered
-from discreet.train.flow.shapes import expanded, of_the_first, refit
-from discreet.train.flow.table import FLOW, FOR_LOST
-from discreet.train.tags import Lost, Rows, Tag, Tags
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, tensors
+from discreet.train._flow._dims import sorted_out
+from discreet.train._flow._indexing import getitem
+from discreet.train._flow._picks import inverse_scattered
+from discreet.train._flow._shapes import expanded, of_the_first, refit
+from discreet.train._flow._table import FLOW, FOR_LOST
+from discreet.train._tags import Lost, Rows, Tag, Tags
 
 Args = tuple[Any, ...]  # Any: what PyTorch's functions take
 Keywords = dict[str, Any]

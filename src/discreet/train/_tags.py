@@ -2,7 +2,7 @@
 
 `Rows` says along which dimension examples lie, and whose each place is. `Alone` is all one
 example's. `Lost` names the function behind which nobody knows. Tensors that depend on no example
-have no tag. Tags follow from what functions do (`discreet.train.flow`), never from lengths that
+have no tag. Tags follow from what functions do (`discreet.train._flow`), never from lengths that
 happen to agree.
 """
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import flow
-from discreet.train.tags import Lost, Outside, Rows, Tag, merged
+from discreet.train import _flow
+from discreet.train._tags import Lost, Outside, Rows, Tag, merged
 
 if TYPE_CHECKING:
     from discreet.train._capture import Args, Capture, Keywords
@@ -62,10 +62,10 @@ def ruled(  # noqa: PLR0917  # what a call is made of
             result = _without_rows(capture, function, *given)
     if turned and rows.dim:
         result = result.movedim(0, rows.dim)
-    if flow.is_known(function):
+    if _flow.is_known(function):
         capture.follow(function, tensors, args, keywords, result)
     else:
-        for each in flow.tensors((result,)):
+        for each in _flow.tensors((result,)):
             capture.tags.set(each, Rows(0, rows.layout))
     return result
 
@@ -82,7 +82,7 @@ def _rows(  # noqa: PLR0917  # as above
     if only the rule for all others can go along other dimensions."""
     rules = capture.rules
     if function in rules.broadcast:
-        rank = max(each.dim() for each in flow.tensors((args, keywords)))
+        rank = max(each.dim() for each in _flow.tensors((args, keywords)))
         tags = [(_tag(capture, each, weights, among=data), each.dim()) for each in data]
         found = _checked(capture, weights, merged(tags, rank))
         return found.at(found.dim - rank), {}
@@ -102,7 +102,7 @@ def _rows(  # noqa: PLR0917  # as above
         if not capture.is_shared(each):
             tag = _tag(capture, each, weights)
             if isinstance(tag, Rows) and tag.dim != dim:
-                if not (is_free and flow.is_known(function)):
+                if not (is_free and _flow.is_known(function)):
                     raise _over_examples(capture, function, weights)
                 is_first = False
             tags.append((tag.at(0) if isinstance(tag, Rows) else tag, 0))
@@ -124,7 +124,7 @@ def _refused_if_used(  # noqa: PLR0917  # as above
 
     result = _without_rows(capture, function, args, keywords)
     weight = next(each for each in tensors if capture.is_weight(each))
-    for each in flow.tensors((result,)):
+    for each in _flow.tensors((result,)):
         if each.requires_grad:
             capture.note(each, (weight, refuse))
         capture.tags.set(each, Lost(getattr(function, "__name__", "a function")))
@@ -196,7 +196,7 @@ def having(capture: Capture, rows: Rows) -> Iterator[None]:
 
 def _without_rows(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Any:
     """What the function returns of no rows at all, after the rule's own refusals."""
-    given = {id(each): capture.stand_in(each) for each in flow.tensors((args, keywords))}
+    given = {id(each): capture.stand_in(each) for each in _flow.tensors((args, keywords))}
     return function(*_swapped(args, given), **_swapped(keywords, given))
 
 

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from discreet.train.flow.call import OVER_EXAMPLES, Call, Found, of_all, tensors
-from discreet.train.flow.dims import before_the_last
-from discreet.train.tags import Lost, Rows, Tag, Tags, merged
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, tensors
+from discreet.train._flow._dims import before_the_last
+from discreet.train._tags import Lost, Rows, Tag, Tags, merged
 
 
 def multiplied(call: Call) -> Found:

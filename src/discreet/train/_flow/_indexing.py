@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train.flow.call import Call
-from discreet.train.tags import Alone, Layout, Lost, Rows, Tag, Tags, merged
+from discreet.train._flow._call import Call
+from discreet.train._tags import Alone, Layout, Lost, Rows, Tag, Tags, merged
 
 
 class _Reading:
