@@ -6,16 +6,12 @@ from typing import Any
 
 from discreet.mechanisms import (
     Bounded,
-    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     Grid,
-    Laplace,
     MaxNorm,
-    RealGaussian,
     RealSensitivity,
     Sensitivity,
-    Staircase,
     Together,
 )
 from discreet.mechanisms.framework import (
@@ -58,23 +54,19 @@ from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
 from tests.bad_values import Call
 from tests.mechanisms.kit import PERSON
+from tests.mechanisms.registry import ADDITIVE, BOTH, EPSILON, ERROR, number
 from tests.mechanisms.test_table import (
     NAMES,
     blocks,
     keys,
-    number,
     pairs,
     private_test,
-    real,
     rows,
     scores,
     sets,
 )
 
 GRID = Grid(0, 10)
-EPSILON = {"epsilon": 1}
-BOTH = {"epsilon": 1, "delta": 1e-6}
-ERROR = {"error": 5, "confidence": 0.9}
 CHOICE = {"candidates": NAMES, "moves": Moves.ANYHOW}
 GROUPED = {"groups": ["x", "y"], **CHOICE}
 FINDING = {"threshold": 5, "hits": 1, "sensitivity": 1, "moves": Moves.ANYHOW}
@@ -87,6 +79,7 @@ RUNS = NegativeBinomialRuns(eta=1, gamma=0.1)
 
 # What is made, by a function and by what it may be given.
 MADE: dict[str, Call] = {
+    **{name: added.made for name, added in ADDITIVE.items()},
     "ApproximateBounds": (
         ApproximateBounds,
         {"scale": 2, "grid": GRID, "false_bin": Fraction(1, 1000)},
@@ -94,13 +87,9 @@ MADE: dict[str, Call] = {
     "BestOfEachGroup": (BestOfEachGroup, {**GROUPED, "rate": 1}),
     "Cumulative": (Cumulative, {"edges": [0, 5, 10], "scale": 2}),
     "DensestInterval": (DensestInterval, {"grid": GRID, "width": 2, "rate": 1}),
-    "DiscreteGaussian": (DiscreteGaussian, {"stddev": 3}),
-    "DiscreteLaplace": (DiscreteLaplace, {"scale": 3}),
     "ExponentialMechanism": (ExponentialMechanism, {**CHOICE, "rate": 1}),
-    "Gaussian": (Gaussian, {"stddev": 3}),
     "GaussianThreshold": (GaussianThreshold, {"stddev": 3, "threshold": 20}),
     "InterQuartileRange": (InterQuartileRange, {"scale": 2, "grid": GRID}),
-    "Laplace": (Laplace, {"scale": 3, "step": 0.5}),
     "LaplaceThreshold": (LaplaceThreshold, {"scale": 3, "threshold": 20}),
     "MaxNorm": (MaxNorm, {"scale": 3, "length": 3}),
     "MeanOfBlocks": (MeanOfBlocks, {"scale": 3, "grid": GRID, "blocks": 3}),
@@ -119,7 +108,6 @@ MADE: dict[str, Call] = {
     ),
     "Quantile": (Quantile, {"scale": 2, "grid": GRID, **LEVEL}),
     "Quantiles": (Quantiles, {"levels": [0.25, 0.75], "scale": 2, "grid": GRID}),
-    "RealGaussian": (RealGaussian, {"stddev": 3, "step": 0.5}),
     "Scored": (
         Scored,
         {
@@ -132,7 +120,6 @@ MADE: dict[str, Call] = {
     "SetUnion": (SetUnion, {"stddev": 3, "threshold": 20, "per_unit": 2}),
     "SmoothMedian": (SmoothMedian, {**BOTH, "grid": GRID, "moved": 1}),
     "SparseVector": (SparseVector, {**FINDING, "threshold_scale": 3, "query_scale": 3}),
-    "Staircase": (Staircase, {"epsilon": 1, "width": 3, "top": 2}),
     "StreamCounter": (StreamCounter, {**STEPS, "noise": Gaussian(3)}),
     "Together": (Together, {"mechanisms": {"number": Gaussian(3)}}),
     "TopK": (TopK, {**CHOICE, "k": 2, "rate": 1, "noise": TopKNoise.LAPLACE}),
@@ -144,10 +131,10 @@ MADE: dict[str, Call] = {
 ASKED_OF: dict[str, Any] = {
     name: stated(PERSON)
     for stated, names in [
-        (number, "DiscreteGaussian DiscreteLaplace Gaussian Staircase Scored Tuning"),
+        *((added.about, name) for name, added in ADDITIVE.items()),
+        (number, "Scored Tuning"),
         (scores, "ExponentialMechanism MaxNorm NoisyMax PermuteAndFlip TopK TreeCounts"),
         (lambda unit: scores(unit, (2, 3)), "BestOfEachGroup"),
-        (real, "Laplace RealGaussian"),
         (
             rows,
             """ApproximateBounds Cumulative DensestInterval InterQuartileRange
@@ -165,6 +152,7 @@ SESSIONS = ("NumericSparseVector", "SparseVector", "StreamCounter")
 
 # What is made by asking for privacy; where it isn't, why.
 BY_EPSILON: dict[str, Call] = {
+    **{name: added.by_epsilon for name, added in ADDITIVE.items()},
     "ApproximateBounds": (
         ApproximateBounds.for_epsilon,
         {**EPSILON, "bounded": rows(PERSON), "false_bin": Fraction(1, 1000)},
@@ -181,16 +169,12 @@ BY_EPSILON: dict[str, Call] = {
         DensestInterval.for_epsilon,
         {**EPSILON, "bounded": rows(PERSON), "width": 2},
     ),
-    "DiscreteGaussian": (DiscreteGaussian.for_epsilon, {**BOTH, "bounded": number(PERSON)}),
-    "DiscreteLaplace": (DiscreteLaplace.for_epsilon, {**EPSILON, "bounded": number(PERSON)}),
     "ExponentialMechanism": (
         ExponentialMechanism.for_epsilon,
         {**EPSILON, "bounded": scores(PERSON), **CHOICE},
     ),
-    "Gaussian": (Gaussian.for_epsilon, {**BOTH, "bounded": number(PERSON)}),
     "GaussianThreshold": (GaussianThreshold.for_epsilon, {**BOTH, "bounded": keys(PERSON)}),
     "InterQuartileRange": (InterQuartileRange.for_epsilon, {**EPSILON, "bounded": rows(PERSON)}),
-    "Laplace": (Laplace.for_epsilon, {**EPSILON, "bounded": real(PERSON)}),
     "LaplaceThreshold": (LaplaceThreshold.for_epsilon, {**BOTH, "bounded": keys(PERSON)}),
     "MaxNorm": (MaxNorm.for_epsilon, {**EPSILON, "bounded": scores(PERSON)}),
     "MeanOfBlocks": (
@@ -221,11 +205,9 @@ BY_EPSILON: dict[str, Call] = {
         Quantiles.for_epsilon,
         {**EPSILON, "bounded": rows(PERSON), "levels": [0.25, 0.75]},
     ),
-    "RealGaussian": (RealGaussian.for_epsilon, {**BOTH, "bounded": real(PERSON)}),
     "SetUnion": (SetUnion.for_epsilon, {**BOTH, "bounded": sets(PERSON)}),
     "SmoothMedian": (SmoothMedian.for_epsilon, {**BOTH, "bounded": rows(PERSON)}),
     "SparseVector": (SparseVector.for_epsilon, {**EPSILON, **FINDING}),
-    "Staircase": (Staircase.for_epsilon, {**EPSILON, "bounded": number(PERSON)}),
     "StreamCounter": (StreamCounter.for_epsilon, {**EPSILON, "unit": PERSON, **STEPS}),
     "TopK": (
         TopK.for_epsilon,
@@ -240,6 +222,7 @@ BY_EPSILON: dict[str, Call] = {
 
 # What is made by asking for accuracy.
 BY_ERROR: dict[str, Call] = {
+    **{name: added.by_error for name, added in ADDITIVE.items()},
     "ApproximateBounds": (
         ApproximateBounds.for_error,
         {**ERROR, "grid": GRID, "false_bin": Fraction(1, 1000)},
@@ -247,16 +230,12 @@ BY_ERROR: dict[str, Call] = {
     "BestOfEachGroup": (BestOfEachGroup.for_error, {**ERROR, **GROUPED}),
     "Cumulative": (Cumulative.for_error, {**ERROR, "edges": [0, 5, 10]}),
     "DensestInterval": (DensestInterval.for_error, {**ERROR, "grid": GRID, "width": 2}),
-    "DiscreteGaussian": (DiscreteGaussian.for_error, ERROR),
-    "DiscreteLaplace": (DiscreteLaplace.for_error, ERROR),
     "ExponentialMechanism": (ExponentialMechanism.for_error, {**ERROR, **CHOICE}),
-    "Gaussian": (Gaussian.for_error, ERROR),
     "GaussianThreshold": (
         GaussianThreshold.for_error,
         {**ERROR, "delta": 1e-6, "bounded": keys(PERSON)},
     ),
     "InterQuartileRange": (InterQuartileRange.for_error, {**ERROR, "grid": GRID}),
-    "Laplace": (Laplace.for_error, {**ERROR, "bounded": real(PERSON)}),
     "LaplaceThreshold": (
         LaplaceThreshold.for_error,
         {**ERROR, "delta": 1e-6, "bounded": keys(PERSON)},
@@ -281,14 +260,12 @@ BY_ERROR: dict[str, Call] = {
     ),
     "Quantile": (Quantile.for_error, {**ERROR, "grid": GRID, **LEVEL}),
     "Quantiles": (Quantiles.for_error, {**ERROR, "grid": GRID, "levels": [0.25, 0.75]}),
-    "RealGaussian": (RealGaussian.for_error, {**ERROR, "bounded": real(PERSON)}),
     "SetUnion": (SetUnion.for_error, {**ERROR, "delta": 1e-6, "per_unit": 2}),
     "SmoothMedian": (
         SmoothMedian.for_error,
         {**ERROR, "delta": 1e-6, "grid": GRID, "apart": 0, "moved": 1},
     ),
     "SparseVector": (SparseVector.for_error, {**ERROR, **FINDING, "questions": 1}),
-    "Staircase": (Staircase.for_error, {**ERROR, "bounded": number(PERSON)}),
     "StreamCounter": (StreamCounter.for_error, {**ERROR, **STEPS}),
     "TopK": (TopK.for_error, {**ERROR, **CHOICE, "k": 2, "noise": TopKNoise.LAPLACE}),
     "TreeCounts": (TreeCounts.for_error, {**ERROR, "branching": 2}),

@@ -20,14 +20,10 @@ from discreet.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Grid,
-    Laplace,
-    RealGaussian,
     Sensitivity,
     Together,
 )
-from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._max_norm import MaxNorm
-from discreet.mechanisms._staircase import Staircase
 from discreet.mechanisms.framework import (
     MeanOfBlocks,
     MedianOfBlocks,
@@ -62,7 +58,9 @@ from discreet.mechanisms.thresholds import (
 )
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
+from tests.mechanisms import registry
 from tests.mechanisms.kit import PERSON
+from tests.mechanisms.registry import ADDITIVE
 from tests.mechanisms.statistics.kit import at_least, at_most
 from tests.mechanisms.test_table import ELSEWHERE, mechanisms
 from tests.noise.fit import QuickBits
@@ -225,6 +223,12 @@ EIGHTH = Fraction(1, 8)
 WIDE, MOST, FEW = Grid(0, 28000), [27500.0], [27500.0, 28000.0]
 
 ATTACKS: dict[str, Attack] = {
+    **{
+        name: Attack(real, 0.0, 1.0, added.at)
+        if added.about is registry.real
+        else Attack(number, 0, 1, added.at)
+        for name, added in ADDITIVE.items()
+    },
     "ApproximateBounds": Attack(
         rows, [1.0] * 3, [1.0] * 4, lambda f: ApproximateBounds(scale=4 * f, grid=GRID), EIGHTH
     ),
@@ -240,10 +244,7 @@ ATTACKS: dict[str, Attack] = {
     "DensestInterval": Attack(
         wide, [], MOST, lambda f: DensestInterval(WIDE, width=1, rate=2 / f), EIGHTH, side
     ),
-    "DiscreteGaussian": Attack(number, 0, 1, DiscreteGaussian),
-    "DiscreteLaplace": Attack(number, 0, 1, DiscreteLaplace),
     "ExponentialMechanism": Attack(pair, *APART, lambda f: ExponentialMechanism(AB, 2 / f)),
-    "Gaussian": Attack(number, 0, 1, Gaussian),
     "GaussianThreshold": Attack(
         keys, {"a": 30}, {"a": 31}, lambda f: GaussianThreshold(stddev=f, threshold=9)
     ),
@@ -254,7 +255,6 @@ ATTACKS: dict[str, Attack] = {
         lambda f: InterQuartileRange(scale=8 * f, grid=GRID),
         Fraction(1, 64),
     ),
-    "Laplace": Attack(real, 0.0, 1.0, lambda f: Laplace(f, 0.5)),
     "LaplaceThreshold": Attack(
         keys, {"a": 30}, {"a": 31}, lambda f: LaplaceThreshold(scale=f, threshold=20)
     ),
@@ -293,7 +293,6 @@ ATTACKS: dict[str, Attack] = {
     "Quantiles": Attack(
         wide, MOST, FEW, lambda f: Quantiles([0.5, 0.75], scale=f, grid=WIDE), EIGHTH, side
     ),
-    "RealGaussian": Attack(real, 0.0, 1.0, lambda f: RealGaussian(f, 0.5)),
     "Scored": Attack(number, 0, 1, lambda f: run(4 * f), EIGHTH),
     "SetUnion": Attack(
         sets,
@@ -315,7 +314,6 @@ ATTACKS: dict[str, Attack] = {
         lambda f: SparseVector(0, threshold_scale=4 * f, query_scale=8 * f),
         Fraction(1, 64),
     ),
-    "Staircase": Attack(number, 0, 1, lambda f: Staircase(epsilon=1 / f, width=1)),
     "StreamCounter": Attack(
         number,
         [0] * 4,

@@ -21,17 +21,12 @@ from scipy.stats import binom
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.mechanisms import (
     Bounded,
-    DiscreteGaussian,
     DiscreteLaplace,
     FixedPoint,
-    Gaussian,
     Grid,
     Key,
-    Laplace,
     MaxNorm,
-    RealGaussian,
     Rows,
-    Staircase,
 )
 from discreet.mechanisms._rows import Places
 from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, ProposeTestRelease
@@ -66,6 +61,7 @@ from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.noise import Bits, SecureBits
 from tests.mechanisms.calls import MADE
 from tests.mechanisms.kit import PERSON
+from tests.mechanisms.registry import ADDITIVE, real
 from tests.mechanisms.test_five_things import WHY_NOT
 
 CONFIDENCE = Fraction(9, 10)
@@ -277,12 +273,12 @@ GROUPS = range(50)
 RUN: Scored[int, int] = Scored(DiscreteLaplace(2), lambda *_: 0, LAPLACE, 1)
 
 FORECASTS: dict[str, Forecast] = {
-    "DiscreteLaplace": Forecast(LAPLACE, noise, is_batch=True),
-    "Gaussian": Forecast(Gaussian(100), noise, is_batch=True),
-    "DiscreteGaussian": Forecast(DiscreteGaussian(100), noise, is_batch=True),
-    "Staircase": Forecast(Staircase(epsilon=1, width=100), noise, is_batch=True),
-    "Laplace": Forecast(Laplace(10, step=0.25), real_noise, is_batch=True),
-    "RealGaussian": Forecast(RealGaussian(10, step=0.25), real_noise, is_batch=True),
+    **{
+        name: Forecast(
+            added.at(Fraction(100)), real_noise if added.about is real else noise, is_batch=True
+        )
+        for name, added in ADDITIVE.items()
+    },
     "MaxNorm": Forecast(MaxNorm(100, length=3), one_by_one(largest_noise)),
     "ExponentialMechanism": Forecast(
         ExponentialMechanism(NAMES, Fraction(1, 50)), one_by_one(one_best)

@@ -17,11 +17,8 @@ from discreet.errors import NoBound
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
-    FixedPoint,
     Gaussian,
     Grid,
-    Laplace,
-    RealGaussian,
     Rows,
     Sensitivity,
     Together,
@@ -66,14 +63,11 @@ from discreet.mechanisms.thresholds import (
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
 from tests.mechanisms.kit import PERSON
+from tests.mechanisms.registry import ADDITIVE, number
 
 UNITS = {change: PERSON.with_change(change) for change in Change}
 GRID = Grid(0, 10)
 NAMES = ["a", "b", "c"]
-
-
-def number(unit: Unit) -> Bounded[int]:
-    return Bounded(lambda: 3, sensitivity=1, unit=unit, name="number")
 
 
 def scores(unit: Unit, shape: tuple[int, ...] = (3,)) -> Bounded[Any]:  # Any: an array
@@ -87,10 +81,6 @@ def uneven(unit: Unit) -> Bounded[Any]:  # Any: an array
     sensitivity = Sensitivity(l1=3, linf=2, length=6)
     zeros = np.zeros(6, dtype=np.int64)
     return Bounded(lambda: zeros, sensitivity=sensitivity, unit=unit, name="counts", shape=(6,))
-
-
-def real(unit: Unit) -> Bounded[FixedPoint]:
-    return Bounded.real(lambda: 0, sensitivity=1, step=0.5, unit=unit, name="real")
 
 
 def rows(unit: Unit) -> Bounded[Rows]:
@@ -131,6 +121,7 @@ SCORED: Scored[int, int] = Scored(
 )
 
 PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
+    **{name: added.price for name, added in ADDITIVE.items()},
     "ApproximateBounds": lambda u: ApproximateBounds.for_epsilon(1, rows(u)).privacy_loss(rows(u)),
     "BestOfEachGroup": lambda u: BestOfEachGroup.for_epsilon(
         1, scores(u, (2, 3)), groups=["x", "y"], candidates=NAMES
@@ -139,17 +130,13 @@ PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
     "DensestInterval": lambda u: DensestInterval.for_epsilon(1, rows(u), width=2).privacy_loss(
         rows(u)
     ),
-    "DiscreteGaussian": lambda u: DiscreteGaussian(3).privacy_loss(number(u)),
-    "DiscreteLaplace": lambda u: DiscreteLaplace(3).privacy_loss(number(u)),
     "ExponentialMechanism": lambda u: ExponentialMechanism(NAMES, 1).privacy_loss(scores(u)),
-    "Gaussian": lambda u: Gaussian(3).privacy_loss(number(u)),
     "GaussianThreshold": lambda u: GaussianThreshold.for_epsilon(1, 1e-6, keys(u)).privacy_loss(
         keys(u)
     ),
     "InterQuartileRange": lambda u: InterQuartileRange.for_epsilon(1, rows(u)).privacy_loss(
         rows(u)
     ),
-    "Laplace": lambda u: Laplace(3, 0.5).privacy_loss(real(u)),
     "LaplaceThreshold": lambda u: LaplaceThreshold.for_epsilon(1, 1e-6, keys(u)).privacy_loss(
         keys(u)
     ),
@@ -166,14 +153,12 @@ PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
     "Quantiles": lambda u: Quantiles.for_epsilon(1, rows(u), levels=[0.25, 0.75]).privacy_loss(
         rows(u)
     ),
-    "RealGaussian": lambda u: RealGaussian(3, 0.5).privacy_loss(real(u)),
     "SetUnion": lambda u: SetUnion.for_epsilon(1, 1e-6, sets(u)).privacy_loss(sets(u)),
     "SmoothMedian": lambda u: SmoothMedian.for_epsilon(1, 1e-6, rows(u)).privacy_loss(rows(u)),
     "SparseVector": lambda u: SparseVector.for_epsilon(1, 5).privacy_loss(u),
     "NumericSparseVector": lambda u: NumericSparseVector(
         SparseVector.for_epsilon(1, 5), answer_scale=3
     ).privacy_loss(u),
-    "Staircase": lambda u: Staircase(epsilon=1, width=2).privacy_loss(number(u)),
     "MeanOfBlocks": lambda u: MeanOfBlocks(3, grid=GRID, blocks=3).privacy_loss(blocks(u)),
     "MedianOfBlocks": lambda u: MedianOfBlocks(3, grid=GRID).privacy_loss(blocks(u)),
     "ProposeTestRelease": lambda u: ProposeTestRelease.for_epsilon(
