@@ -31,7 +31,7 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Ledger
 from discreet.mechanisms import Part, RealSensitivity
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms._serialize import decoded, encoded
+from discreet.mechanisms._serialize import deserialize, serialize
 from discreet.noise import SecureBits
 from tests.ledger.kit import PERSON, charges, made, pay
 
@@ -184,12 +184,12 @@ def test_a_request_of_too_many_numbers_is_refused_before_it_is_paid() -> None:
 
 def test_answers_of_thousands_of_digits_are_kept() -> None:
     for answer in (10**5000, -(10**5000), {"x": (10**5000, 1)}, 10**4000 - 1):
-        assert decoded(encoded(answer)) == answer
+        assert deserialize(serialize(answer)) == answer
 
 
 def test_arrays_of_thousands_of_digits_are_kept() -> None:
     answer = np.array([10**5000, -1], dtype=object)
-    assert decoded(encoded(answer)).tolist() == answer.tolist()
+    assert deserialize(serialize(answer)).tolist() == answer.tolist()
 
 
 FILES = [

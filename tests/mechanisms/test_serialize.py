@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
-from discreet.mechanisms._serialize import decoded, encoded, written
+from discreet.mechanisms._serialize import deserialize, serialize, written
 from tests.mechanisms.kit import PERSON, Wrong, ledger
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -23,7 +23,7 @@ ANSWERS = st.recursive(
 
 @given(ANSWERS)
 def test_text_and_back_is_the_same(answer: Any) -> None:  # Any: answers of all kinds
-    again = decoded(encoded(answer))
+    again = deserialize(serialize(answer))
     assert again == answer
     assert repr(again) == repr(answer)
 
@@ -40,7 +40,7 @@ def test_text_and_back_is_the_same(answer: Any) -> None:  # Any: answers of all 
     ],
 )
 def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
-    again = decoded(encoded((array,)))[0]
+    again = deserialize(serialize((array,)))[0]
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
     assert again.tolist() == array.tolist()
 
@@ -48,7 +48,7 @@ def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
 @pytest.mark.parametrize("wrong", [object(), {1, 2}, [1], b"1", np.float64(1)])
 def test_what_would_not_come_back_is_refused(wrong: Wrong) -> None:
     with pytest.raises(TypeError, match="can't be kept"):
-        encoded(wrong)
+        serialize(wrong)
 
 
 LARGE = 10**5000

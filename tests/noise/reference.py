@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from discreet._exact import ball, precision
 from discreet._fields import NotNegative, frozen
-from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw
-from discreet.noise._steps import Edges, Stepped, edges
+from discreet.noise import DiscreteLaplaceLaw, GeometricLaw, RoundedGaussianLaw, _steps
+from discreet.noise._steps import Edges, Stepped
 
 FINE = 1400
 
@@ -102,7 +102,7 @@ class Reference:
 
     def finished(self, words: Iterator[int], width: int, numerator: int, size: int) -> int:
         """The law may ask for more words than it needs; it may not ask for fewer."""
-        while self.law.decide(numerator, size) is None:
+        while self.law.resolve(numerator, size) is None:
             numerator, size = numerator << width | next(words), size + width
         outcome = self.outcome(numerator, size)
         assert outcome is not None
@@ -158,4 +158,4 @@ class ExponentialBernoulliLaw(Stepped):
         return -ball(-self.x).expm1() if self.x else Fraction(0)
 
     def edges(self) -> Edges:
-        return edges(self)
+        return _steps.edges(self)

@@ -23,7 +23,7 @@ FARTHEST = Fraction(1664, 100)  # 24 ln 2, above all values of both functions
 
 
 def radius_and_least(law: TailLaw, known: int) -> tuple[float, int]:
-    least, radius = law.stretch()._resolution(known)
+    least, radius = law.affine_quantile()._resolution(known)
     return radius, least
 
 
@@ -64,7 +64,7 @@ def test_the_radius_covers_every_error(scale: Fraction, known: int, is_normal: b
     radius, least = radius_and_least(law, known)
     assert least >= 1 << WORD - 24  # below lies nothing of the tables
     relative = Fraction(1 << WORD - known, least)
-    slope = Fraction(law.stretch().quantile.slope)
+    slope = Fraction(law.affine_quantile().quantile.slope)
     offset = Fraction(1, 2) if is_normal else min(scale * Fraction(7, 10), Fraction(1))
     needed = budget(scale, offset, slope, relative)
     assert needed <= Fraction(radius)
@@ -80,13 +80,13 @@ def test_the_geometric_radius_covers_every_error(success: str) -> None:
     law = GeometricLaw(Fraction(success))
     with precision(400):
         scale = -1 / ball(-law.success).log1p()
-        off = abs(ball(Fraction(law.stretch().scale)) - scale) / scale
+        off = abs(ball(Fraction(law.affine_quantile().scale)) - scale) / scale
         assert law.success > Fraction(99, 100) or off < ball(UNIT)
         assert off * FARTHEST.numerator < RADIUS * FARTHEST.denominator / 16
     for known in range(WORD + 1):
         radius, least = radius_and_least(law, known)
         relative = Fraction(1 << WORD - known, least)
-        near = Fraction(law.stretch().scale)
+        near = Fraction(law.affine_quantile().scale)
         if radius < 0.5:
             assert budget(near, Fraction(0), Fraction(1), relative) <= Fraction(radius)
 
@@ -107,9 +107,9 @@ def test_nothing_is_settled_where_the_radius_is_too_large(scale: int) -> None:
 def assert_nothing_is_settled(law: TailLaw) -> None:
     ends = np.array([0, 1, 1 << 39, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], np.uint64)
     for size in (1, 2, 40, 63, 64):
-        _, left = law.settle(ends >> np.uint64(64 - size), size)
+        _, left = law.resolve_many(ends >> np.uint64(64 - size), size)
         assert left.tolist() == list(range(ends.size))
-        decided = law.stretch().decide((1 << WORD) - 1, min(size, WORD))
+        decided = law.affine_quantile().resolve((1 << WORD) - 1, min(size, WORD))
         assert decided is None
 
 
@@ -137,11 +137,11 @@ numerators = st.one_of(
 @given(random_laws, st.integers(1, 64), st.lists(numerators, min_size=1, max_size=12))
 def test_what_is_settled_is_right_at_both_ends(law: TailLaw, size: int, words: list[int]) -> None:
     cut = [word >> 64 - size if word >> size else word for word in words]
-    found, left = law.settle(np.array(cut, dtype=np.uint64), size)
+    found, left = law.resolve_many(np.array(cut, dtype=np.uint64), size)
     for place in set(range(len(cut))) - set(left.tolist()):
         assert_right(law, int(found[place]), cut[place], size)
     for place, numerator in enumerate(cut):
-        one = law.decide(numerator, size)
+        one = law.resolve(numerator, size)
         if one is not None:
             assert_right(law, one, numerator, size)
             assert place in left or one == found[place]
@@ -156,10 +156,10 @@ def test_what_is_settled_is_right_at_both_ends(law: TailLaw, size: int, words: l
 def test_settle_and_decide_are_the_same_in_float64(
     law: TailLaw, known: int, words: list[int]
 ) -> None:
-    stretch = law.stretch()
+    stretch = law.affine_quantile()
     cut = [word >> WORD - known << WORD - known for word in words]
-    found, left = stretch.settle(np.array(cut, dtype=np.int64), known)
-    ones = [stretch.decide(numerator, known) for numerator in cut]
+    found, left = stretch.resolve_many(np.array(cut, dtype=np.int64), known)
+    ones = [stretch.resolve(numerator, known) for numerator in cut]
     assert [i for i, one in enumerate(ones) if one is None] == left.tolist()
     assert all(one is None or one == found[i] for i, one in enumerate(ones))
 
@@ -182,12 +182,12 @@ SHORT: list[TailLaw] = [
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 11])
 def test_every_word_of_a_few_digits(law: TailLaw, size: int) -> None:
     words = np.arange(1 << size, dtype=np.uint64)
-    found, left = law.settle(words, size)
+    found, left = law.resolve_many(words, size)
     settled = set(range(1 << size)) - set(left.tolist())
     for place in settled:
         assert_right(law, int(found[place]), place, size)
     for numerator in range(0, 1 << size, 1 << max(0, size - 8)):
-        one = law.decide(numerator, size)
+        one = law.resolve(numerator, size)
         assert one is None or numerator not in settled or one == found[numerator]
 
 
@@ -220,7 +220,7 @@ def test_words_around_a_boundary(law: TailLaw, k: int) -> None:
     far = np.unique(np.round(np.geomspace(2001, 2**57, 4000)).astype(np.int64))
     words = on + np.concatenate([-far[::-1], near, far])
     words = words[(words >= 0) & (words < 1 << WORD)]
-    found, left = law.stretch().settle(words, WORD)
+    found, left = law.affine_quantile().resolve_many(words, WORD)
     is_open = np.zeros(words.size, dtype=bool)
     is_open[left] = True
     assert is_open[words == on].all()
@@ -252,7 +252,7 @@ def assert_alike(
     words: npt.NDArray[np.int64],
 ) -> None:
     for place in range(0, words.size, 97):
-        one = law.stretch().decide(int(words[place]), WORD)
+        one = law.affine_quantile().resolve(int(words[place]), WORD)
         assert one == (None if is_open[place] else found[place])
 
 
@@ -268,19 +268,19 @@ def is_dyadic(law: TailLaw) -> bool:
 def test_the_innermost_settled_words_by_bisection(law: TailLaw) -> None:
     """The last word that stays open, found exactly: the errors there are measured, not bounded."""
     k = max(1, round(float(scale_of(law)) / 2))
-    on, stretch = tail_word(law, k), law.stretch()
+    on, stretch = tail_word(law, k), law.affine_quantile()
     for sign in (-1, 1):
         inside, outside = 0, 1
-        while stretch.decide(on + sign * outside, WORD) is None:
+        while stretch.resolve(on + sign * outside, WORD) is None:
             inside, outside = outside, outside * 2
         while outside - inside > 1:
             middle = (inside + outside) // 2
-            if stretch.decide(on + sign * middle, WORD) is None:
+            if stretch.resolve(on + sign * middle, WORD) is None:
                 inside = middle
             else:
                 outside = middle
         word = on + sign * outside
-        assert stretch.decide(word, WORD) == (k if sign < 0 else k - 1)
+        assert stretch.resolve(word, WORD) == (k if sign < 0 else k - 1)
         assert_apart(law, word, k)
 
 
@@ -304,7 +304,7 @@ def test_no_more_stays_open_than_the_radius_says(
     assert expected < share
     count = 1 << 20
     words = np.random.default_rng(5).integers(0, 1 << 64, count, dtype=np.uint64)
-    left = law.settle(words, 64)[1].size
+    left = law.resolve_many(words, 64)[1].size
     record_property("open", left / count)
     assert left <= expected * count + 6 * math.sqrt(expected * count) + 6
 
@@ -313,7 +313,7 @@ def test_the_few_bits_that_are_known_are_shared_out_well() -> None:
     """No other split of the known bits into radius and least would leave half as much open."""
     for scale in (0.01, 1.0, 300.0, 1e6, 1e10):
         for known in (20, 32, 48, 63):
-            stretch = _affine_quantile.Stretch(EXPONENTIAL, scale)
+            stretch = _affine_quantile.AffineQuantile(EXPONENTIAL, scale)
             least, radius = stretch._resolution(known)
             share = min(1, 2 * radius) + min(1, least / 2**WORD)
             others = []
@@ -326,17 +326,17 @@ def test_the_few_bits_that_are_known_are_shared_out_well() -> None:
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_a_scale_of_zero_is_magnitude_zero(zero: float) -> None:
     for quantile in (EXPONENTIAL, HALF_NORMAL):
-        stretch = _affine_quantile.Stretch(quantile, zero)
-        found, left = stretch.settle(np.array([1 << 39, 1 << 62, (1 << 63) - 1]), WORD)
+        stretch = _affine_quantile.AffineQuantile(quantile, zero)
+        found, left = stretch.resolve_many(np.array([1 << 39, 1 << 62, (1 << 63) - 1]), WORD)
         assert not left.size
         assert not found.any()
-        assert stretch.decide(0, WORD) is None
+        assert stretch.resolve(0, WORD) is None
 
 
 @given(random_laws, st.integers(0, 2**32))
 def test_more_digits_never_change_what_is_decided(law: TailLaw, seed: int) -> None:
     digits = int(np.random.default_rng(seed).integers(0, 1 << 63)) << 70 | seed
-    decided = [law.decide(digits >> 133 - size, size) for size in range(1, 134, 3)]
+    decided = [law.resolve(digits >> 133 - size, size) for size in range(1, 134, 3)]
     outcomes = [outcome for outcome in decided if outcome is not None]
     assume(outcomes)
     assert len(set(outcomes)) == 1

@@ -144,10 +144,10 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
         for sign in (0, 1)
         if 0 <= (word := on + off) < 1 << 63
     ] + rest.integers(0, FULL, 25, dtype=np.uint64).tolist()
-    found, left = table.settle(np.array(words, dtype=np.uint64), 64)
+    found, left = table.resolve_many(np.array(words, dtype=np.uint64), 64)
     for place, word in enumerate(words):
         true = reference.outcome(word, 64)
-        assert table.decide(word, 64) == true
+        assert table.resolve(word, 64) == true
         assert place in left or found[place] == true
 
 
@@ -156,10 +156,10 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
 def test_every_word_of_a_few_digits(sigma: Fraction, size: int) -> None:
     table, reference = _discrete_gaussian._Table(sigma), TableReference(sigma)
     words = np.arange(1 << size, dtype=np.uint64)
-    found, left = table.settle(words, size)
+    found, left = table.resolve_many(words, size)
     for word in range(0, 1 << size, max(1, (1 << size) // 128)):
         true = reference.outcome(word, size)
-        assert table.decide(word, size) == true
+        assert table.resolve(word, size) == true
         assert true == (None if word in left else found[word])
 
 

@@ -18,8 +18,8 @@ from discreet.noise import (
     _inversion,
     _steps,
 )
-from discreet.noise._affine_quantile import Stretch, StretchedLaw
-from discreet.noise._inversion import Inverse, Outcomes, Settled
+from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
+from discreet.noise._inversion import Inverse, Outcomes, Resolved
 from discreet.noise._quantiles import FloatArray
 from tests.noise.reference import ExponentialBernoulliLaw
 from tests.noise.walk import (
@@ -119,18 +119,18 @@ def test_a_threshold_off_by_one_is_refuted(
 def test_a_magnitude_off_by_one_is_refuted(
     law: Noise, shift: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, settle = _affine_quantile.decide, Stretch.settle
+    resolve, resolve_many = _affine_quantile.resolve, AffineQuantile.resolve_many
 
-    def decide_shifted(law: StretchedLaw, numerator: int, size: int) -> int | None:
-        found = decide(law, numerator, size)
+    def decide_shifted(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
+        found = resolve(law, numerator, size)
         return found and max(0, found + shift)
 
-    def settle_shifted(stretch: Stretch, numerators: FloatArray, known: int) -> Settled:
-        found, left = settle(stretch, numerators, known)  # type: ignore[arg-type]  # as it came
+    def settle_shifted(stretch: AffineQuantile, numerators: FloatArray, known: int) -> Resolved:
+        found, left = resolve_many(stretch, numerators, known)  # type: ignore[arg-type]  # as it came
         return np.where(found == 0, 0, np.maximum(0, found + shift)), left
 
-    monkeypatch.setattr(_affine_quantile, "decide", decide_shifted)
-    monkeypatch.setattr(Stretch, "settle", settle_shifted)
+    monkeypatch.setattr(_affine_quantile, "resolve", decide_shifted)
+    monkeypatch.setattr(AffineQuantile, "resolve_many", settle_shifted)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -139,7 +139,9 @@ def test_cells_of_the_guide_judged_by_one_end_are_refuted(
     law: Inverse, chance: Chance[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def by_their_beginning(law: Inverse, size: int) -> Outcomes:
-        return law.settle(np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size), 64)[0]
+        return law.resolve_many(np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size), 64)[
+            0
+        ]
 
     guided(monkeypatch, 4)
     monkeypatch.setattr(_inversion, "_guide", by_their_beginning)
@@ -152,7 +154,7 @@ def test_cells_of_the_guide_judged_by_one_end_are_refuted(
 
 def nearest(law: Inverse, numerator: int, size: int) -> int:
     """Digits that are made up, until they decide."""
-    while (outcome := law.decide(numerator, size)) is None:
+    while (outcome := law.resolve(numerator, size)) is None:
         numerator, size = numerator << 8 | 0x55, size + 8
     return outcome
 
@@ -190,7 +192,7 @@ def test_what_settling_leaves_open_taken_as_it_is_is_refuted(
 
 def again(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
     """Other words, until one decides."""
-    while (outcome := law.decide(numerator, size)) is None:
+    while (outcome := law.resolve(numerator, size)) is None:
         numerator, size = bits.word(), bits.width
     return outcome
 
@@ -219,7 +221,7 @@ def test_words_joined_in_the_wrong_order_are_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def backwards(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
-        while (outcome := law.decide(numerator, size)) is None:
+        while (outcome := law.resolve(numerator, size)) is None:
             numerator, size = bits.word() << size | numerator, size + bits.width
         return outcome
 
@@ -272,7 +274,7 @@ def test_the_digits_of_a_guide_drawn_twice_are_refuted(monkeypatch: pytest.Monke
         np.take(guide, begun, out=part, mode="clip")
         left = np.flatnonzero(part == _inversion._OPEN)
         first = begun[left].astype(np.uint64)
-        part[left], still = law.settle(first << np.uint64(size) | first, 2 * size)
+        part[left], still = law.resolve_many(first << np.uint64(size) | first, 2 * size)
         open_ones = ((int(left[i]), int(first[i]) * (1 + (1 << size)), 2 * size) for i in still)
         return _inversion._finish(law, bits, part, open_ones)
 

@@ -17,8 +17,8 @@ from discreet.noise import (
     _affine_quantile,
     _inversion,
 )
-from discreet.noise._affine_quantile import Stretch, StretchedLaw
-from discreet.noise._inversion import Settled
+from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
+from discreet.noise._inversion import Resolved
 from discreet.noise._quantiles import FloatArray, Quantile
 from tests.noise.walk import (
     Path,
@@ -56,10 +56,10 @@ def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_an_interval_not_widened_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_widened(stretch: Stretch, known: int) -> tuple[int, float]:
+    def not_widened(stretch: AffineQuantile, known: int) -> tuple[int, float]:
         return 1 << 39, 0.0
 
-    monkeypatch.setattr(Stretch, "_resolution", not_widened)
+    monkeypatch.setattr(AffineQuantile, "_resolution", not_widened)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -69,7 +69,7 @@ def test_an_interval_not_widened_is_refuted(
 def test_a_quantile_beyond_its_radius_is_refuted(
     law: Noise, error: float, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many_honest, one_honest, resolution = Quantile.many, Quantile.one, Stretch._resolution
+    many_honest, one_honest, resolution = Quantile.many, Quantile.one, AffineQuantile._resolution
 
     def many_off(quantile: Quantile, uniform: FloatArray) -> FloatArray:
         return many_honest(quantile, uniform) + error
@@ -77,22 +77,22 @@ def test_a_quantile_beyond_its_radius_is_refuted(
     def one_off(quantile: Quantile, mantissa: float, exponent: int) -> float:
         return one_honest(quantile, mantissa, exponent) + error
 
-    def sharp(stretch: Stretch, known: int) -> tuple[int, float]:
+    def sharp(stretch: AffineQuantile, known: int) -> tuple[int, float]:
         return resolution(stretch, 63 if known == 63 else 48)
 
     monkeypatch.setattr(Quantile, "many", many_off)
     monkeypatch.setattr(Quantile, "one", one_off)
-    monkeypatch.setattr(Stretch, "_resolution", sharp)
+    monkeypatch.setattr(AffineQuantile, "_resolution", sharp)
     path.refute(law, chance_of(law), monkeypatch)
 
 
 def test_small_numerators_that_are_settled_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Stretch._resolution
+    honest = AffineQuantile._resolution
 
-    def from_zero(stretch: Stretch, known: int) -> tuple[int, float]:
+    def from_zero(stretch: AffineQuantile, known: int) -> tuple[int, float]:
         return 0, honest(stretch, known)[1]
 
-    monkeypatch.setattr(Stretch, "_resolution", from_zero)
+    monkeypatch.setattr(AffineQuantile, "_resolution", from_zero)
     law = DiscreteLaplaceLaw(Fraction(1, 3))
     assert_refuted(walk(many(law, 1), 8, 2), independent(chance_of(law)))
 
@@ -105,16 +105,16 @@ def test_small_numerators_that_are_settled_are_refuted(monkeypatch: pytest.Monke
 def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def decide_shared(law: StretchedLaw, numerator: int, size: int) -> int | None:
-        magnitude = _affine_quantile.decide(law, numerator, size)
+    def decide_shared(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
+        magnitude = _affine_quantile.resolve(law, numerator, size)
         return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
-    def settle_shared(law: StretchedLaw, numerators: Words, size: int) -> Settled:
-        found, left = _affine_quantile.settle(law, numerators, size)
+    def settle_shared(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
+        found, left = _affine_quantile.resolve_many(law, numerators, size)
         return np.where(numerators >> np.uint64(size - 1) == 1, -found, found), left
 
-    monkeypatch.setattr(_affine_quantile, "decide_signed", decide_shared)
-    monkeypatch.setattr(_affine_quantile, "settle_signed", settle_shared)
+    monkeypatch.setattr(_affine_quantile, "resolve_signed", decide_shared)
+    monkeypatch.setattr(_affine_quantile, "resolve_many_signed", settle_shared)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -123,18 +123,18 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
 def test_a_sign_that_is_always_plus_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, settle = _affine_quantile.decide_signed, _affine_quantile.settle_signed
+    resolve, resolve_many = _affine_quantile.resolve_signed, _affine_quantile.resolve_many_signed
 
-    def decide_plus(law: StretchedLaw, numerator: int, size: int) -> int | None:
-        found = decide(law, numerator, size)
+    def decide_plus(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
+        found = resolve(law, numerator, size)
         return found and abs(found)
 
-    def settle_plus(law: StretchedLaw, numerators: Words, size: int) -> Settled:
-        found, left = settle(law, numerators, size)
+    def settle_plus(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
+        found, left = resolve_many(law, numerators, size)
         return abs(found), left
 
-    monkeypatch.setattr(_affine_quantile, "decide_signed", decide_plus)
-    monkeypatch.setattr(_affine_quantile, "settle_signed", settle_plus)
+    monkeypatch.setattr(_affine_quantile, "resolve_signed", decide_plus)
+    monkeypatch.setattr(_affine_quantile, "resolve_many_signed", settle_plus)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -159,16 +159,16 @@ class ZeroTwice(DiscreteLaplaceLaw):
     def inverse(self, uniform: arb) -> arb:
         return -ball(self.scale) * uniform.log()
 
-    def stretch(self) -> Stretch:
-        return replace(super().stretch(), offset=0.0)
+    def affine_quantile(self) -> AffineQuantile:
+        return replace(super().affine_quantile(), offset=0.0)
 
 
 class HalfScale(DiscreteLaplaceLaw):
     def inverse(self, uniform: arb) -> arb:
         return super().inverse(uniform) / 2
 
-    def stretch(self) -> Stretch:
-        whole = super().stretch()
+    def affine_quantile(self) -> AffineQuantile:
+        whole = super().affine_quantile()
         return replace(whole, scale=whole.scale / 2, offset=whole.offset / 2)
 
 
@@ -178,8 +178,8 @@ class NotRounded(RoundedGaussianLaw):
     def inverse(self, uniform: arb) -> arb:
         return super().inverse(uniform) - ball(Fraction(1, 2))
 
-    def stretch(self) -> Stretch:
-        return replace(super().stretch(), offset=0.0)
+    def affine_quantile(self) -> AffineQuantile:
+        return replace(super().affine_quantile(), offset=0.0)
 
 
 class ScaleALittleWrong(RoundedGaussianLaw):
@@ -187,8 +187,8 @@ class ScaleALittleWrong(RoundedGaussianLaw):
         half = ball(Fraction(1, 2))
         return (super().inverse(uniform) - half) * ball(Fraction(1001, 1000)) + half
 
-    def stretch(self) -> Stretch:
-        return replace(super().stretch(), scale=1.001 * float(self.sigma))
+    def affine_quantile(self) -> AffineQuantile:
+        return replace(super().affine_quantile(), scale=1.001 * float(self.sigma))
 
 
 @each_path

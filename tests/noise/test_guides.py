@@ -57,7 +57,7 @@ def test_a_guides_cell_has_the_outcome_of_both_its_ends_and_of_all_within(
         first, last = cell << 200 - size, (cell + 1 << 200 - size) - 1
         inside = first | int(seeded.integers(0, 1 << 62)) << 100
         for numerator in (first, inside, last):
-            outcome = law.decide(numerator, 200)
+            outcome = law.resolve(numerator, 200)
             assert outcome in {guide[cell], None}
             if outcome is None:  # a threshold at the cell's very end: of probability 0
                 assert numerator in {first, last}

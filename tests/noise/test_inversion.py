@@ -296,10 +296,10 @@ class Stubborn:
     opens: int
     is_narrow: bool = True
 
-    def decide(self, numerator: int, size: int) -> int | None:
+    def resolve(self, numerator: int, size: int) -> int | None:
         return None if size < self.opens else numerator >> size - self.opens << 60
 
-    def settle(
+    def resolve_many(
         self, numerators: npt.NDArray[np.uint64], size: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
         return np.zeros(numerators.size, np.int64), np.arange(numerators.size)

@@ -154,7 +154,7 @@ def test_the_geometric_inverse_inverts_its_tail(success: Fraction, k: int) -> No
 
 @given(laws, st.fractions(0, 1, max_denominator=10**9).filter(lambda u: 0 < u < 1))
 def test_the_stretch_is_the_inverse_in_float64(law: Law, uniform: Fraction) -> None:
-    stretch = law.stretch()
+    stretch = law.affine_quantile()
     if uniform < Fraction(1, 1 << 24):
         return
     near = stretch.scale * stretch.quantile.one(*math.frexp(float(uniform))) + stretch.offset

@@ -57,7 +57,7 @@ def reached(law: Exact | Blurred, numerator: int, size: int) -> int | None:
 
 
 def settled(law: Exact | Blurred, words: list[int], size: int = 64) -> list[int | None]:
-    found, left = _steps.settle(_steps.edges(law), np.array(words, dtype=np.uint64), size)
+    found, left = _steps.resolve_many(_steps.edges(law), np.array(words, dtype=np.uint64), size)
     outcomes: list[int | None] = [int(outcome) for outcome in found]
     for place in left.tolist():
         outcomes[place] = None
@@ -94,7 +94,7 @@ def test_exact_thresholds_leave_open_only_what_they_cut(
     words = sorted({word >> 64 - size for word in telling(law, more)})
     for word, outcome in zip(words, settled(law, words, size), strict=True):
         true = reached(law, word, size)
-        assert _steps.decide(law, word, size) == true
+        assert _steps.resolve(law, word, size) == true
         if outcome is not None:
             assert outcome == true
         elif true is not None:  # only beside a threshold of 0, which cuts nothing
@@ -117,7 +117,7 @@ def test_balls_are_never_wrong(law: Exact, more: list[int], size: int, known: in
         }
         true = reached(law, word, size)
         assert outcome is None or {outcome} == may_be == {true}
-        one = _steps.decide(blurred, word, size)
+        one = _steps.resolve(blurred, word, size)
         assert one is None or one == true
 
 
@@ -125,7 +125,7 @@ def test_balls_are_never_wrong(law: Exact, more: list[int], size: int, known: in
 def test_a_dyadic_threshold_leaves_no_word_open(word: int) -> None:
     law = Exact((Fraction(word, FULL),))
     assert settled(law, [word - 1, word, min(word + 1, FULL - 1)]) == [0, 1, 1]
-    assert [_steps.decide(law, w, 64) for w in (word - 1, word)] == [0, 1]
+    assert [_steps.resolve(law, w, 64) for w in (word - 1, word)] == [0, 1]
     edges = _steps.edges(law)
     assert edges.first.tolist() == [word]
     assert edges.last.tolist() == [word - 1]
@@ -138,8 +138,8 @@ def test_a_threshold_inside_a_word_leaves_that_one_open(word: int) -> None:
         before, after = max(word - 1, 0), min(word + 1, FULL - 1)
         wanted = [0 if word else None, None, 1 if word < FULL - 1 else None]
         assert settled(law, [before, word, after]) == wanted
-        assert _steps.decide(law, word, 64) is None
-        assert _steps.decide(law, word << 2 | 3, 66) == (1 if part <= Fraction(3, 4) else None)
+        assert _steps.resolve(law, word, 64) is None
+        assert _steps.resolve(law, word << 2 | 3, 66) == (1 if part <= Fraction(3, 4) else None)
 
 
 @pytest.mark.parametrize("word", [1, 7, 1 << 40, 1 << 63, FULL - 1])
@@ -152,7 +152,7 @@ def test_a_ball_over_a_words_boundary_leaves_both_words_open(word: int, known: i
     assert settled(law, [*before, word - 1, word, *after]) == wanted
     for size in (64, 128):
         for numerator in ((word << size - 64) - 1, word << size - 64):
-            assert _steps.decide(law, numerator, size) is None
+            assert _steps.resolve(law, numerator, size) is None
 
 
 def test_a_blurred_threshold_of_0_or_1_stays_within_the_words() -> None:
@@ -173,23 +173,23 @@ def test_a_wide_ball_opens_every_word_that_it_touches() -> None:
 def test_thresholds_at_the_ends(size: int) -> None:
     last = (1 << size) - 1
     zeros, ones = Exact((Fraction(0),) * 3), Exact((Fraction(1),) * 3)
-    assert [_steps.decide(zeros, w, size) for w in (0, last)] == [3, 3]
-    assert [_steps.decide(ones, w, size) for w in (0, last)] == [0, 0]
+    assert [_steps.resolve(zeros, w, size) for w in (0, last)] == [3, 3]
+    assert [_steps.resolve(ones, w, size) for w in (0, last)] == [0, 0]
     assert settled(zeros, [last], size) == [3]
     assert settled(ones, [0, last], size) == [0, 0]
     assert _steps.edges(ones).first.size == 0
     assert settled(Exact(()), [0, last], size) == [0, 0]
-    assert _steps.decide(Exact(()), 0, size) == 0
+    assert _steps.resolve(Exact(()), 0, size) == 0
 
 
 def test_many_thresholds_inside_one_word() -> None:
     word = 12345 << 40
     law = Exact(tuple((word + Fraction(i, 1001)) / FULL for i in range(1, 1001)))
     assert settled(law, [word - 1, word, word + 1]) == [0, None, 1000]
-    assert _steps.decide(law, word, 64) is None
+    assert _steps.resolve(law, word, 64) is None
     for i in (0, 1, 500, 1000):
         middle = (word + Fraction(2 * i + 1, 2002)) / FULL
-        assert _steps.decide(law, int(middle * 2**200), 200) == i
+        assert _steps.resolve(law, int(middle * 2**200), 200) == i
 
 
 def test_edges_are_sorted_and_made_once() -> None:
@@ -270,7 +270,7 @@ def test_a_weighted_choice_is_by_sums(weights: list[int | float | Fraction]) -> 
     assert [law.threshold(i) for i in range(law.steps)] == sums
     words = telling(same, [i * FULL // 97 for i in range(97)])
     for numerator in words:
-        assert law.decide(numerator, 64) == reached(same, numerator, 64)
+        assert law.resolve(numerator, 64) == reached(same, numerator, 64)
     found = set(law.draws(SeededBits(1), 40_000).tolist())
     assert found <= {i for i, weight in enumerate(weights) if weight}
 

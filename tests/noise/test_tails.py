@@ -16,7 +16,7 @@ from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.noise import DiscreteGaussianLaw, NoiseLaw, _normal_tails, half_width
 from discreet.noise._staircase import StaircaseLaw
-from discreet.noise._tail_inversion import searched
+from discreet.noise._tail_inversion import invert_tail
 from tests.noise.walk import BITS, discrete_gaussian_law, one, refutation, walk
 
 SIGMAS = [Fraction(s) for s in ("1/10", "1/2", "1", "2", "7.7", "16", "16.5", "40")]
@@ -102,10 +102,12 @@ def test_no_scale_is_too_extreme(power: int) -> None:
 def test_a_search_may_begin_anywhere() -> None:
     law = DiscreteGaussianLaw(20)
     with precision(128):
-        found = [searched(law.tail, ball(Fraction(1, 3)), arb(near)) for near in (0, 1, 20, 10**6)]
+        found = [
+            invert_tail(law.tail, ball(Fraction(1, 3)), arb(near)) for near in (0, 1, 20, 10**6)
+        ]
         assert found == [arb(half_width(law, Fraction(2, 3)) + 1)] * 4
-        assert searched(law.tail, ball(Fraction(1, 3)), arb("nan")) == found[0]
-        assert not searched(law.tail, arb(0).union(arb(1)), arb(5)).is_finite()
+        assert invert_tail(law.tail, ball(Fraction(1, 3)), arb("nan")) == found[0]
+        assert not invert_tail(law.tail, arb(0).union(arb(1)), arb(5)).is_finite()
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)

@@ -181,16 +181,16 @@ def quickened(monkeypatch: pytest.MonkeyPatch) -> None:
     digits once: many scripts ask it."""
     forget()
     table = _discrete_gaussian._Table
-    honest, known = _steps.decide, cache(_steps.decide)
+    honest, known = _steps.resolve, cache(_steps.resolve)
 
-    def decide(law: _steps.StepLaw, numerator: int, size: int) -> int | None:
+    def resolve(law: _steps.StepLaw, numerator: int, size: int) -> int | None:
         if isinstance(law, Hashable) and not isinstance(law, _discrete_gaussian._Tails):
             return known(law, numerator, size)
         return honest(law, numerator, size)
 
-    monkeypatch.setattr(_steps, "decide", decide)
+    monkeypatch.setattr(_steps, "resolve", resolve)
     monkeypatch.setattr(_affine_quantile, "_by_balls", cache(_affine_quantile._by_balls))
-    monkeypatch.setattr(table, "decide", cache(table.decide))
+    monkeypatch.setattr(table, "resolve", cache(table.resolve))
 
 
 def forget() -> None:

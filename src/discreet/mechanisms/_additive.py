@@ -1,4 +1,4 @@
-"""What mechanisms that add noise to integers share."""
+"""Mechanisms that add independent noise to integers."""
 
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar

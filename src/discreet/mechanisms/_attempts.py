@@ -12,7 +12,7 @@ def attempt(
     value: object,
     otherwise: Else,
 ) -> T | Else:
-    """What the function makes of a value, and ``otherwise`` where it raises: an object's own code
+    """The function of a value, or ``otherwise`` where it raises: an object's own code
     may raise anything, exits among it. An interrupt (Ctrl-C) passes through."""
     try:
         return function(value)

@@ -195,7 +195,7 @@ class Bounded(Generic[V]):
 
     @property
     def part(self) -> AnyPart:
-        """The only part; raises `Refused` if the parts come as a mapping, be it of one."""
+        """The only part; raises `Refused` if the parts come as a mapping, even of one part."""
         if self.is_joint:
             names = [part.name for part in self.parts]
             raise Refused(f"{self.name!r} has the parts {names}: use Together, one mechanism each")
@@ -218,7 +218,7 @@ class Bounded(Generic[V]):
         return cast(V, {part.name: part.checked(result[part.name]) for part in self.parts})
 
     def __repr__(self) -> str:
-        """What is public about it. The function isn't shown: its own text may hold its data."""
+        """The public fields. The function isn't shown: its own text may hold its data."""
         facts = f"unit={self.unit!r}, parts={self.parts!r}, basis={self.basis!r}"
         return f"Bounded({self.name!r}, {facts})"
 
@@ -237,8 +237,8 @@ def _substitutes(
 
 
 def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
-    """The same, if it is a computation with its bounds. What else it is may be private: its type
-    alone is told."""
+    """The same, if it is a computation with its bounds. Anything else may be private: only its
+    type is shown."""
     if isinstance(bounded, Bounded):
         return bounded
     raise InvalidArgument(

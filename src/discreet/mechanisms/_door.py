@@ -1,4 +1,4 @@
-"""What every path to the one door carries: who pays, where the bits come from, who watches."""
+"""The arguments of every release: payer, source of random bits, trace."""
 
 from typing import ClassVar, Protocol
 
@@ -35,7 +35,8 @@ class Door(Owned):
         """Refuse a payer that can't pay."""
         if not callable(getattr(payer, "charge", None)) or isinstance(payer, type):
             raise InvalidArgument(
-                f"payer is of type {type(payer).__name__}: give a Ledger, be it in memory"
+                f"payer is of type {type(payer).__name__}: give a Ledger; in scripts, "
+                "Ledger.in_memory(...)"
             )
         try:
             _descend(_FRAMES)

@@ -74,10 +74,10 @@ def _l2_squared(bounded: Bounded[V]) -> int:
 
 
 def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
-    """A standard deviation of at least so many times the L2 sensitivity, and little more."""
+    """A standard deviation of at least ``multiplier`` times the L2 sensitivity, and little more."""
     return decimal_up(root_down(multiplier**2 * l2_squared) * _SPARE, digits=9)
 
 
 def gaussian_term(stddev: Fraction, l2_squared: int) -> accounting.Gaussian:
-    """What noise of this standard deviation costs, the multiplier rounded down to 12 digits."""
+    """The price of noise of this standard deviation, its multiplier rounded down to 12 digits."""
     return accounting.Gaussian(decimal_down(root_down(stddev**2 / l2_squared), digits=12))

@@ -1,8 +1,8 @@
 """Units by their ids, which are the same however the column is stored that they come from.
 
-A column of whole numbers becomes one of floats where a single id is missing, and one of texts
-where a single id is a text: that must not make others of all the ids beside it. Float64 tells whole
-numbers above 2^53 apart by steps of 2, 4, ... only, so that they are told apart no better here.
+A missing id turns a column of whole numbers into floats, and a single text turns it into texts.
+That must not change the other ids. Above 2^53, float64 represents only every second, fourth, ...
+whole number, so that neighbouring ids are not distinguished here either.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The roles of a mechanism: what it costs, how it draws, how wrong it will be."""
+"""The roles of a mechanism: its price, its draws, its error."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -18,17 +18,17 @@ class Mechanism(Protocol[V, W_out]):
     """Turns the value of a `Bounded` into one that may be shown. Only `release` calls `sample`."""
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """What a draw costs the unit of this computation; known before anything is spent."""
+        """The privacy loss of a draw for the unit of this computation, before anything is spent."""
         ...
 
     def sample(self, value: V, bits: Bits) -> W_out:
-        """What is shown of the value, drawn with these bits."""
+        """The answer for the value, drawn with these bits."""
         ...
 
 
 def checked_mechanism(mechanism: object, name: str) -> None:
-    """Raise unless it has what a mechanism needs. What else it is may be private: its type alone
-    is told."""
+    """Raise unless it has what a mechanism needs. Anything else may be private: only its type is
+    shown."""
     verbs = (getattr(mechanism, verb, None) for verb in ("privacy_loss", "sample"))
     if isinstance(mechanism, type) or not all(map(callable, verbs)):
         raise InvalidArgument(
@@ -41,7 +41,7 @@ class Interactive(Protocol[V, W_out]):
     `session` calls `begin`."""
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
-        """What the whole session costs the unit."""
+        """The privacy loss of the whole session for the unit."""
         ...
 
     def check(self, bounded: Bounded[V]) -> None:
@@ -49,7 +49,7 @@ class Interactive(Protocol[V, W_out]):
         ...
 
     def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
-        """What answers each value in turn, with its secret state: the answer, and whether
+        """A function that answers each value in turn, with secret state: the answer, and whether
         another may follow."""
         ...
 

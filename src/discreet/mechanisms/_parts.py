@@ -1,4 +1,4 @@
-"""What a computation's result is, of each kind: its public form, and how far neighbours differ.
+"""The kinds of results of computations: public form, and how far neighbours differ.
 
 Integers of a fixed shape (`Part`), real numbers of a fixed shape on a grid (`RealPart`), rows of
 which nobody knows how many there are (`RowsPart`), counts under keys that nobody knows

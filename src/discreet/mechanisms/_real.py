@@ -1,4 +1,4 @@
-"""What mechanisms for real numbers on a public grid share."""
+"""Mechanisms for real numbers on a public grid."""
 
 from abc import ABC, abstractmethod
 from fractions import Fraction

@@ -17,7 +17,7 @@ from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._door import Door
 from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
-from discreet.mechanisms._serialize import decoded, encoded, written
+from discreet.mechanisms._serialize import deserialize, serialize, written
 from discreet.mechanisms._silence import silent
 from discreet.noise import SecureBits
 
@@ -152,17 +152,17 @@ def release_through(
         request=None if request is None else Request(request, _body(bounded, mechanism)),
     )
     if receipt.kept is not None:
-        value = cast(W, decoded(receipt.kept))
+        value = cast(W, deserialize(receipt.kept))
     else:
         value = _drawn(door, bounded, mechanism, receipt)
         door.note("released", value)
         if request is not None:
-            door.payer.keep(receipt, guarded(lambda: encoded(value), door, receipt))
+            door.payer.keep(receipt, guarded(lambda: serialize(value), door, receipt))
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
 
 
 def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
-    """What the mechanism makes of a made-up value, with bits that nobody uses again.
+    """The mechanism's answer for a made-up value, with bits that nobody uses again.
 
     To be called before a charge: a parameter that no sampler can take fails here, while it is
     free. The value must be public.

@@ -140,7 +140,7 @@ class Rows:
         return self.places[:, number]
 
     def __repr__(self) -> str:
-        """What is public: the columns, and not how many rows there are."""
+        """The public fields: the columns, not the number of rows."""
         return f"Rows({dict(self.columns)!r})"
 
 

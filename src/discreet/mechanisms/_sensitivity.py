@@ -75,7 +75,7 @@ class RealSensitivity:
         object.__setattr__(self, "l0", None if l0 is None else _checks.count(l0=l0))
 
     def on_grid(self, step: Fraction, length: int) -> Sensitivity:
-        """What is known of the whole steps, each number put onto the nearest multiple of one.
+        """The bounds in whole steps, each number being put onto the nearest multiple of a step.
 
         Two numbers D apart are at most ceil(D / step) steps apart, and fewer than D / step + 1.
         """
@@ -103,7 +103,7 @@ class RealSensitivity:
 
 def _closure(known: dict[str, int], places: int | None) -> dict[str, int]:
     """All norms from some: each derived one is reached by a vector of integers, of which at most
-    so many are not 0."""
+    this number are not 0."""
     if not known or (places is None and set(known) == {"linf"} and known["linf"] > 0):
         raise InvalidArgument(
             "give l1 or l2_squared, or linf together with l0 or with the vector's length"

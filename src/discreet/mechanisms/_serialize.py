@@ -1,4 +1,4 @@
-"""Answers as text: for people, and as a ledger keeps them, from which they come back."""
+"""Answers as text: for people, and as JSON in a ledger, from which they are read again."""
 
 import json
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ _LARGE = 10**4000  # beyond it Python writes no integer as a decimal
 Answer = Any  # Any: numbers, texts, truth values, None; arrays, tuples and mappings of these
 
 
-def encoded(answer: Answer) -> str:
+def serialize(answer: Answer) -> str:
     """The answer as JSON; a ``TypeError`` for anything that would not come back the same.
 
-    >>> decoded(encoded({"mean": np.array([1.5, 2]), "best": ("red", 3)}))
+    >>> deserialize(serialize({"mean": np.array([1.5, 2]), "best": ("red", 3)}))
     {'mean': array([1.5, 2. ]), 'best': ('red', 3)}
     """
     return json.dumps(_plain(answer), separators=(",", ":"))
 
 
-def decoded(text: str) -> Answer:
-    """What `encoded` was given."""
+def deserialize(text: str) -> Answer:
+    """The answer that `serialize` was given."""
     return _built(json.loads(text))
 
 

@@ -74,7 +74,7 @@ class Session(Owned, Generic[V, W]):
         self._turns = []
 
     def __repr__(self) -> str:
-        """What is public about it."""
+        """The public fields."""
         return f"Session({self._mechanism!r}, receipt {self.receipt.number})"
 
 

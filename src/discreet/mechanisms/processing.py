@@ -1,4 +1,4 @@
-"""What may be done to released numbers for nothing: each function takes a `Release` and gives one.
+"""Post-processing of released numbers, at no cost: each function takes and returns a `Release`.
 
 The privacy loss and the receipt stay, since nothing but the released value and public arguments is
 looked at (Dwork and Roth 2014, Proposition 2.1).

@@ -1,4 +1,4 @@
-"""Exact random integers from secure bits, as fast as noise that is neither.
+"""Exact random integers from secure bits, at the speed of NumPy's generators.
 
 A law decides each outcome from as many random bits as that takes, so that every outcome has
 exactly its stated probability. See docs/proofs/noise.md.

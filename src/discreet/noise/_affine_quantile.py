@@ -1,7 +1,7 @@
-"""Laws whose inverse is a quantile function, stretched: x(U) = offset + scale * Q(U).
+"""Laws whose inverse is an affine function of a quantile function: x(U) = offset + scale * Q(U).
 
-The magnitude is the number of whole k above 0 with k < x(U). Nearly all are settled in float64,
-where x is known to within a proven radius; the others by balls, at whatever precision it takes.
+The magnitude is the number of whole k above 0 with k < x(U). Float64 resolves nearly all draws,
+since x is known to within a proven radius; balls of growing precision resolve the others.
 """
 
 import math
@@ -15,7 +15,7 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.noise._bits import Words
-from discreet.noise._inversion import Inverted, Settled, aligned
+from discreet.noise._inversion import Inverted, Resolved, aligned
 from discreet.noise._quantiles import OCTAVES, RADIUS, Quantile
 
 _SPARE_BITS = 64
@@ -26,7 +26,7 @@ _NARROW = 1 << 11
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class AffineQuantile:
     """A law's offset, scale and quantile function, the first two in float64."""
 
     quantile: Quantile
@@ -38,7 +38,7 @@ class Stretch:
         """Whether a guide of 2^16 cells decides most draws."""
         return self.scale <= _NARROW
 
-    def settle(self, numerators: npt.NDArray[np.int64], known: int) -> Settled:
+    def resolve_many(self, numerators: npt.NDArray[np.int64], known: int) -> Resolved:
         """The magnitudes for U in [n, n + 2^(63 - known)] / 2^63, and where they stay open."""
         least, radius = self._resolution(known)
         if not radius < 0.5:
@@ -55,7 +55,7 @@ class Stretch:
         is_open |= numerators < least
         return whole.astype(np.int64), np.flatnonzero(is_open)
 
-    def decide(self, numerator: int, known: int) -> int | None:
+    def resolve(self, numerator: int, known: int) -> int | None:
         """The same for one."""
         least, radius = self._resolution(known)
         if numerator < least or not radius < 0.5:
@@ -78,81 +78,81 @@ class Stretch:
         return 1 << max(_WORD - known + bits, _WORD - OCTAVES), radius
 
 
-class StretchedLaw(Protocol):
-    """What a law tells about itself to be drawn so."""
+class AffineQuantileLaw(Protocol):
+    """A law that is an affine function of a quantile function."""
 
     def inverse(self, uniform: arb) -> arb:
         """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
         ...
 
-    def stretch(self) -> Stretch:
+    def affine_quantile(self) -> AffineQuantile:
         """The same in float64."""
         ...
 
 
 class Magnitudes(Inverted):
-    """How a `StretchedLaw` is an `Inverse`, its outcomes being magnitudes."""
+    """Draws of an `AffineQuantileLaw` whose outcomes are magnitudes."""
 
     __slots__ = ()
 
     @property
-    def is_narrow(self: StretchedLaw) -> bool:
+    def is_narrow(self: AffineQuantileLaw) -> bool:
         """Whether it has few likely outcomes."""
-        return self.stretch().is_narrow
+        return self.affine_quantile().is_narrow
 
-    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+    def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
         """The outcome of U, if its digits tell."""
-        return decide(self, numerator, size)
+        return resolve(self, numerator, size)
 
-    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+    def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
         """The same for many."""
-        return settle(self, numerators, size)
+        return resolve_many(self, numerators, size)
 
 
 class Signed(Magnitudes):
-    """The same, its outcomes being magnitudes with a sign."""
+    """Draws of an `AffineQuantileLaw` whose outcomes are magnitudes with a random sign."""
 
     __slots__ = ()
 
-    def decide(self: StretchedLaw, numerator: int, size: int) -> int | None:
+    def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
         """The outcome of U, if its digits tell."""
-        return decide_signed(self, numerator, size)
+        return resolve_signed(self, numerator, size)
 
-    def settle(self: StretchedLaw, numerators: Words, size: int) -> Settled:
+    def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
         """The same for many."""
-        return settle_signed(self, numerators, size)
+        return resolve_many_signed(self, numerators, size)
 
 
-def decide(law: StretchedLaw, numerator: int, size: int) -> int | None:
+def resolve(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
     """The magnitude, if it is the same for all U in [numerator, numerator + 1] / 2^size."""
     known = min(size, _WORD)
-    found = law.stretch().decide(numerator >> size - known << _WORD - known, known)
+    found = law.affine_quantile().resolve(numerator >> size - known << _WORD - known, known)
     return _by_balls(law, numerator, size) if found is None else found
 
 
-def decide_signed(law: StretchedLaw, numerator: int, size: int) -> int | None:
+def resolve_signed(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
     """A magnitude with a sign in front: the first digit, U beginning with the second."""
-    magnitude = decide(law, numerator & (1 << size - 1) - 1, size - 1)
+    magnitude = resolve(law, numerator & (1 << size - 1) - 1, size - 1)
     return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
 
-def settle(law: StretchedLaw, numerators: Words, size: int) -> Settled:
-    """`decide` for many, by float64 alone."""
+def resolve_many(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
+    """`resolve` for many, by float64 alone."""
     leading = aligned(numerators, size) >> np.uint64(1)
-    return law.stretch().settle(leading.view(np.int64), min(size, _WORD))
+    return law.affine_quantile().resolve_many(leading.view(np.int64), min(size, _WORD))
 
 
-def settle_signed(law: StretchedLaw, numerators: Words, size: int) -> Settled:
-    """`decide_signed` for many, by float64 alone."""
+def resolve_many_signed(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
+    """`resolve_signed` for many, by float64 alone."""
     leading = aligned(numerators, size)
-    found, left = law.stretch().settle((leading & ~_SIGN).view(np.int64), size - 1)
+    found, left = law.affine_quantile().resolve_many((leading & ~_SIGN).view(np.int64), size - 1)
     sign = leading.view(np.int64) >> 63  # 0 or -1
     found ^= sign
     found -= sign
     return found, left
 
 
-def _by_balls(law: StretchedLaw, numerator: int, size: int) -> int | None:
+def _by_balls(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
     with precision(size + _SPARE_BITS):
         low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
         x = law.inverse(low.union(high))

@@ -15,10 +15,10 @@ from discreet.noise import _inversion
 from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits, Words
 from discreet.noise._grid import OnGrid, steps_of
-from discreet.noise._inversion import Outcomes, Settled, Shape
+from discreet.noise._inversion import Outcomes, Resolved, Shape
 from discreet.noise._laws import RoundedGaussianLaw
 from discreet.noise._normal_tails import normal_tail, normal_variance
-from discreet.noise._tail_inversion import searched
+from discreet.noise._tail_inversion import invert_tail
 
 _SPARE_BITS = 64
 _DIGIT = 16
@@ -55,7 +55,7 @@ class DiscreteGaussianLaw:
     def inverse(self, uniform: arb) -> arb:
         """The whole one of such x, found near the normal law's."""
         near = ball(self.sigma) * arb(2).sqrt() * uniform.erfcinv()
-        return searched(self.tail, uniform, near)
+        return invert_tail(self.tail, uniform, near)
 
     def stddev(self) -> float:
         """The standard deviation, which is a little smaller than sigma."""
@@ -110,7 +110,7 @@ class DiscreteGaussianLaw:
         if 24 * numerator * over**4 >= found**2 * under**4 << size:
             return True
         refusing = _Refusing(self.sigma, abs(found))
-        while (reached := steps.decide(refusing, numerator, size)) is None:
+        while (reached := steps.resolve(refusing, numerator, size)) is None:
             numerator = numerator << bits.width | bits.word()
             size += bits.width
         return reached == 1
@@ -142,14 +142,14 @@ class _Table:
     sigma: Fraction
     is_narrow: bool = True
 
-    def decide(self, numerator: int, size: int) -> int | None:
+    def resolve(self, numerator: int, size: int) -> int | None:
         ones = (1 << size - 1) - 1
-        below = steps.decide(_tails(self.sigma, size), ~numerator & ones, size - 1)
+        below = steps.resolve(_tails(self.sigma, size), ~numerator & ones, size - 1)
         return -below if below and numerator >> size - 1 else below
 
-    def settle(self, numerators: Words, size: int) -> Settled:
+    def resolve_many(self, numerators: Words, size: int) -> Resolved:
         ones = np.uint64((1 << size - 1) - 1)
-        found, left = steps.settle(_edges(self.sigma), ~numerators & ones, size - 1)
+        found, left = steps.resolve_many(_edges(self.sigma), ~numerators & ones, size - 1)
         return np.where(numerators > ones, -found, found), left
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.noise._bits import Bits, Words
 
 Outcomes = npt.NDArray[Any]  # Any: int64, or object where an outcome lies beyond it
-Settled = tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]
+Resolved = tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]
 Shape = int | tuple[int, ...]
 
 _CHUNK = 1 << 13
@@ -39,7 +39,7 @@ class Inverse(Hashable, Protocol):
         """Whether most cells of a guide have a single outcome."""
         ...
 
-    def decide(self, numerator: int, size: int) -> int | None:
+    def resolve(self, numerator: int, size: int) -> int | None:
         """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one.
 
         It may also be None where they have. For fixed leading digits, and a size that grows, it
@@ -47,7 +47,7 @@ class Inverse(Hashable, Protocol):
         """
         ...
 
-    def settle(self, numerators: Words, size: int) -> Settled:
+    def resolve_many(self, numerators: Words, size: int) -> Resolved:
         """The same for many, with size up to 64: outcomes, and where they are still open."""
         ...
 
@@ -92,7 +92,7 @@ def size_of(shape: Shape) -> int:
 
 
 def aligned(numerators: Words, size: int) -> Words:
-    """The same digits, so many of them, at the front of a word."""
+    """These leading digits at the front of a word."""
     return numerators << np.uint64(64 - size) if size < 64 else numerators
 
 
@@ -108,7 +108,7 @@ def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> O
 def _plain(law: Inverse, bits: Bits, part: npt.NDArray[np.int64]) -> dict[int, int]:
     """Fill the part, a word for each outcome; return the outcomes that int64 can't hold."""
     words = bits.words(part.size)
-    part[:], left = law.settle(words, bits.width)
+    part[:], left = law.resolve_many(words, bits.width)
     return _finish(law, bits, part, ((i, int(words[i]), bits.width) for i in left.tolist()))
 
 
@@ -126,7 +126,7 @@ def _guided(
     known = size + bits.width
     spare = max(0, known - 64)
     leading = first << np.uint64(min(known, 64) - size) | words >> np.uint64(spare)
-    part[left], still = law.settle(leading, known - spare)
+    part[left], still = law.resolve_many(leading, known - spare)
     return _finish(
         law,
         bits,
@@ -148,7 +148,7 @@ def _finish(law: Inverse, bits: Bits, part: npt.NDArray[np.int64], still: Any) -
 
 
 def _finished(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
-    while (outcome := law.decide(numerator, size)) is None:
+    while (outcome := law.resolve(numerator, size)) is None:
         numerator = numerator << bits.width | bits.word()
         size += bits.width
     return outcome
@@ -169,8 +169,8 @@ def _guide(law: Inverse, size: int) -> npt.NDArray[np.int64]:
     """For each number of that many bits, as the leading digits of U: the outcome that all such U
     have, or a mark. As the law doesn't turn on the way, both ends of a cell speak for it all."""
     cells = np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size)
-    guide, left = law.settle(cells, 64)
-    other, also_left = law.settle(cells | np.uint64((1 << 64 - size) - 1), 64)
+    guide, left = law.resolve_many(cells, 64)
+    other, also_left = law.resolve_many(cells | np.uint64((1 << 64 - size) - 1), 64)
     guide[guide != other] = _OPEN
     guide[left] = guide[also_left] = _OPEN
     guide.flags.writeable = False

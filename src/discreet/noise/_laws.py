@@ -14,7 +14,7 @@ from flint import arb
 from discreet._exact import ball, precision, shown
 from discreet._fields import Positive, frozen
 from discreet.errors import InvalidArgument
-from discreet.noise._affine_quantile import Magnitudes, Signed, Stretch
+from discreet.noise._affine_quantile import AffineQuantile, Magnitudes, Signed
 from discreet.noise._bits import Bits
 from discreet.noise._grid import OnGrid, steps_of
 from discreet.noise._inversion import Outcomes, Shape
@@ -78,7 +78,7 @@ class DiscreteLaplaceLaw(Signed):
             rest = -ball(-1 / self.scale).expm1()
             return float(arb(2).sqrt() * self._power(Fraction(1, 2)) / rest)
 
-    def stretch(self) -> Stretch:
+    def affine_quantile(self) -> AffineQuantile:
         """The inverse in float64."""
         return _laplace(self.scale)
 
@@ -117,9 +117,9 @@ class RoundedGaussianLaw(Signed):
                 return float(ball(self.sigma**2 + Fraction(1, 12)).sqrt())
             return math.sqrt(sum(float((2 * k - 1) * self.tail(k)) for k in range(1, 40)))
 
-    def stretch(self) -> Stretch:
+    def affine_quantile(self) -> AffineQuantile:
         """The inverse in float64."""
-        return Stretch(HALF_NORMAL, _near(self.sigma), 0.5)
+        return AffineQuantile(HALF_NORMAL, _near(self.sigma), 0.5)
 
     def _root(self) -> arb:
         return ball(self.sigma) * arb(2).sqrt()
@@ -154,24 +154,24 @@ class GeometricLaw(Magnitudes):
         """ln U / ln(1 - s)."""
         return uniform.log() * _geometric_scale(self.success) if self.success < 1 else arb(0)
 
-    def stretch(self) -> Stretch:
+    def affine_quantile(self) -> AffineQuantile:
         """The inverse in float64."""
         return _geometric(self.success)
 
 
 @lru_cache(maxsize=64)
-def _laplace(scale: Fraction) -> Stretch:
+def _laplace(scale: Fraction) -> AffineQuantile:
     """x = -scale ln U + scale ln(2 / (1 + p))."""
     with precision(_BITS):
         exact = ball(scale)
         offset = -exact * ((-1 / exact).expm1() / 2).log1p()
-    return Stretch(EXPONENTIAL, _near(scale), float(offset))
+    return AffineQuantile(EXPONENTIAL, _near(scale), float(offset))
 
 
 @lru_cache(maxsize=64)
-def _geometric(success: Fraction) -> Stretch:
+def _geometric(success: Fraction) -> AffineQuantile:
     with precision(_BITS):
-        return Stretch(EXPONENTIAL, -float(_geometric_scale(success)))
+        return AffineQuantile(EXPONENTIAL, -float(_geometric_scale(success)))
 
 
 def _geometric_scale(success: Fraction) -> arb:

@@ -230,6 +230,6 @@ class _Refusing:
     def is_kept(self, bits: Bits) -> bool:
         """By as many digits of U as that takes."""
         numerator, size = bits.word(), bits.width
-        while (reached := steps.decide(self, numerator, size)) is None:
+        while (reached := steps.resolve(self, numerator, size)) is None:
             numerator, size = numerator << bits.width | bits.word(), size + bits.width
         return reached == 1

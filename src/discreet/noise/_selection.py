@@ -75,8 +75,8 @@ class _Noise:
 
     @property
     def turned(self) -> int:
-        """What a word's first digit is added to: Gumbel's noise has no end at either end of U, so
-        that words of ones are a half instead."""
+        """The number that is added to a word's first digit: Gumbel's noise is infinite at both ends
+        of U, so that words of ones stand for a half instead."""
         return int(self.is_gumbel)
 
     def at(self, numerator: int, size: int) -> arb:

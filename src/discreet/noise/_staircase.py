@@ -13,7 +13,7 @@ from discreet.errors import InvalidArgument
 from discreet.noise._bits import Bits
 from discreet.noise._inversion import Outcomes, Shape, size_of
 from discreet.noise._laws import DiscreteLaplaceLaw
-from discreet.noise._tail_inversion import searched
+from discreet.noise._tail_inversion import invert_tail
 from discreet.noise._uniform import UniformLaw
 
 _BITS = 128
@@ -29,7 +29,7 @@ class StaircaseLaw:
     A level with a sign is discrete Laplace; the place on it is uniform, level 0 having 2 top - 1
     places and each other one ``width`` of them on either side. Both are drawn as if all levels
     had as many places as the largest, until the place is one that the level has: how often that
-    takes another draw tells nothing about the outcome.
+    takes another draw is independent of the outcome.
 
     >>> from discreet.audit import SeededBits
     >>> StaircaseLaw(drop=0.5, width=10, top=4).draws(SeededBits(4), 6)
@@ -78,7 +78,7 @@ class StaircaseLaw:
 
     def inverse(self, uniform: arb) -> arb:
         """The whole one of such x, found near the continuous law's."""
-        return searched(self.tail, uniform, -uniform.log() * self.width / ball(self.drop))
+        return invert_tail(self.tail, uniform, -uniform.log() * self.width / ball(self.drop))
 
     def stddev(self) -> float:
         """By the sums of n^j q^n over n = 0, 1, ..., with q = e^-drop."""

@@ -13,7 +13,7 @@ from flint import arb
 
 from discreet._exact import ball, lower_fraction, precision, upper_fraction
 from discreet.noise._bits import Words
-from discreet.noise._inversion import Inverted, Settled, aligned
+from discreet.noise._inversion import Inverted, Resolved, aligned
 
 _SPARE_BITS = 64
 _BITS = 160
@@ -22,7 +22,7 @@ _FEW = 1 << 14
 
 
 class StepLaw(Protocol):
-    """What a law tells about itself to be drawn so."""
+    """A law given by its thresholds."""
 
     @property
     def steps(self) -> int:
@@ -44,15 +44,15 @@ class Edges:
 
 
 class EdgedLaw(StepLaw, Protocol):
-    """One that has its thresholds to 64 bits at hand."""
+    """A law that holds its thresholds to 64 bits."""
 
     def edges(self) -> Edges:
-        """They."""
+        """The thresholds to 64 bits."""
         ...
 
 
 class Stepped(Inverted):
-    """How an `EdgedLaw` is an `Inverse`."""
+    """Draws of an `EdgedLaw`."""
 
     __slots__ = ()
 
@@ -61,16 +61,16 @@ class Stepped(Inverted):
         """Whether it has few outcomes."""
         return self.steps <= _FEW
 
-    def decide(self: StepLaw, numerator: int, size: int) -> int | None:
+    def resolve(self: StepLaw, numerator: int, size: int) -> int | None:
         """The outcome of U, if its digits tell."""
-        return decide(self, numerator, size)
+        return resolve(self, numerator, size)
 
-    def settle(self: EdgedLaw, numerators: Words, size: int) -> Settled:
+    def resolve_many(self: EdgedLaw, numerators: Words, size: int) -> Resolved:
         """The same for many."""
-        return settle(self.edges(), numerators, size)
+        return resolve_many(self.edges(), numerators, size)
 
 
-def decide(law: StepLaw, numerator: int, size: int) -> int | None:
+def resolve(law: StepLaw, numerator: int, size: int) -> int | None:
     """The number of thresholds reached by all U in [numerator, numerator + 1) / 2^size, if it is
     the same for them all."""
     reached, ahead = 0, law.steps
@@ -87,7 +87,7 @@ def decide(law: StepLaw, numerator: int, size: int) -> int | None:
     return reached
 
 
-def settle(edges: Edges, numerators: Words, size: int) -> Settled:
+def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
     """The same for many, as far as 64 bits tell."""
     low = aligned(numerators, size)
     reached = np.searchsorted(edges.first, low, side="right")

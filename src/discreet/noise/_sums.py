@@ -66,8 +66,8 @@ def _two_laplace_tail(large: float, small: float, t: float) -> float:
 
 
 def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
-    """A whole q with the sum of so many independent draws of a law, at most 64, in [-q, q] at this
-    confidence: the smallest one for one draw, and hardly above it for others.
+    """A whole q with the sum of ``count`` independent draws of a law, at most 64, in [-q, q] at
+    this confidence: the smallest one for one draw, and hardly above it for others.
 
     Each draw is put into a cell, and the chances of sums of cells are found by Fourier's
     transform; a draw is at most half a cell away from its cell's middle.

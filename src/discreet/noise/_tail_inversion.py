@@ -1,11 +1,11 @@
-"""Inverting a tail that has no formula for it: by doubling and halving, with balls."""
+"""Tail inversion for laws without a formula for it: by doubling and halving, with balls."""
 
 from collections.abc import Callable
 
 from flint import arb
 
 
-def searched(tail: Callable[[int], arb], uniform: arb, near: arb) -> arb:
+def invert_tail(tail: Callable[[int], arb], uniform: arb, near: arb) -> arb:
     """The whole x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0, the tail
     falling with k; no number if the precision in force doesn't decide. The search begins at
     ``near``, be that right or not."""

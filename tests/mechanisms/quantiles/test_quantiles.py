@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid, release
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import Quantile, Quantiles, _quantiles
-from discreet.mechanisms.quantiles._break_ties import finer, spread
+from discreet.mechanisms.quantiles._break_ties import break_ties, finer
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.quantiles.kit import (
@@ -210,17 +210,17 @@ def test_a_row_more_takes_one_finer_place_more() -> None:
     for by in [1, 2, 8]:
         for one, other in neighbours(3, 5, PERSON):
             few, more = sorted((one, other), key=len)
-            gained = Counter(spread(np.array(more, np.int64), by).tolist())
-            before = Counter(spread(np.array(few, np.int64), by).tolist())
+            gained = Counter(break_ties(np.array(more, np.int64), by).tolist())
+            before = Counter(break_ties(np.array(few, np.int64), by).tolist())
             assert sum((gained - before).values()) == len(more) - len(few)
             assert not before - gained
 
 
 def test_finer_places_are_filled_evenly() -> None:
-    assert spread(np.full(5, 3, np.int64), 8).tolist() == [24, 25, 26, 28, 30]
-    assert spread(np.array([1, 0, 1], np.int64), 2).tolist() == [0, 2, 3]
-    assert spread(np.zeros(4, np.int64), 2).tolist() == [0, 0, 1, 1]
-    many = spread(np.zeros(1 << 16, np.int64), 1 << 16)
+    assert break_ties(np.full(5, 3, np.int64), 8).tolist() == [24, 25, 26, 28, 30]
+    assert break_ties(np.array([1, 0, 1], np.int64), 2).tolist() == [0, 2, 3]
+    assert break_ties(np.zeros(4, np.int64), 2).tolist() == [0, 0, 1, 1]
+    many = break_ties(np.zeros(1 << 16, np.int64), 1 << 16)
     assert many.tolist() == list(range(1 << 16))
 
 

@@ -208,7 +208,7 @@ def test_arguments_that_are_none() -> None:
         SmoothMedian(epsilon=1, delta=0, grid=GRID)
     with pytest.raises(InvalidArgument, match="epsilon = 0"):
         SmoothMedian(epsilon=0, delta=0.1, grid=GRID)
-    with pytest.raises(InvalidArgument, match="of no use there; take Quantile"):
+    with pytest.raises(InvalidArgument, match="too small for this median; take Quantile"):
         SmoothMedian(epsilon=1e-4, delta=0.1, grid=GRID)
     with pytest.raises(InvalidArgument, match="moved = 0"):
         SmoothMedian(epsilon=1, delta=0.1, grid=GRID, moved=0)

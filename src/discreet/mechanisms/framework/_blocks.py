@@ -1,4 +1,4 @@
-"""What is released of the values of blocks, each unit being in one: their median or their mean."""
+"""The private median or mean of the values of blocks, each unit being in one block."""
 
 import math
 from dataclasses import KW_ONLY
@@ -79,7 +79,9 @@ class MedianOfBlocks:
         blocks = int(_checks.not_negative(error=error)) + 1
         each = _missed(_grid(grid), confidence)
         if not each > 0:
-            raise InvalidArgument("grid: it has one value only, which is right at any scale")
+            raise InvalidArgument(
+                "grid: it has one value only, which any scale gives; give a grid of several values"
+            )
         return MedianOfBlocks(decimal_down(lower_fraction(blocks / each), _DIGITS), grid=grid)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:

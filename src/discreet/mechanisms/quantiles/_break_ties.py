@@ -17,11 +17,11 @@ _ROOM_BITS = 62
 
 
 def finer(places: int) -> int:
-    """How many finer places each of so many gets: 65 536 where int64 has room for them."""
+    """The number of finer places for each place: 65 536 where int64 has room for them."""
     return 1 << min(_MOST_BITS, _ROOM_BITS - (places - 1).bit_length())
 
 
-def spread(rows: Places, by: int) -> Places:
+def break_ties(rows: Places, by: int) -> Places:
     """The rows, in any order, at finer places, in rising order."""
     ordered = np.sort(rows)
     is_first = np.ones(ordered.size, dtype=bool)

@@ -27,7 +27,7 @@ def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[Intege
 
     Rows beyond the outer edges are in no bin. What a unit can change is counted from its rows and
     from how units change; release it by any mechanism for integers, as `DiscreteLaplace` or
-    `Gaussian`, which also tells the error of each count.
+    `Gaussian`, which also states the error of each count.
 
     >>> from discreet.mechanisms import DiscreteLaplace
     >>> from discreet import Unit

@@ -23,7 +23,7 @@ class Quantile(OneQuantile):
     exp(-rows by which it misses the level / scale).
 
     A value that is not below a share ``level`` of the rows, nor above the rest, misses nothing:
-    any such value is a quantile, be it among the rows or between two of them. With
+    any such value is a quantile, whether a row has it or it lies between two rows. With
     ``score=Score.MID_RANK``, a value misses by the distance of the level to the middle of its
     ranks: better where values lie dense and each is shared by several rows.
 

@@ -16,7 +16,7 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._break_ties import finer, spread
+from discreet.mechanisms.quantiles._break_ties import break_ties, finer
 from discreet.mechanisms.quantiles._column import GridField, Levels, rising, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN
 from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
@@ -36,7 +36,7 @@ class Quantiles:
     Guarantee: a row takes part in at most one split of each generation, of which there are
     log2(levels) + 1, rounded down; what it takes part in depends only on what was drawn before. A
     generation is therefore a `accounting.BoundedRange` of 1 / scale for each row of a unit that
-    comes or goes, wherever they lie, and of 2 / scale for each that is replaced, be it within one
+    comes or goes, wherever they lie, and of 2 / scale for each that is replaced, whether within one
     split or between two. The running time is not covered.
 
     >>> import numpy as np
@@ -85,7 +85,7 @@ class Quantiles:
     def sample(self, value: Rows, bits: Bits) -> FloatArray:
         """A value of the grid for each level, none below the one before it."""
         by = finer(self.grid.size)
-        rows, last = spread(value.column(), by), self.grid.size * by - 1
+        rows, last = break_ties(value.column(), by), self.grid.size * by - 1
         found: dict[int | None, int] = {}
         for split in splits(self.levels):
             lower, upper = found.get(split.below, -1), found.get(split.above, last)

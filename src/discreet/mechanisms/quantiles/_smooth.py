@@ -19,7 +19,7 @@ from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Places, Rows
 from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
-from discreet.noise._affine_quantile import Signed, Stretch
+from discreet.noise._affine_quantile import AffineQuantile, Signed
 from discreet.noise._quantiles import EXPONENTIAL
 
 _BITS = 128
@@ -76,7 +76,8 @@ class SmoothMedian:
         """Refuse an epsilon for which the ladder of bounds has too many steps."""
         if self._patience > _MOST_PATIENCE:
             raise InvalidArgument(
-                f"epsilon = {shown(self.epsilon)}: this median is of no use there; take Quantile"
+                f"epsilon = {shown(self.epsilon)}: too small for this median; take Quantile, or "
+                "give a larger epsilon"
             )
 
     @staticmethod
@@ -190,9 +191,9 @@ class _Unremembered(Signed):
         """The law's own."""
         return self.law.inverse(uniform)
 
-    def stretch(self) -> Stretch:
+    def affine_quantile(self) -> AffineQuantile:
         """One that decides nothing."""
-        return Stretch(EXPONENTIAL, math.inf)
+        return AffineQuantile(EXPONENTIAL, math.inf)
 
 
 def _surprise(delta: Fraction) -> Fraction:

@@ -19,7 +19,7 @@ from discreet.mechanisms.selection._scores import (
     Moves,
     MovesField,
     candidates_as_code,
-    spread,
+    score_range,
 )
 from discreet.noise import Bits
 
@@ -112,7 +112,7 @@ class BestOfEachGroup:
         return smallest_gap(exponential_chance(self.rate, len(self.candidates) - 1), confidence)
 
     def _apart(self, bounded: Bounded[IntegerArray]) -> int:
-        return spread(bounded, (len(self.groups), len(self.candidates)), self.moves)
+        return score_range(bounded, (len(self.groups), len(self.candidates)), self.moves)
 
     def _touched(self, bounded: Bounded[IntegerArray]) -> int:
         """For how many choices a unit pays. Losses of independent choices add up, and so do the

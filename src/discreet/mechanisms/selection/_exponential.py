@@ -10,7 +10,7 @@ from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._choice import Choice
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection._pieces import choose_piece
-from discreet.mechanisms.selection._scores import spread
+from discreet.mechanisms.selection._scores import score_range
 from discreet.noise import Bits
 
 
@@ -45,7 +45,7 @@ class ExponentialMechanism(Choice):
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless there is a score for each candidate."""
-        apart = spread(bounded, (len(self.candidates),), self.moves)
+        apart = score_range(bounded, (len(self.candidates),), self.moves)
         return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:

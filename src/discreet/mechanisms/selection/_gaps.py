@@ -62,7 +62,7 @@ def flip_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
 
 
 def top_chance(rate: Fraction, tops: int, others: int) -> Callable[[int], float]:
-    """Of so many choices with no candidate twice, that one of them is not among as many best
+    """Of ``tops`` choices with no candidate twice, that one of them is not among as many best
     ones: with Gumbel's noise, j best ones that are left stand against all the others."""
 
     def chance(gap: int) -> float:

@@ -21,7 +21,7 @@ from discreet.mechanisms.selection._scores import (
     candidates_as_code,
     noisy_max,
     public,
-    spread,
+    score_range,
     with_laplace,
 )
 from discreet.noise import Bits
@@ -38,9 +38,9 @@ class NoisyMax:
 
     Guarantee: epsilon-DP with epsilon = D / scale, D being how much further a unit can move one
     score than another, as in `ExponentialMechanism`: given all other noise, a candidate wins if
-    its own reaches some whole number, which moves by at most D. Only the winner is told, not its
-    noisy score. It holds when a unit comes, goes or is replaced, as the sensitivity does. The
-    noise is exact. The running time is not covered. Dwork and Roth (2014), Claim 3.9.
+    its own reaches some whole number, which moves by at most D. Only the winner is released,
+    not its noisy score. It holds when a unit comes, goes or is replaced, as the sensitivity does.
+    The noise is exact. The running time is not covered. Dwork and Roth (2014), Claim 3.9.
 
     >>> from discreet import Unit
     >>> votes = Bounded(
@@ -81,7 +81,7 @@ class NoisyMax:
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""
-        apart = spread(bounded, (len(self.candidates),), self.moves)
+        apart = score_range(bounded, (len(self.candidates),), self.moves)
         return PrivacyLoss.of(noisy_max(self.scale, apart, self.moves), unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:

@@ -8,7 +8,7 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._choice import Choice
 from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
-from discreet.mechanisms.selection._scores import noisy_max, spread
+from discreet.mechanisms.selection._scores import noisy_max, score_range
 from discreet.noise import Bits
 
 
@@ -40,7 +40,7 @@ class PermuteAndFlip(Choice):
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""
-        apart = spread(bounded, (len(self.candidates),), self.moves)
+        apart = score_range(bounded, (len(self.candidates),), self.moves)
         return PrivacyLoss.of(noisy_max(1 / self.rate, apart, self.moves), unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:

@@ -29,7 +29,7 @@ def race_chance(
     lowest_of: int = 1,
 ) -> Callable[[int], float]:
     """For each whole gap at least the probability that one of several independent draws of
-    discrete Laplace noise of this ``scale`` goes too far: one of so many that are ``under`` a line
+    discrete Laplace noise of this ``scale`` goes too far: one of those ``under`` a line
     by the gap reaches it, or one of those ``over`` it by the gap comes down to it. The line itself
     has noise of its ``own_scale``: one draw, or the lowest of several.
 

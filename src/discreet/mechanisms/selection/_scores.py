@@ -1,4 +1,4 @@
-"""What all choices by scores share: public candidates, and how far a unit can move scores apart."""
+"""Choices by scores: public candidates, and how far a unit can move scores apart."""
 
 import hashlib
 from collections.abc import Sequence
@@ -74,7 +74,9 @@ def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: 
     return part
 
 
-def spread(bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves) -> int:  # Any: to be seen
+def score_range(
+    bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves
+) -> int:  # Any: to be seen
     """How much further a unit can move one score than another, at most; 1 if it moves none.
 
     Raises unless the computation gives integers of this shape, and if the scores are said to move

@@ -26,8 +26,8 @@ from discreet.mechanisms.selection._scores import (
     MovesField,
     candidates_as_code,
     public,
+    score_range,
     scores_part,
-    spread,
     with_laplace,
 )
 from discreet.noise import Bits
@@ -140,7 +140,7 @@ class TopK:
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """With Gumbel noise k times one `accounting.BoundedRange`, with Laplace noise one
         `accounting.DiscreteLaplace`; raises unless there is a score for each candidate."""
-        apart = spread(bounded, (len(self.candidates),), self.moves)
+        apart = score_range(bounded, (len(self.candidates),), self.moves)
         if self.noise is TopKNoise.GUMBEL:
             return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit) * self.k
         term = DiscreteLaplace(1 / self.rate, _l1(bounded, self.candidates))

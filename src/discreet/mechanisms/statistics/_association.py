@@ -16,7 +16,7 @@ from discreet.mechanisms._rows import Grid, Places, Rows
 from discreet.mechanisms._sensitivity import Sensitivity
 
 CHI_SQUARE_STEP = Fraction(1, 1 << 10)
-"""What one step of a chi-square score stands for."""
+"""The size of one step of a chi-square score."""
 
 _HALF = 26
 _MOST_CELLS = 1 << 26

@@ -118,7 +118,7 @@ def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
 
 
 def _expected(tables: FloatArray) -> FloatArray:
-    """What independence expects in each cell, from the margins, (table, row, column); all above
+    """The expected counts under independence, from the margins, (table, row, column); all above
     0."""
     rows = np.maximum(tables.sum(axis=2, keepdims=True), 1.0)
     columns = np.maximum(tables.sum(axis=1, keepdims=True), 1.0)

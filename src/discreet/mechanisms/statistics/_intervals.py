@@ -22,7 +22,7 @@ class Interval:
         return Interval(*(float(shift + factor * end) for end in ends))
 
     def within(self, least: float, most: float) -> "Interval":
-        """What is left of it where the number is known to be between these, with the estimate in
+        """The part of it between these bounds of the number, with the estimate in
         it."""
         lower, upper = (min(max(end, least), most) for end in (self.lower, self.upper))
         return Interval(min(max(self.value, lower), upper), lower, upper)

@@ -58,16 +58,16 @@ class Layout:
 
     @property
     def unit(self) -> int:
-        """What each moment's largest value is brought to."""
+        """The largest value of each moment after scaling."""
         return _FINENESS * max(self.widths) ** 2
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """What each moment is multiplied by."""
+        """The factor of each moment."""
         return tuple(self.unit // largest for largest in self.largest)
 
     def sensitivity(self, per_unit: int, change: Change) -> Sensitivity:
-        """Of the weighted moments, for a unit of at most so many rows.
+        """Of the weighted moments, for a unit of at most this number of rows.
 
         One row more or less moves all of them most where every column is at an end, so that this
         is exact. For one row in another's place see `_replaced`. Several rows add up.

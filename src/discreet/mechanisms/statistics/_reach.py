@@ -27,5 +27,5 @@ class Reach:
 
 
 def split(confidence: object, count: int) -> Fraction:
-    """The confidence that so many statements need for all of them to hold at this one."""
+    """The confidence that each of ``count`` statements needs for all to hold at this one."""
     return 1 - (1 - _checks.probability(confidence=confidence)) / count

@@ -63,7 +63,7 @@ class Ball:
         return np.asarray(np.where(length > self.radius, shortened, centred))
 
     def sensitivity(self, per_unit: int, change: Change) -> Sensitivity:
-        """Of the products' sums of each two columns, once each, for so many rows of a unit.
+        """Of the products' sums of each two columns, once each, for this number of rows of a unit.
 
         In the box of the grids x_i x_j moves by w_i w_j, or by up to twice that if i and j differ
         and a row replaces another. In a ball of radius r the products of i <= j have the L2 norm

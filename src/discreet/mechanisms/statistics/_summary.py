@@ -38,7 +38,7 @@ class Moments:
 
     @staticmethod
     def of(answer: Release[IntegerArray], rows: Bounded[Rows]) -> "Moments":
-        """What was released from ``moments(rows)``."""
+        """The release of ``moments(rows)``."""
         layout, noise = Layout.of(rows), answer.mechanism
         if not isinstance(noise, DiscreteLaplace | Gaussian) or answer.processing:
             raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""What is above a threshold: numbers that are asked one by one, and keys that nobody knows."""
+"""Thresholds: numbers that are asked one by one, and private keys."""
 
 from discreet.mechanisms.thresholds._gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.thresholds._laplace_threshold import LaplaceThreshold

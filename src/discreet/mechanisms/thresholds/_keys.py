@@ -1,4 +1,4 @@
-"""What choices among private keys share: their order, their part, how likely one is left out."""
+"""Private keys: their order, their part of a computation, the chance that one is left out."""
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction

@@ -49,7 +49,7 @@ class NoisyCounts(ABC):
         return smallest_gap(loss_chance(self._law, self.threshold), confidence)
 
     def _loss(self, noise: Term, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
-        """What the noise costs on all keys that a unit touches, and the leak of its own ones."""
+        """The price of noise on all keys of a unit, and the chance that one of its own shows."""
         part = keys_part(bounded)
         most = part.sensitivity.linf
         if self.threshold <= most:

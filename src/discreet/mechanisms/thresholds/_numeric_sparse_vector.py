@@ -1,4 +1,4 @@
-"""The sparse vector technique that also tells the numbers which are above."""
+"""The sparse vector technique that also releases the numbers above the threshold."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -29,7 +29,7 @@ class NumericSparseVector:
     Laplace noise of ``answer_scale``, every other one with None.
 
     Guarantee: that of the `SparseVector`, and hits times an answer by `DiscreteLaplace`. The noise
-    that decided is never told: to tell it is one of the mistakes in Lyu, Su and Li (2017).
+    that decided is never released: to release it is one of the mistakes in Lyu, Su and Li (2017).
 
     >>> finds = NumericSparseVector.for_epsilon(1, threshold=50, hits=3)
     >>> finds.privacy_loss(Unit("patient_id")).epsilon(), finds.error(0.95)
@@ -55,8 +55,8 @@ class NumericSparseVector:
         finding = SparseVector.for_epsilon(
             half, threshold, hits=hits, sensitivity=sensitivity, moves=moves
         )
-        told = finding.hits * finding.sensitivity
-        return NumericSparseVector(finding, answer_scale=told / half)
+        moved = finding.hits * finding.sensitivity
+        return NumericSparseVector(finding, answer_scale=moved / half)
 
     @staticmethod
     def for_error(
@@ -68,12 +68,12 @@ class NumericSparseVector:
         sensitivity: int = 1,
         moves: Moves = Moves.ANYHOW,
     ) -> "NumericSparseVector":
-        """The mechanism with the most noise on the numbers that are told with which their error
+        """The mechanism with the most noise on the released numbers with which their error
         at this confidence is at most this; finding them costs as much as telling them."""
         scale = DiscreteLaplace.for_error(error, confidence).scale
-        told = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
+        moved = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
         finding = SparseVector.for_epsilon(
-            told / scale, threshold, hits=hits, sensitivity=sensitivity, moves=moves
+            moved / scale, threshold, hits=hits, sensitivity=sensitivity, moves=moves
         )
         return NumericSparseVector(finding, answer_scale=scale)
 
@@ -87,7 +87,7 @@ class NumericSparseVector:
         self.finding.check(bounded)
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int | None, bool]]:
-        """What answers each number in turn, and tells whether another may follow."""
+        """A function that answers each number in turn, and says whether another may follow."""
         find, law = finding(self.finding, bits), DiscreteLaplaceLaw(self.answer_scale)
 
         def answer(value: int) -> tuple[int | None, bool]:
@@ -97,7 +97,7 @@ class NumericSparseVector:
         return answer
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the noise of a number that is told in [-q, q] at this
-        confidence, by its exact law; `finding.error` is about which ones are told."""
+        """The smallest whole q with the noise of a released number in [-q, q] at this
+        confidence, by its exact law; `finding.error` is about which ones are released."""
         law = DiscreteLaplaceLaw(self.answer_scale)
         return half_width(law, _checks.probability(confidence=confidence))

@@ -1,4 +1,4 @@
-"""The union of private sets: what many units have, none of it told of one alone."""
+"""The union of private sets: keys that many units have, and none that only one unit has."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -153,7 +153,7 @@ class SetUnion:
 
         least = made(Fraction(1, _WHOLE)).error(confidence)
         if _checks.finite(error=error) < least:
-            raise InvalidArgument(f"error = {error}: give {least} or above for so many keys")
+            raise InvalidArgument(f"error = {error}: give {least} or above for this number of keys")
         return made(most_noise(lambda scale: made(scale).error(confidence), error, confidence))
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
@@ -222,7 +222,7 @@ def _text(key: Key) -> str:
 
 
 def _weight(keys: int) -> int:
-    """What each of so many keys of one unit gets: no more than 2^20 / sqrt(keys)."""
+    """The weight of each of this number of keys of one unit: at most 2^20 / sqrt(keys)."""
     return isqrt(_WHOLE**2 // keys)
 
 

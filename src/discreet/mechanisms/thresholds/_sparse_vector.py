@@ -1,5 +1,4 @@
-"""The sparse vector technique: which answers are above a threshold, at the price of the few that
-are."""
+"""The sparse vector technique: which numbers are above a threshold. Only those that are cost."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -114,8 +113,8 @@ class SparseVector:
         sensitivity: int = 1,
         moves: Moves = Moves.ANYHOW,
     ) -> "SparseVector":
-        """The mechanism with the most noise whose error for so many questions is at most this at
-        this confidence, shared as by `for_epsilon`."""
+        """The mechanism with the most noise whose error for this number of questions is at most
+        this at this confidence, shared as by `for_epsilon`."""
         times = _times(hits, moves)
 
         def made(scale: Fraction) -> SparseVector:
@@ -162,7 +161,8 @@ class SparseVector:
             )
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
-        """What tells of each number in turn whether it is above, and whether another may follow."""
+        """A function that says of each number in turn whether it is above, and whether another
+        may follow."""
         return finding(self, bits)
 
     def error(self, confidence: Number, *, questions: int = 1) -> int:
@@ -202,5 +202,5 @@ def _times(hits: int, moves: Moves) -> int:
 
 
 def _ratio(times: int) -> Fraction:
-    """What the threshold's scale is of the others', for the least variance: times^(-1/3)."""
+    """The threshold's scale over the other scale, for the least variance: times^(-1/3)."""
     return decimal_up(Fraction(times ** (-1 / 3)), _DIGITS)

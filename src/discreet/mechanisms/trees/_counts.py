@@ -89,7 +89,7 @@ class TreeCounts:
         return TreeCounts(noise, branching=branching, total=total)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """What the noise costs on each level, added up; raises unless the computation gives a
+        """The sum of the prices of all levels; raises unless the computation gives a
         histogram: integers in one dimension."""
         return price(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
 
@@ -104,7 +104,7 @@ class TreeCounts:
 
     def stddev_of_range(self, first: int, stop: int, *, length: int) -> float:
         """The standard deviation of the sum over the counts from ``first`` up to, but not
-        including, ``stop``, of so many counts made `consistent`.
+        including, ``stop``, of this number of counts made `consistent`.
 
         The sum a^T x of counts estimated by least squares from sums A x with independent noise has
         the variance a^T (A^T A)^-1 a, and `consistent` finds (A^T A)^-1 A^T y for any y.

@@ -1,4 +1,4 @@
-"""What the trees share: which noise their sums get, and what it costs."""
+"""The noise that trees add to their sums, and its price."""
 
 from collections.abc import Iterable
 

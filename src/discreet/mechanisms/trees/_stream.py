@@ -78,7 +78,7 @@ class StreamCounter:
         return at_error(made, error, confidence)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
-        """What the noise costs for each length of runs, added up."""
+        """The sum of the prices of all lengths of runs."""
         return price(self.noise, self._levels(unit), unit)
 
     def check(self, bounded: Bounded[int]) -> None:
@@ -91,7 +91,7 @@ class StreamCounter:
             )
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int, bool]]:
-        """What turns each step's number into the total so far."""
+        """A function that turns each step's number into the total so far."""
         return _Totals(self.noise.law, self.steps, bits).add
 
     def error(self, confidence: Number) -> int:

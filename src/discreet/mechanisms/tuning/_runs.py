@@ -50,7 +50,7 @@ class Runs(Protocol):
         ...
 
     def term(self, one_run: PrivacyLoss | Term) -> Term:
-        """What the best of so many runs costs, each of which costs this."""
+        """The privacy loss of the best run, each run having this one."""
         ...
 
 
@@ -58,7 +58,7 @@ def _makeable(most: int) -> int:
     """A ceiling on the number of runs; 0 for none."""
     if (found := _checks.count(most=most)) <= _MOST:
         return found
-    raise InvalidArgument("most: nobody makes so many runs; give at most 10^9")
+    raise InvalidArgument("most: give at most 10^9 runs")
 
 
 @frozen
@@ -83,7 +83,7 @@ class NegativeBinomialRuns:
         """Refuse a gamma above 1, and one for more runs than anybody makes."""
         self.term(Pure(1))
         if self.gamma < Fraction(1, _MOST):
-            raise InvalidArgument("gamma: nobody makes so many runs; give at least 10^-9")
+            raise InvalidArgument("gamma: give at least 10^-9, for at most 10^9 runs")
 
     @staticmethod
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
@@ -121,7 +121,8 @@ class NegativeBinomialRuns:
         gamma = _largest_gamma(is_enough)
         if not gamma:
             raise InvalidArgument(
-                f"error = {error}: no such law has so many runs; allow more, or take a larger eta"
+                f"error = {error}: no such law has enough runs; allow a larger error, or take a "
+                "larger eta"
             )
         return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
 
@@ -153,7 +154,7 @@ class PoissonRuns:
     def __post_init__(self) -> None:
         """Refuse more runs than anybody makes."""
         if self.mean > _MOST:
-            raise InvalidArgument("mean: nobody makes so many runs; give at most 10^9")
+            raise InvalidArgument("mean: give at most 10^9 runs")
 
     @property
     def law(self) -> _tuning.Poisson:

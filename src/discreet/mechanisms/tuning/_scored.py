@@ -55,7 +55,7 @@ class Scored(Generic[V, W]):
         return self.mechanism.privacy_loss(bounded) + self.noise.privacy_loss(score)
 
     def sample(self, value: V, bits: Bits) -> Mapping[str, Any]:  # Any: a score, and whatever comes
-        """What the mechanism gave, and its score."""
+        """The mechanism's answer and its noisy score."""
         given = self.mechanism.sample(value, bits)
         part = Part("score", (), Sensitivity(l1=self.sensitivity))
         score = int(part.checked(self.measure(value, given)))
@@ -70,5 +70,5 @@ class Scored(Generic[V, W]):
         return int(stated(confidence))
 
     def __repr__(self) -> str:
-        """What is public about it; the function isn't shown."""
+        """The public fields; the function isn't shown."""
         return f"Scored({self.mechanism!r}, {self.noise!r}, sensitivity={self.sensitivity})"

@@ -40,7 +40,7 @@ class Tuning(Generic[V]):
     and the law are public and fixed beforehand; each run, its score included, is paid.
 
     Not covered: the running time, which grows with K, unless the runs have a ceiling ``most``: then
-    so many runs are always made, of which the first K count. Candidates that take differently
+    ``most`` runs are always made, of which the first K count. Candidates that take differently
     long show by time either way.
 
     >>> from discreet.mechanisms import DiscreteLaplace
