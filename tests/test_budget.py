@@ -73,7 +73,7 @@ def test_a_renyi_limit_needs_orders_above_1(bounds: dict[Number, Number]) -> Non
 
 
 def test_a_renyi_limit_has_each_order_once() -> None:
-    with pytest.raises(InvalidArgument, match="each is there once"):
+    with pytest.raises(InvalidArgument, match="above 1, each once"):
         RenyiLimit({0.1 + 1: 1, Decimal("1.1"): 2})
 
 

@@ -52,4 +52,4 @@ def test_stays_as_it_is() -> None:
 
 def test_in_words() -> None:
     assert str(Unit.ROW) == "each row, added or removed"
-    assert str(Unit("id", Change.REPLACE)) == "everyone's rows under one 'id', replaced"
+    assert str(Unit("id", Change.REPLACE)) == "all rows of one 'id', replaced"

@@ -1,8 +1,8 @@
 """Differential privacy with exact noise, tight accounting and one durable budget.
 
-Four ideas: who is protected (`Unit`), how much may be spent (`Limit`, in a `Ledger`), an ordinary
-question of a `Table`, and the facts its owner declares. `release` is the one door by which
-anything private comes out. The terms of a `PrivacyLoss` live in `discreet.accounting`.
+Four ideas: the protected unit (`Unit`), the budget (`Limit`, in a `Ledger`), an ordinary question
+to a `Table`, and the facts that its owner declares. `release` is the one door by which private
+results come out. The terms of a `PrivacyLoss` are in `discreet.accounting`.
 """
 
 from importlib import import_module

@@ -1,22 +1,24 @@
-"""What a ledger owes to those who charge it: a limit that holds, and a receipt.
+"""Limits, receipts and payers: what a ledger offers to the layers that charge it.
 
-The layers above know a payer by its three verbs only; what a privacy loss is, it is told.
+Those layers know a payer by its three methods only. A payer takes any kind of privacy loss.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as plain_field
 from datetime import datetime
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from discreet import _checks
 from discreet._exact import Number, shown
+from discreet._fields import Converted, Delta, Positive, field, frozen
 from discreet.errors import InvalidArgument
 
 Loss = TypeVar("Loss", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Limit:
     """The largest total privacy loss for one data set, as epsilon and delta.
 
@@ -29,33 +31,24 @@ class Limit:
 
     symbol: ClassVar[str] = "ε"
 
-    epsilon: Fraction
-    delta: Fraction
-
-    def __init__(self, epsilon: Number, delta: Number = 0) -> None:
-        """Keep both at their exact value; ``delta=0`` allows pure privacy losses only."""
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
-        object.__setattr__(self, "delta", _checks.delta(delta=delta))
+    epsilon: Positive
+    delta: Delta = field(default=0)
 
     @property
     def most(self) -> Fraction:
-        """What its measure, epsilon, may reach."""
+        """The largest epsilon."""
         return self.epsilon
 
     def __str__(self) -> str:
         """The limit in words."""
         return f"ε = {shown(self.epsilon)}" + (f", δ = {shown(self.delta)}" if self.delta else "")
 
-    def __repr__(self) -> str:
-        """The limit as it is written in code."""
-        return f"Limit(epsilon={shown(self.epsilon)}, delta={shown(self.delta)})"
 
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class RhoLimit:
     """A limit as rho of zero-concentrated differential privacy (Bun and Steinke 2016, Definition
-    1.1): everything charged together, however adaptively, stays rho-zCDP. There is no delta, so
-    what leaks with some probability, such as private keys, can't be charged under it.
+    1.1): all charges together, however adaptively chosen, stay rho-zCDP. It has no delta, so
+    mechanisms that fail with some probability, such as private keys, can't be charged under it.
 
     >>> RhoLimit(0.5)
     RhoLimit(rho=0.5)
@@ -63,31 +56,23 @@ class RhoLimit:
 
     symbol: ClassVar[str] = "ρ"
 
-    rho: Fraction
-
-    def __init__(self, rho: Number) -> None:
-        """Keep rho at its exact value."""
-        object.__setattr__(self, "rho", _checks.positive(rho=rho))
+    rho: Positive
 
     @property
     def most(self) -> Fraction:
-        """What its measure, rho, may reach."""
+        """The largest rho."""
         return self.rho
 
     def __str__(self) -> str:
         """The limit in words."""
         return f"ρ = {shown(self.rho)}"
 
-    def __repr__(self) -> str:
-        """The limit as it is written in code."""
-        return f"RhoLimit(rho={shown(self.rho)})"
 
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class MuLimit:
     """A limit as mu of Gaussian differential privacy (Dong, Roth and Su 2022, Definition 2.6):
-    everything charged together, however adaptively, is no easier to tell apart than two normal
-    laws of variance 1 whose means are mu apart. There is no delta here either.
+    all charges together, however adaptively chosen, are no easier to tell apart than two normal
+    laws of variance 1 whose means are mu apart. It has no delta either.
 
     >>> MuLimit(1)
     MuLimit(mu=1)
@@ -95,32 +80,34 @@ class MuLimit:
 
     symbol: ClassVar[str] = "μ"
 
-    mu: Fraction
-
-    def __init__(self, mu: Number) -> None:
-        """Keep mu at its exact value."""
-        object.__setattr__(self, "mu", _checks.positive(mu=mu))
+    mu: Positive
 
     @property
     def most(self) -> Fraction:
-        """What its measure, mu, may reach."""
+        """The largest mu."""
         return self.mu
 
     def __str__(self) -> str:
         """The limit in words."""
         return f"μ = {shown(self.mu)}"
 
-    def __repr__(self) -> str:
-        """The limit as it is written in code."""
-        return f"MuLimit(mu={shown(self.mu)})"
+
+def _renyi_bounds(**named: object) -> tuple[tuple[Fraction, Fraction], ...]:
+    ((name, bounds),) = named.items()
+    if not (isinstance(bounds, Mapping) and bounds):
+        raise InvalidArgument(f"{name} = {bounds!r}: give a bound for each order, like {{2: 0.5}}")
+    exact = {_checks.positive(order=a): _checks.positive(bound=b) for a, b in bounds.items()}
+    if min(exact) <= 1 or len(exact) < len(bounds):
+        raise InvalidArgument(f"{name} = {bounds!r}: give orders above 1, each once")
+    return tuple(sorted(exact.items()))
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class RenyiLimit:
-    """A limit as a Renyi curve (Mironov 2017, Definition 4): at each of its orders, everything
-    charged together, however adaptively, stays within the bound for that order.
+    """A limit as a Renyi curve (Mironov 2017, Definition 4): at each of its orders, all charges
+    together, however adaptively chosen, stay within the bound for that order.
 
-    ``bounds`` holds (order, bound), by order. There is no delta.
+    It is given as a mapping; ``bounds`` holds (order, bound), by order. It has no delta.
 
     >>> RenyiLimit({8: 1, 2: 0.25})
     RenyiLimit({2: 0.25, 8: 1})
@@ -128,24 +115,13 @@ class RenyiLimit:
 
     symbol: ClassVar[str] = "share"
 
-    bounds: tuple[tuple[Fraction, Fraction], ...]
-
-    def __init__(self, bounds: Mapping[Number, Number]) -> None:
-        """Keep orders, which lie above 1, and their bounds at their exact values."""
-        if not (isinstance(bounds, Mapping) and bounds):
-            raise InvalidArgument(
-                f"bounds = {bounds!r}: give a bound for each order, like {{2: 0.5}}"
-            )
-        exact = {_checks.positive(order=a): _checks.positive(bound=b) for a, b in bounds.items()}
-        if min(exact) <= 1 or len(exact) < len(bounds):
-            raise InvalidArgument(
-                f"bounds = {bounds!r}: orders lie above 1, and each is there once"
-            )
-        object.__setattr__(self, "bounds", tuple(sorted(exact.items())))
+    bounds: Annotated[
+        Converted[tuple[tuple[Fraction, Fraction], ...], Mapping[Number, Number]], _renyi_bounds
+    ]
 
     @property
     def most(self) -> Fraction:
-        """What its measure, the largest share of a bound at its order, may reach: 1."""
+        """The largest share of a bound at its order, which is 1."""
         return Fraction(1)
 
     def __str__(self) -> str:
@@ -163,16 +139,16 @@ AnyLimit = Limit | RhoLimit | MuLimit | RenyiLimit
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question under an id that its analyst chose, so that asking again costs nothing.
+    """A question under an id that its analyst chose, so that repeating it costs nothing.
 
-    ``body`` is a digest of everything that was asked; the same id with another body is refused.
+    ``body`` is a digest of the whole question; the same id with another body is refused.
     """
 
     id: str
     body: str
 
     def __post_init__(self) -> None:
-        """Refuse ids that are empty or too long to keep."""
+        """Refuse ids that are empty or too long to store."""
         if not (isinstance(self.id, str) and 0 < len(self.id) <= 200):
             raise InvalidArgument(
                 f"request = {_checks.quoted(self.id)}: give a text of 1 to 200 characters"
@@ -219,11 +195,11 @@ class Receipt:
     by: str
     kept: str | None = None
     is_insecure: bool = False
-    balance: BudgetUse | None = field(default=None, compare=False, repr=False)
+    balance: BudgetUse | None = plain_field(default=None, compare=False, repr=False)
 
 
 class Payer(Protocol[Loss]):
-    """Who pays: every release charges one, before it looks at anything private."""
+    """Something that pays: every release charges one, before it reads any private value."""
 
     def charge(
         self,
@@ -238,22 +214,22 @@ class Payer(Protocol[Loss]):
         ...
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer of a paid request durably, before anyone sees it."""
+        """Store the answer to a paid request durably, before it is shown."""
         ...
 
     def lock(self, receipt: Receipt) -> None:
-        """Refuse every further charge until the owner acts: a paid computation failed."""
+        """Refuse every further charge until the owner unlocks: a paid computation failed."""
         ...
 
 
 @runtime_checkable
 class CountsSteps(Protocol[Loss]):
-    """Counts the steps of what was paid as a whole, durably, so that none runs twice."""
+    """Counts the steps of a plan that was paid as a whole, durably, so that none runs twice."""
 
     def reserve(self, receipt: Receipt, loss: Loss, *, count: int, of: int, plan: str) -> range:
-        """Take the next steps of this receipt before they run; they are never given again."""
+        """Take the next steps of this receipt before they run; no step is taken twice."""
         ...
 
     def reserved(self, receipt: Receipt) -> int:
-        """How many steps were taken."""
+        """The number of steps that were taken."""
         ...

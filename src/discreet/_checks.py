@@ -1,6 +1,6 @@
-"""Checks at the border: each takes one named value and returns it as an exact number.
+"""Checks of arguments: each takes one named value and returns it as an exact number.
 
-They raise unless the value is good, so that NaN, infinities, truth values and texts fail.
+They raise unless the value is valid, so that NaN, infinities, truth values and texts fail.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def positive_count(**named: object) -> int:
 
 
 def size(**named: object) -> int:
-    """One named number of things of which some computer holds all: 1 to 2^40."""
+    """One named number of things that fit into a computer: 1 to 2^40."""
     exact = _number(
         named, "a whole number from 1 to 2^40", lambda n: 1 <= n <= _MOST and n.denominator == 1
     )
@@ -62,8 +62,7 @@ def size(**named: object) -> int:
 
 
 def text(**named: object) -> str:
-    """One named text that is not empty, that can be written as UTF-8, and that is not too long for
-    a ledger to hold."""
+    """One named text that is not empty, can be written as UTF-8, and fits into a ledger."""
     ((name, value),) = named.items()
     if not (isinstance(value, str) and value.strip()):
         raise InvalidArgument(f"{name} = {quoted(value)}: give a text that is not empty")
@@ -80,7 +79,7 @@ def text(**named: object) -> str:
 
 
 def is_unicode(value: str) -> bool:
-    """Whether a text can be written as UTF-8: Python's may hold halves of surrogate pairs."""
+    """Whether a text can be written as UTF-8, so that it has no half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -93,16 +92,16 @@ def _number(
 ) -> Fraction:
     ((name, value),) = named.items()
     if is_number(value):
-        exact = fraction(value)  # type: ignore[arg-type]  # is_number has just looked
+        exact = fraction(value)  # type: ignore[arg-type]  # checked by is_number
         if is_good(exact):
             return exact
     raise InvalidArgument(f"{name} = {quoted(value)}: give {allowed}")
 
 
 def quoted(value: object) -> str:
-    """The value as it was given, unless that is longer than anyone reads."""
+    """The value as it was given, shortened to 200 characters."""
     try:
         text = shown(value) if isinstance(value, Fraction) else repr(value)
-    except ValueError:  # Python writes out no integer of more than some thousand digits
+    except ValueError:  # Python refuses to write integers of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

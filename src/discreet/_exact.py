@@ -1,9 +1,9 @@
-"""Exact numbers, and balls around real ones: how every figure of discreet is held.
+"""Exact fractions, and balls around real numbers.
 
-A number that a person writes means its shortest decimal: ``0.1`` is one tenth. A real number
-that has no fraction is an ``arb`` ball, an interval proven to contain it; it becomes a float
-only at the edge, and there it is rounded to the side that is named. The library of balls is
-loaded with the first of them, since many a program needs none.
+A float argument means its shortest decimal: ``0.1`` is one tenth. A real number that is no
+fraction is an ``arb`` ball, an interval proven to contain it. It becomes a float only when it is
+shown, rounded in the direction that is named. The library of balls is loaded at its first use,
+since many programs need none.
 """
 
 import math
@@ -28,7 +28,7 @@ _LARGEST = 10**1000
 _FURTHEST = 1 << 16
 
 _precision = threading.RLock()
-os.register_at_fork(  # else a child made while another thread computes would wait forever
+os.register_at_fork(  # otherwise a child made while another thread holds the lock would hang
     before=_precision.acquire,
     after_in_parent=_precision.release,
     after_in_child=_precision.release,
@@ -36,7 +36,7 @@ os.register_at_fork(  # else a child made while another thread computes would wa
 
 
 def fraction(number: Number) -> Fraction:
-    """The exact value of a finite number, a float being its shortest decimal."""
+    """The exact value of a finite number; of a float, that of its shortest decimal."""
     if type(number) is Fraction:
         return number
     if isinstance(number, float):
@@ -47,8 +47,8 @@ def fraction(number: Number) -> Fraction:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a finite number: not a truth value, a length of time, a text, NaN or
-    infinite, and of at most 1000 digits before the point or behind it, so that no number takes
+    """Whether the value is a finite number: not a truth value, a time difference, a text, NaN or
+    infinite. It has at most 1000 digits before the point and after it, so that no number takes
     long to read."""
     if isinstance(value, bool):
         return False
@@ -60,15 +60,15 @@ def is_number(value: object) -> bool:
         return False
     try:
         size = max(abs(index(value.numerator)), index(value.denominator))
-    except TypeError:  # NumPy counts lengths of time among the integers
+    except TypeError:  # NumPy registers time differences as integers
         return False
     return size < _LARGEST
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Ball arithmetic at this many bits inside the block. Balls are right at any precision;
-    the lock keeps one thread's precision from making another's balls wide."""
+    """Ball arithmetic at this many bits inside the block. Balls are correct at any precision; the
+    lock only prevents that one thread's precision makes another's balls wide."""
     import flint
 
     with _precision, flint.ctx.workprec(bits):
@@ -76,18 +76,17 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def ball(number: Fraction | int) -> "arb":
-    """The ball around an exact number, at the precision in force."""
+    """The ball around an exact number, at the current precision."""
     import flint
 
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
 def upper_fraction(number: "arb") -> Fraction:
-    """An exact number that is at least everything in the ball; `OverflowError` if that would
-    lie above 2^65536."""
+    """An exact upper bound of the ball; `OverflowError` if it would lie above 2^65536."""
     mantissa, exponent = (int(part) for part in number.upper().man_exp())
     size = mantissa.bit_length() + exponent
-    if mantissa and size < -_FURTHEST:  # too small to be written out
+    if mantissa and size < -_FURTHEST:  # too small for a fraction of reasonable size
         return Fraction(1, 1 << _FURTHEST) if mantissa > 0 else Fraction(0)
     if size > _FURTHEST:
         raise OverflowError("a number beyond 2^65536 has no use as an upper bound")
@@ -95,7 +94,7 @@ def upper_fraction(number: "arb") -> Fraction:
 
 
 def lower_fraction(number: "arb") -> Fraction:
-    """An exact number that is at most everything in the ball, with the same care."""
+    """An exact lower bound of the ball, as `upper_fraction`."""
     return -upper_fraction(-number)
 
 
@@ -124,21 +123,21 @@ def _rounded(number: "Fraction | arb", toward: float) -> float:
 
 
 def decimal_up(number: Fraction, digits: int) -> Fraction:
-    """The smallest decimal of that many significant digits that is at least the number, which
-    lies above 0."""
+    """The smallest decimal of this many significant digits that is at least the number, which is
+    above 0."""
     step = _step(number, digits)
     return math.ceil(number / step) * step
 
 
 def decimal_down(number: Fraction, digits: int) -> Fraction:
-    """The largest decimal of that many significant digits that is at most the number, which
-    lies above 0."""
+    """The largest decimal of this many significant digits that is at most the number, which is
+    above 0."""
     step = _step(number, digits)
     return math.floor(number / step) * step
 
 
 def _step(number: Fraction, digits: int) -> Fraction:
-    """The power of ten that goes into the number 10^(digits - 1) to 10^digits times."""
+    """The power of ten by which the number, divided, has this many digits before the point."""
     bits = number.numerator.bit_length() - number.denominator.bit_length()
     step = Fraction(10) ** (math.floor(bits * math.log10(2)) - digits)
     while number >= step * 10**digits:
@@ -147,14 +146,14 @@ def _step(number: Fraction, digits: int) -> Fraction:
 
 
 def root_down(square: Fraction) -> Fraction:
-    """A rational at most the square root, and within 2^-60 of it, relatively."""
+    """A rational that is at most the square root, with a relative error below 2^-60."""
     size = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
     scale = Fraction(2) ** (66 - size)
     return math.isqrt(math.floor(square * scale**2)) / scale
 
 
 def shown(number: Fraction) -> str:
-    """The number as a person would write it: a decimal where it has a short one."""
+    """The number as text: a decimal where it has a short one, else a fraction."""
     if number.denominator == 1:
         return str(number.numerator)
     if abs(number) <= Fraction(sys.float_info.max):

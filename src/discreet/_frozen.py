@@ -1,4 +1,4 @@
-"""Mappings that nobody can alter: what a price was computed for is what is drawn later."""
+"""Mappings that can't be altered, so that a mechanism draws what its price was computed for."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
@@ -8,10 +8,9 @@ V = TypeVar("V")
 
 
 class FrozenMapping(Mapping[K, V]):
-    """The pairs of a mapping, copied once, in their order.
+    """A copy of a mapping's pairs, in their order, as a tuple.
 
-    They are held as a tuple. A proxy of a dictionary would not do: the dictionary behind it can
-    be reached and altered.
+    A proxy of a dictionary would not do: the dictionary behind it can be reached and altered.
 
     >>> FrozenMapping({"a": 1})
     {'a': 1}
@@ -22,7 +21,7 @@ class FrozenMapping(Mapping[K, V]):
     _pairs: tuple[tuple[K, V], ...]
 
     def __init__(self, mapping: Mapping[K, V]) -> None:
-        """Copy the pairs; later ones of equal keys count, as in a dictionary."""
+        """Copy the pairs; of equal keys the later pair counts, as in a dictionary."""
         object.__setattr__(self, "_pairs", tuple(dict(mapping.items()).items()))
 
     def __getitem__(self, key: object) -> V:
@@ -37,7 +36,7 @@ class FrozenMapping(Mapping[K, V]):
         return (name for name, _ in self._pairs)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of pairs."""
         return len(self._pairs)
 
     def __hash__(self) -> int:
@@ -45,11 +44,11 @@ class FrozenMapping(Mapping[K, V]):
         return hash(frozenset(self._pairs))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse."""
+        """Refuse to set an attribute."""
         raise AttributeError("a frozen mapping can't be altered")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse."""
+        """Refuse to delete an attribute."""
         raise AttributeError("a frozen mapping can't be altered")
 
     def __reduce__(self) -> tuple[type["FrozenMapping[K, V]"], tuple[dict[K, V]]]:

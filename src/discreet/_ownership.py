@@ -1,12 +1,12 @@
-"""What belongs to one process alone: rights that were paid for once.
+"""Objects that belong to one process, since they hold a right that was paid for once.
 
-A copy of such an object, made by `copy`, by pickling or by a fork, would use its right once more.
-So `Owned` objects refuse to be copied, and work in the process that made them only.
+A copy of such an object, made by `copy`, by pickling or by a fork, would use its right again. So
+`Owned` objects can't be copied, and only work in the process that made them.
 
-A process is known by more than its number, since a child in a new namespace may have its parent's.
-One page of memory holds a random mark, and Linux wipes that page in every child, however it was
-made. Where the system can't wipe pages, a fork that Python makes is noticed all the same. A
-restored snapshot of a whole machine is not noticed: docs/limits.md says what it means.
+A process is identified by more than its number, since a child in a new namespace may have the same
+number as its parent. One page of memory holds a random mark, which Linux wipes in every child,
+however it was made. Where the system can't wipe pages, a fork by Python is still noticed. A
+restored snapshot of a whole machine is not noticed; docs/limits.md says what that means.
 """
 
 import mmap
@@ -23,7 +23,7 @@ _UNMARKED = bytes(_SIZE)
 
 def _page() -> mmap.mmap:
     page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError, ValueError):  # older systems; the handler below has to do there
+    with suppress(OSError, ValueError):  # older systems; the fork handler below must suffice
         page.madvise(_WIPE_ON_FORK)
     return page
 
@@ -39,7 +39,7 @@ os.register_at_fork(after_in_child=_set_mark)
 
 
 def process() -> tuple[int, bytes]:
-    """What tells this process from every other, its parent and its children included."""
+    """The identity of this process, different from that of its parent and its children."""
     mark = _mark[:_SIZE]
     if mark == _UNMARKED:
         _set_mark()
@@ -48,10 +48,10 @@ def process() -> tuple[int, bytes]:
 
 
 class Owned:
-    """Holds a right that was paid for once: of one process, and never copied.
+    """A base for objects with a right that was paid for once, in one process and never copied.
 
-    A class of this kind names itself in ``described`` and calls `check_owner` wherever the right
-    is used. `copy.copy`, `copy.deepcopy` and `pickle` raise `Refused`, with the ``advice``.
+    A subclass names itself in ``described`` and calls `check_owner` before each use of the right.
+    `copy.copy`, `copy.deepcopy` and `pickle` raise `Refused`, with the ``advice``.
     """
 
     __slots__ = ("_owner",)
@@ -61,7 +61,7 @@ class Owned:
     _owner: tuple[int, bytes]
 
     def __new__(cls, *_: object, **__: object) -> "Owned":
-        """Note which process makes it."""
+        """Record the process that makes it."""
         made = super().__new__(cls)
         object.__setattr__(made, "_owner", process())
         return made
@@ -75,5 +75,5 @@ class Owned:
             )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """No copy: it would use what was paid for once more."""
+        """Refuse to copy: a copy would use the right again."""
         raise Refused(f"{self.described} can't be copied: it was paid for once; {self.advice}")

@@ -1,4 +1,4 @@
-"""Who is protected, and how two neighbouring tables differ."""
+"""The protected unit, and how two neighbouring tables differ."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from discreet.errors import InvalidArgument
 
 
 class Change(Enum):
-    """How neighbouring tables differ: a unit's rows come or go, or are replaced by others."""
+    """How neighbouring tables differ: a unit's rows are added or removed, or replaced by others."""
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
@@ -36,7 +36,7 @@ class Unit:
     ROW: ClassVar["Unit"]
 
     def __post_init__(self) -> None:
-        """Refuse an empty column name and anything that is not a ``Change``."""
+        """Refuse an empty column name, and a change that is no ``Change``."""
         if not (self.column is None or (isinstance(self.column, str) and self.column)):
             raise InvalidArgument(
                 f"unit = {_checks.quoted(self.column)}: give the name of the id column, or use "
@@ -48,12 +48,12 @@ class Unit:
             )
 
     def with_change(self, change: Change) -> "Unit":
-        """The same unit under another notion of neighbours."""
+        """The same unit with another notion of neighbours."""
         return Unit(self.column, change)
 
     def __str__(self) -> str:
         """The unit in words."""
-        who = "each row" if self.column is None else f"everyone's rows under one {self.column!r}"
+        who = "each row" if self.column is None else f"all rows of one {self.column!r}"
         how = "added or removed" if self.change is Change.ADD_REMOVE else "replaced"
         return f"{who}, {how}"
 

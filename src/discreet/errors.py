@@ -2,20 +2,20 @@
 
     DiscreetError
     ├── InvalidArgument      a value that is never allowed there (also a ValueError)
-    ├── DeclarationError     a mistake in what an owner wrote down about a table
-    ├── Refused              understood, but there is no rule that makes it private
-    │   ├── NoBound          nothing proven answers this question about a privacy loss
+    ├── DeclarationError     a mistake in the declaration of a table
+    ├── Refused              understood, but no rule makes it private
+    │   ├── NoBound          no theorem bounds this privacy loss
     │   ├── WrongUnit        privacy losses or bounds of different units met
     │   ├── QueryRefused     a part of a query has no rule
-    │   ├── RequestReused    a request id came back with another question
-    │   ├── QuestionFailed   this question failed after it was paid, and isn't allowed again
-    │   └── SessionEnded     an interactive mechanism has given all that was paid for
+    │   ├── RequestReused    a request id was used for another question
+    │   ├── QuestionFailed   this question failed after it was paid, and may not be repeated
+    │   └── SessionEnded     an interactive mechanism has used all that was paid
     ├── BudgetExceeded       the charge would take the ledger over its limit
     ├── LedgerError          the ledger can't be used as it is
-    │   ├── LedgerLocked     a computation failed after it was paid; its owner must look
+    │   ├── LedgerLocked     a computation failed after it was paid; the owner must unlock
     │   ├── LedgerDiffers    the ledger and the declaration contradict each other
     │   └── LedgerDamaged    its chain of entries is broken, or it is older than its anchor
-    └── ComputationFailed    paid, then failed; says nothing about why
+    └── ComputationFailed    it was paid, then failed; only the owner's log has the cause
 
 Texts depend on public facts only: no row of a private table shows in any of them.
 """
@@ -26,11 +26,11 @@ class DiscreetError(Exception):
 
 
 class InvalidArgument(DiscreetError, ValueError):
-    """A value that is never allowed there; says what was given and what is allowed."""
+    """A value that is not allowed; the text says what was given and what is allowed."""
 
 
 class DeclarationError(DiscreetError):
-    """A mistake in the declaration of a table; says where and what is allowed."""
+    """A mistake in the declaration of a table; the text says where, and what is allowed."""
 
 
 class Refused(DiscreetError):
@@ -38,7 +38,7 @@ class Refused(DiscreetError):
 
 
 class NoBound(Refused):
-    """Nothing proven is known about this privacy loss that would answer the question."""
+    """No theorem bounds this privacy loss in the way that was asked."""
 
 
 class WrongUnit(Refused):
@@ -54,11 +54,11 @@ class RequestReused(Refused):
 
 
 class QuestionFailed(Refused):
-    """This question failed after it was paid; its owner must allow it before it is asked again."""
+    """This question failed after it was paid; the owner must allow its repetition."""
 
 
 class SessionEnded(Refused):
-    """An interactive mechanism has given all that was paid for, or failed."""
+    """An interactive mechanism has used all that was paid, or failed."""
 
 
 class BudgetExceeded(DiscreetError):
@@ -70,11 +70,11 @@ class LedgerError(DiscreetError):
 
 
 class LedgerLocked(LedgerError):
-    """A computation failed after it was paid; the owner must look before anything else runs."""
+    """A computation failed after it was paid; the owner must unlock before the next charge."""
 
 
 class LedgerDiffers(LedgerError):
-    """What the ledger fixed when it was made differs from what is now declared."""
+    """The ledger's limit or unit differs from the declaration."""
 
 
 class LedgerDamaged(LedgerError):

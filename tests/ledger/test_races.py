@@ -140,7 +140,7 @@ def test_a_writer_that_does_not_end_is_named(
     ledger = made(tmp_path / "x.ledger")
     with opened(tmp_path / "x.ledger") as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="kept it busy for too long: try again"):
+        with pytest.raises(LedgerError, match="used it for too long: try again"):
             pay(ledger, Pure(0.1))
         assert ledger.spent().charges == 0  # reading needs no turn
     assert pay(ledger, Pure(0.1)).number == 1

@@ -166,7 +166,7 @@ def test_a_program_that_reads_is_waited_for(
     with opened(path) as connection:
         rows = connection.execute("SELECT * FROM entries UNION ALL SELECT * FROM entries")
         assert rows.fetchone()
-        with pytest.raises(LedgerError, match="others kept it busy for too long: try again"):
+        with pytest.raises(LedgerError, match="others used it for too long: try again"):
             pay(ledger, Pure(0.1))
         rows.close()
     assert pay(ledger, Pure(0.1)).number == 1
@@ -364,7 +364,7 @@ def test_who_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 0.05)
     with path.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(LedgerError, match="others kept it busy for too long: try again"):
+        with pytest.raises(LedgerError, match="others used it for too long: try again"):
             pay(ledger, Pure(0.1))
     assert pay(ledger, Pure(0.1)).number == 1
 

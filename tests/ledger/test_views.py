@@ -76,7 +76,7 @@ def test_a_balance_in_words() -> None:
     assert fixed == (2 * Gaussian(10)).epsilon(1e-6) < balance.epsilon
     said = str(balance)
     assert said.startswith(f"spent ε = {up(balance.epsilon)} of 2 (δ = 1e-06), in 1 charge; ")
-    assert "valid only had the charges been fixed beforehand" in said
+    assert "valid only if the charges were fixed beforehand" in said
 
 
 def test_a_ledger_shows_itself_in_short() -> None:

@@ -203,7 +203,7 @@ def test_a_plan_says_what_it_does_and_what_it_rests_on() -> None:
     made = short(unit=Unit("person_id"))
     told = made.explain()
     for words in (
-        "30 steps, for everyone's rows under one 'person_id'",
+        "30 steps, for all rows of one 'person_id'",
         "each with probability 50 / 1000, independently",
         "clipped to L2 norm 1",
         "divided by 50",

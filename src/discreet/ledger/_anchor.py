@@ -28,13 +28,13 @@ class AnchorMark:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A small file whose mark only moves forward. It helps if whoever can restore an older ledger
-    can't restore an older anchor: on another disk, under another user."""
+    """A small file whose mark only moves forward. It helps if an attacker who can restore an
+    older ledger can't restore an older anchor: on another disk, under another user."""
 
     path: Path
 
     def read(self) -> AnchorMark:
-        """The last link that the chain is known to have had."""
+        """The mark, which the chain is known to contain."""
         try:
             values = json.loads(self.path.read_text(encoding="ascii"))
             mark = AnchorMark(values["number"], values["digest"])

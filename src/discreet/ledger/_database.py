@@ -110,7 +110,7 @@ class Database:
         """Roll back and close the connection; the next use makes a new one."""
         self._engine, driver = None, self._driver
         if driver is not None:
-            with suppress(sqlite3.Error):  # whoever opens it next rolls back by the journal
+            with suppress(sqlite3.Error):  # the next process to open it rolls back by the journal
                 driver.undo()
             self._driver = None
             driver.end()

@@ -239,10 +239,10 @@ def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
     return link.fact
 
 
-def receipt_of(link: Link, paid: Charge, use: FilterUse, kept: str | None = None) -> Receipt:
+def receipt_of(link: Link, paid: Charge, use: FilterUse, answer: str | None = None) -> Receipt:
     """The receipt of a charge, with what is left now, and the stored answer to a repeat."""
     return Receipt(
-        link.number, link.digest, link.at, paid.purpose, paid.by, kept, paid.is_insecure, use
+        link.number, link.digest, link.at, paid.purpose, paid.by, answer, paid.is_insecure, use
     )
 
 

@@ -81,7 +81,7 @@ class Ledger:
 is left for one more pure charge; lower the budget of this query or ask the owner
     >>> print(ledger.spent())
     spent ε = 0.8 of 1 (δ = 0), in 1 charge; one more pure charge may cost at most ε = 0.2
-    (ε = 0.8: valid only had the charges been fixed beforehand)
+    (ε = 0.8: valid only if the charges were fixed beforehand)
     """
 
     __slots__ = ("_anchor", "_last", "_store")
@@ -205,9 +205,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
         tries = _TRIES
         while True:
-            priced = PricedCharge.of(
-                *self._last_sums(), fact.loss
-            )  # it may take long: nobody waits
+            # outside the transaction, since pricing may take long
+            priced = PricedCharge.of(*self._last_sums(), fact.loss)
             with self._writing() as (rows, head):
                 opening, tries = rows.opening(head), tries - 1
                 self._last = opening, head.state.spent

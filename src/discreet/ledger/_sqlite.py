@@ -49,8 +49,8 @@ BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
 }
 
 _MEANINGS = {  # by the start of SQLite's name of an error
-    "SQLITE_BUSY": (LedgerError, "others kept it busy for too long: try again"),
-    "SQLITE_LOCKED": (LedgerError, "others kept it busy for too long: try again"),
+    "SQLITE_BUSY": (LedgerError, "others used it for too long: try again"),
+    "SQLITE_LOCKED": (LedgerError, "others used it for too long: try again"),
     "SQLITE_FULL": (LedgerError, "the disk is full: make room and try again"),
     "SQLITE_IOERR": (LedgerError, "its disk failed, or has no room left"),
     "SQLITE_READONLY": (LedgerError, "it can't be written: permission denied"),

@@ -100,7 +100,7 @@ def _wait(descriptor: int, path: Path, seconds: float) -> None:
     end, pause = time.monotonic() + seconds, _SHORTEST
     while not _acquires(descriptor, path):
         if time.monotonic() > end:
-            raise LedgerError(f"the ledger {path}: others kept it busy for too long: try again")
+            raise LedgerError(f"the ledger {path}: others used it for too long: try again")
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
 

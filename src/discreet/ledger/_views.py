@@ -124,7 +124,7 @@ class Balance:
             return said
         fixed = self.epsilon_if_fixed_beforehand
         figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
-        return f"{said}\n(ε = {figure}: valid only had the charges been fixed beforehand)"
+        return f"{said}\n(ε = {figure}: valid only if the charges were fixed beforehand)"
 
 
 def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:

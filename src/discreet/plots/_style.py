@@ -24,7 +24,7 @@ Dash = str | tuple[float, Sequence[float]]
 
 
 def lines() -> Iterator[tuple[str, Dash]]:
-    """A colour and a dash pattern for each line, so that no two need colour to be told apart."""
+    """A colour and a dash pattern for each line, so that no two differ in colour only."""
     return zip(cycle(_COLOURS), cycle(_DASHES))
 
 

@@ -37,10 +37,10 @@ class Engine:
     def table(self, schema: pa.Schema) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
         self.connection.register(_SOURCE, schema.empty_table())
-        seen = self.connection.table(_SOURCE)
+        found = self.connection.table(_SOURCE)
         types = {
             name: DuckDBType.from_string(str(kind))
-            for name, kind in zip(seen.columns, seen.types, strict=True)
+            for name, kind in zip(found.columns, found.types, strict=True)
         }
         return ibis.table(ibis.schema(types), name=_SOURCE)
 

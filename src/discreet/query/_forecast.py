@@ -124,7 +124,7 @@ def explain(
 _NOT_COVERED = (
     "intervals cover the noise alone: not clamping, scaling to the caps, or sampling of the rows",
     "each interval holds by itself; several together hold less often",
-    "how long the answer takes, and whoever can read the table or its host",
+    "the time that the answer takes, and access to the table or its host",
 )
 
 
@@ -139,7 +139,7 @@ def _protected(plan: Plan) -> tuple[str, ...]:
     return (
         who,
         f"{counts}, with {caps.rows_per_group} rows in each{in_all}",
-        "whoever has more keeps that many groups, chosen by a public hash; totals are scaled down",
+        "a public hash chooses the groups of a unit that has more; its totals are scaled down",
         f"rows without a {unit.column} are left out",
     )
 

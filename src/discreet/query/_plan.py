@@ -245,15 +245,15 @@ def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) ->
     """
     lower, upper = ends
     caps = declaration.caps
-    kept = min(caps.groups, groups)
+    touched = min(caps.groups, groups)
     rows = _most_rows(caps, groups)
     in_group = min(caps.rows_per_group, rows)
     most = in_group * max(abs(lower), abs(upper))
-    l1 = min(kept * most, rows * max(abs(lower), abs(upper)))
+    l1 = min(touched * most, rows * max(abs(lower), abs(upper)))
     if declaration.unit.change is Change.ADD_REMOVE:
         return Sensitivity(l1=l1, l2_squared=most * l1, linf=most)
     width = in_group * (max(0, upper) - min(0, lower))
     l1 = min(2 * l1, groups * width)
     return Sensitivity(
-        l1=l1, l2_squared=min(kept * max(2 * most**2, width**2), width * l1), linf=width
+        l1=l1, l2_squared=min(touched * max(2 * most**2, width**2), width * l1), linf=width
     )

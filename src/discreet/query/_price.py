@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as plain_field
 from enum import Enum
 from fractions import Fraction
+from typing import Annotated
 
 from discreet import _checks
 from discreet._exact import Number, decimal_up, root_down, shown
+from discreet._fields import Converted, Delta, Positive, field, frozen
 from discreet._frozen import FrozenMapping
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
@@ -27,7 +30,23 @@ class Noise(Enum):
     GAUSSIAN = "gaussian"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+def _noise_kind(**named: object) -> Noise | None:
+    ((name, value),) = named.items()
+    if value is None or isinstance(value, Noise):
+        return value
+    raise InvalidArgument(f"{name} = {value!r}: give Noise.LAPLACE, Noise.GAUSSIAN or nothing")
+
+
+def _weights(**named: object) -> Mapping[str, Fraction]:
+    ((name, value),) = named.items()
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidArgument(
+            f"{name} = {_checks.quoted(value)}: give a number for each name, like {{'pay': 2}}"
+        )
+    return FrozenMapping({n: _checks.positive(weight=w) for n, w in (value or {}).items()})
+
+
+@frozen
 class QuestionPrice:
     """The epsilon and delta that a caller pays for one question, and how to share them.
 
@@ -35,34 +54,19 @@ class QuestionPrice:
     noise with the smaller forecast error is chosen. Gaussian noise needs a ``delta`` above 0.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    noise: Noise | None
-    weights: Mapping[str, Fraction] = field(hash=False)
+    epsilon: Positive
+    delta: Delta = field(default=0)
+    noise: Annotated[Noise | None, _noise_kind] = field(default=None, kw_only=True)
+    weights: Annotated[Converted[Mapping[str, Fraction], Mapping[str, Number] | None], _weights] = (
+        field(default=None, kw_only=True)
+    )
 
-    def __init__(
-        self,
-        epsilon: Number,
-        delta: Number = 0,
-        *,
-        noise: Noise | None = None,
-        weights: Mapping[str, Number] | None = None,
-    ) -> None:
-        """Keep the numbers at their exact values."""
-        if not (noise is None or isinstance(noise, Noise)):
-            raise InvalidArgument(
-                f"noise = {noise!r}: give Noise.LAPLACE, Noise.GAUSSIAN or nothing"
-            )
-        exact_delta = _checks.delta(delta=delta)
-        if noise is Noise.GAUSSIAN and exact_delta == 0:
+    def __post_init__(self) -> None:
+        """Refuse Gaussian noise without a delta."""
+        if self.noise is Noise.GAUSSIAN and self.delta == 0:
             raise InvalidArgument(
                 "Gaussian noise needs a delta above 0: name one, such as delta=1e-6"
             )
-        exact = {name: _checks.positive(weight=weight) for name, weight in (weights or {}).items()}
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=epsilon))
-        object.__setattr__(self, "delta", exact_delta)
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "weights", FrozenMapping(exact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,8 @@ class PricedPlan:
     """A plan with the mechanism of each of its sums, as releases and forecasts need it."""
 
     plan: Plan
-    mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = field(hash=False)
-    shares: Mapping[str, Fraction] = field(hash=False)
+    mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = plain_field(hash=False)
+    shares: Mapping[str, Fraction] = plain_field(hash=False)
 
     def __post_init__(self) -> None:
         """Copy both mappings, so that they can't change between the price and the draw."""
