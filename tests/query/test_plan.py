@@ -137,7 +137,7 @@ X = ColumnRef("x")
         ),
         (
             Aggregate(Function.SUM, Arithmetic(Operator.ADD, X, Literal("a")), "s"),
-            "arithmetic on numbers",
+            "arithmetic is defined for numbers",
         ),
         (Aggregate(Function.SUM, Literal(Fraction(3)), "s"), "of a constant"),
         (Aggregate(Function.AVG, Literal("a"), "s"), "is text"),

@@ -79,7 +79,7 @@ SELECT COUNT(*)  | FROM is missing
 SELECT FROM wages  | something is missing after this
 SELECT COUNT(*), FROM wages  | `,` (line 1, column 16): something is missing
 SELECT COUNT(*) FROM wages GROUP BY  | something is missing after this
-SELECT COUNT(*) FROM wages GROUP BY year WHERE in_union  | this is not in the order
+SELECT COUNT(*) FROM wages GROUP BY year WHERE in_union  | the clauses of a query have another order
 SELECT COUNT(*) FROM wages GROUP year  | write GROUP BY
 SELECT COUNT(*) FROM wages *  | one declared table
 w wage > ?  | `?` (line 1, column 41): there are no parameters
@@ -111,7 +111,7 @@ w day = DATE '20200131'  | this is no day
 w day = DATE('2020-01-31')  | a day is written DATE '2020-01-31'
 w day > CURRENT_DATE  | does not depend on when
 w day > now()  | does not depend on when
-w day > day + 1  | arithmetic on numbers only
+w day > day + 1  | arithmetic is defined for numbers only
 w wage = NULL  | `NULL` (line 1, column 41): nothing equals NULL, not even NULL; write IS NULL
 w wage IN (1, NULL)  | write IS NULL
 w wage ISNULL  | write IS NULL
