@@ -7,7 +7,7 @@ from typing import cast
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._additive import IndependentNoise
+from discreet.mechanisms._additive import IndependentNoise, with_noise
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import FixedPoint, FloatArray
 from discreet.mechanisms._parts import RealPart, Value
@@ -34,7 +34,7 @@ class NoiseOnGrid(ABC):
 
     def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
         """The number or array with noise, as floats."""
-        return FixedPoint(self.in_steps.sample(value.steps, bits), self.step).floats
+        return FixedPoint(with_noise(value.steps, self.in_steps.law, bits), self.step).floats
 
     def error(self, confidence: Number) -> Fraction:
         """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
