@@ -40,7 +40,6 @@ class Limit:
         return self.epsilon
 
     def __str__(self) -> str:
-        """The limit in words."""
         return f"ε = {shown(self.epsilon)}" + (f", δ = {shown(self.delta)}" if self.delta else "")
 
 
@@ -64,7 +63,6 @@ class RhoLimit:
         return self.rho
 
     def __str__(self) -> str:
-        """The limit in words."""
         return f"ρ = {shown(self.rho)}"
 
 
@@ -88,7 +86,6 @@ class MuLimit:
         return self.mu
 
     def __str__(self) -> str:
-        """The limit in words."""
         return f"μ = {shown(self.mu)}"
 
 
@@ -125,11 +122,9 @@ class RenyiLimit:
         return Fraction(1)
 
     def __str__(self) -> str:
-        """The limit in words."""
         return ", ".join(f"{shown(bound)} at order {shown(order)}" for order, bound in self.bounds)
 
     def __repr__(self) -> str:
-        """The limit as it is written in code."""
         curve = ", ".join(f"{shown(order)}: {shown(bound)}" for order, bound in self.bounds)
         return f"RenyiLimit({{{curve}}})"
 

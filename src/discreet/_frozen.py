@@ -25,18 +25,15 @@ class FrozenMapping(Mapping[K, V]):
         object.__setattr__(self, "_pairs", tuple(dict(mapping.items()).items()))
 
     def __getitem__(self, key: object) -> V:
-        """The value under this key."""
         for name, value in self._pairs:
             if name is key or name == key:
                 return value
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[K]:
-        """The keys in their order."""
         return (name for name, _ in self._pairs)
 
     def __len__(self) -> int:
-        """The number of pairs."""
         return len(self._pairs)
 
     def __hash__(self) -> int:
@@ -44,11 +41,9 @@ class FrozenMapping(Mapping[K, V]):
         return hash(frozenset(self._pairs))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse to set an attribute."""
         raise AttributeError("a frozen mapping can't be altered")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse to delete an attribute."""
         raise AttributeError("a frozen mapping can't be altered")
 
     def __reduce__(self) -> tuple[type["FrozenMapping[K, V]"], tuple[dict[K, V]]]:
@@ -56,5 +51,4 @@ class FrozenMapping(Mapping[K, V]):
         return FrozenMapping, (dict(self._pairs),)
 
     def __repr__(self) -> str:
-        """As a dictionary is written."""
         return repr(dict(self._pairs))

@@ -52,13 +52,11 @@ class Unit:
         return Unit(self.column, change)
 
     def __str__(self) -> str:
-        """The unit in words."""
         who = "each row" if self.column is None else f"all rows of one {self.column!r}"
         how = "added or removed" if self.change is Change.ADD_REMOVE else "replaced"
         return f"{who}, {how}"
 
     def __repr__(self) -> str:
-        """The unit as it is written in code."""
         if self.column is not None:
             changed = "" if self.change is Change.ADD_REMOVE else f", {self.change}"
             return f"Unit({self.column!r}{changed})"

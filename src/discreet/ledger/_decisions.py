@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from discreet import _checks
+from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
@@ -223,15 +224,9 @@ def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
 
 
 def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
-    """The last steps that were taken of a charge, found by exponential and binary search."""
-    found, ahead = -1, 0
-    while rows.has(steps_key(charge, ahead)):
-        found, ahead = ahead, 2 * ahead + 1
-    while ahead - found > 1:
-        middle = (found + ahead) // 2
-        is_there = rows.has(steps_key(charge, middle))
-        found, ahead = (middle, ahead) if is_there else (found, middle)
-    link = rows.under(steps_key(charge, found))
+    """The last steps that were taken of a charge, whose blocks have consecutive numbers."""
+    blocks = smallest_whole(lambda block: not rows.has(steps_key(charge, block)), 0)
+    link = rows.under(steps_key(charge, blocks - 1))
     if link is None:
         return None
     if not isinstance(link.fact, StepReservation):

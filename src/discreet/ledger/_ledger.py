@@ -422,7 +422,6 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return _reopened, (self.path, None if self._anchor is None else self._anchor.path)
 
     def __repr__(self) -> str:
-        """The file, the unit, and how much is spent."""
         name = "in memory" if self.path is None else str(self.path)
         try:
             with self._reading() as (rows, head):

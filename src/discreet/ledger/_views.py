@@ -115,7 +115,6 @@ class Balance:
         return self.total.epsilon(self.limit.delta if isinstance(self.limit, Limit) else 0)
 
     def __str__(self) -> str:
-        """The balance in words."""
         said = (
             f"{summary(self.limit, self.reached, self.charges)}; "
             f"one more pure charge may cost at most ε = {down(self.left)}"

@@ -74,7 +74,6 @@ class Estimate:
         return self.evidence.interval(float(1 - _checks.probability(confidence=confidence)))
 
     def __repr__(self) -> str:
-        """The values and their standard deviations."""
         left_out = f", malformed={self.malformed}" if self.malformed else ""
         facts = f"stddev={self.stddev}, reports={self.reports}{left_out}"
         return f"Estimate(values={self.values}, {facts})"

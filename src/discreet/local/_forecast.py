@@ -9,7 +9,8 @@ import numpy as np
 from scipy import fft, special
 
 from discreet import _checks
-from discreet._exact import Number, decimal_up, fraction
+from discreet._bisection import edge
+from discreet._exact import Number, decimal_up
 from discreet.errors import InvalidArgument
 from discreet.local._estimate import Rates, RealArray
 from discreet.local._odds import LARGEST, SMALLEST
@@ -83,12 +84,11 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
             f"error = {error}: {reports} reports have one of {least:.3g} even at epsilon 32; "
             "allow more, or ask more clients"
         )
-    low, high = float(SMALLEST), float(LARGEST)
-    while high / low > 1 + 1e-5:
-        middle = sqrt(low * high)
-        fits = make(fraction(middle)).error(confidence, reports) <= wanted
-        low, high = (low, middle) if fits else (middle, high)
-    epsilon = min(LARGEST, decimal_up(fraction(high), 4))
+
+    def is_enough(epsilon: Fraction) -> bool:
+        return make(epsilon).error(confidence, reports) <= wanted
+
+    epsilon = min(LARGEST, decimal_up(edge(is_enough, LARGEST, SMALLEST, digits=5), 4))
     while (found := make(epsilon)).error(confidence, reports) > wanted:
         epsilon = min(LARGEST, decimal_up(epsilon * Fraction(10001, 10000), 4))
     return found

@@ -123,7 +123,6 @@ class Answer:
         )
 
     def __repr__(self) -> str:
-        """The table with its intervals, as plain text."""
         cells = self.cells()
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = [

@@ -83,7 +83,6 @@ class DuckdbTable:
             cursor.close()
 
     def __repr__(self) -> str:
-        """The table's name."""
         return f"DuckdbTable({'.'.join(self.place)!r})"
 
 

@@ -121,7 +121,6 @@ class Tables(Mapping[str, "Table"]):
         self._file = file
 
     def __getitem__(self, name: str) -> "Table":
-        """The table of this name, or an error that names those there are."""
         return self.file(name).table()
 
     def file(self, name: str) -> TableFile:
@@ -134,15 +133,12 @@ class Tables(Mapping[str, "Table"]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        """The names, in the file's order."""
         return iter(self._declared)
 
     def __len__(self) -> int:
-        """The number of tables."""
         return len(self._declared)
 
     def __repr__(self) -> str:
-        """The file and the names."""
         return f"Tables of {self._file}: {', '.join(self)}"
 
 

@@ -40,7 +40,6 @@ class Forecast:
     lines: tuple[ForecastLine, ...]
 
     def __str__(self) -> str:
-        """One line for each aggregate and group size."""
         head = (
             f"expected error at {float(self.confidence):.4g} confidence, for each group by itself"
         )
@@ -55,7 +54,6 @@ class QuestionExplanation:
     forecast: Forecast
 
     def __str__(self) -> str:
-        """All sections, then the forecast."""
         texts = [
             "\n".join([title, *(f"  - {line}" for line in lines)]) for title, lines in self.sections
         ]

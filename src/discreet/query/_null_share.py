@@ -77,7 +77,6 @@ class NullShare:
         return self.release.receipt
 
     def __str__(self) -> str:
-        """The share in words."""
         level = f"at {float(self.confidence):.4g} confidence, for the noise alone"
         between = f"between {100 * self.low:.3g} % and {100 * self.high:.3g} % {level}"
         if self.share is None:

@@ -149,7 +149,6 @@ class Query:
     where: Condition | None = None
 
     def __str__(self) -> str:
-        """The query in SQL, always the same for the same query."""
         shown_keys = [quoted(key) for key in self.keys]
         columns = [*shown_keys, *(_aggregate(aggregate) for aggregate in self.aggregates)]
         where = "" if self.where is None else f" WHERE {condition_text(self.where)}"

@@ -116,7 +116,6 @@ class ArrowSource:
         return nullcontext(pa.table(columns))
 
     def __repr__(self) -> str:
-        """No row is shown."""
         return "ArrowSource(...)"
 
 

@@ -148,7 +148,6 @@ class Table:
         )
 
     def __repr__(self) -> str:
-        """The public facts."""
         facts = self.declaration
         columns = ", ".join(
             f"{name} ({column.type.value})" for name, column in facts.columns.items()
@@ -284,7 +283,6 @@ class Question:
         return _price.price_plan(self.plan, named, level)
 
     def __repr__(self) -> str:
-        """The query in SQL."""
         return f"Question: {self.query}"
 
 

@@ -29,7 +29,6 @@ class PermanentAnswers:
         object.__setattr__(self, "bits", bits)
 
     def __repr__(self) -> str:
-        """Their number alone."""
         return f"PermanentAnswers(<{self.bits.shape[0] if self.bits.ndim > 1 else 1} stored>)"
 
 
