@@ -1,6 +1,8 @@
 """The two coins that everybody can do by hand; and odds that are given."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -58,3 +60,18 @@ def test_many_categories() -> None:
     assert found.lower[7] <= 0.5 <= found.upper[7]
     assert found.lower[0] == 0
     assert found.upper[0] < 0.05
+
+
+@pytest.mark.parametrize("odds", [1, Fraction(1, 2), 0, -3, math.inf, "3", 2.72])
+def test_odds_that_epsilon_does_not_allow_are_refused(odds: Any) -> None:
+    with pytest.raises(InvalidArgument, match="odds"):
+        RandomizedResponse(1, odds=odds)
+
+
+def test_odds_are_a_field_like_others() -> None:
+    """A mechanism of given odds is written, compared and copied as what it is."""
+    assert repr(COINS) == "RandomizedResponse(epsilon=1.0986122886681098, categories=2, odds=3)"
+    assert RandomizedResponse(COINS.epsilon, odds=3) == COINS
+    assert RandomizedResponse(COINS.epsilon) != COINS
+    assert copy.copy(COINS) == pickle.loads(pickle.dumps(COINS)) == COINS
+    assert RandomizedResponse(1, odds=2).client.odds == 2

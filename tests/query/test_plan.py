@@ -212,6 +212,7 @@ NAN = float("nan")
         (lambda: QuestionPrice(1, NAN), "delta"),
         (lambda: QuestionPrice(1, noise=Noise.GAUSSIAN), "delta above 0"),
         (lambda: QuestionPrice(1, noise="laplace"), "noise"),  # type: ignore[arg-type]  # the point of the test
+        (lambda: QuestionPrice(1, weights=[2]), "weights"),  # type: ignore[arg-type]  # the point of the test
         (lambda: QuestionPrice(1, weights={"n": 0}), "weight"),
     ],
 )

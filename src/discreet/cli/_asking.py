@@ -88,12 +88,14 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     """
     from discreet import query
 
+    # 1. check everything that can be checked before the charge
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
     if group_size is not None and not forecast:
         raise typer.BadParameter("use it with --forecast", param_hint="'--group-size'")
     declared = query.open(file).file(name)
     question = declared.table().question(sql)
     shares, kind = weights(weight, question), _noise(noise, delta)
+    # 2. forecast, or pay and ask
     if forecast:
         predicted = question.forecast(
             epsilon=epsilon,
@@ -123,6 +125,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     except KeyboardInterrupt:
         _say_what_was_paid(declared, by, request)
         raise
+    # 3. the answer on stdout, its cost on stderr
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
     paid = _format.cost(answer.privacy_loss, fraction(delta))
     was_paid = answer.receipt.kept is not None

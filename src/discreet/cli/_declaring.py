@@ -196,6 +196,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     from discreet.cli._proposal import TableOptions, beside, propose
     from discreet.query._declaration_edit import save
 
+    # the settings that options name, then the whole file, which is checked before it is written
     settings: dict[Keys, Setting | None] = {
         ("unit",): unit,
         ("row",): row or None,

@@ -134,6 +134,7 @@ def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
 
 def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
     """The reason for refusing a charge that leads from ``before`` to ``after``, and what to do."""
+    # 1. what would still fit
     limit, reached = chosen.limit, chosen.would_reach(before, loss)
     left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
     if isinstance(limit, Limit) and not _is_pure(loss):
@@ -141,6 +142,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             left += f", or for Gaussian noise at a multiplier of {up(multiplier)} or more"
         left = f"{_by_itself(chosen, loss)}{left}"
     advice = "lower the budget of this query or ask the owner"
+    # 2. a leak, or a delta, that the limit has no room for
     if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
         return (
             f"{loss} has no pure bound, and the limit is {_most(limit)}: ask with noise that "
@@ -157,6 +159,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
             f"{left}; {advice}"
         )
+    # 3. a ledger that its first charge filled
     if before.alone is not None and not _is_pure(loss):
         return (
             f"the first charge took all of delta by itself, and only pure charges fit now; {left}"
@@ -166,6 +169,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             f"it is counted beside a leak, and too little is left of the limit's delta that is set "
             f"aside for leaks; {left}; {advice}"
         )
+    # 4. sums beyond the limit
     if reached is None:
         return f"would be far beyond the limit {_most(limit)}; {left}; {advice}"
     would = f"would reach {limit.symbol} = {_above(reached, limit.most)}"

@@ -91,6 +91,7 @@ def composition(
     >>> from discreet.accounting import Gaussian
     >>> drawn = composition(Gaussian(8), 1e-6, counts=[1, 3, 10, 30, 100])
     """
+    # 1. for each theorem, its epsilon at each count
     whole, level = _loss(loss), _checks.delta(delta=delta)
     times = sorted({_checks.positive_count(counts=count) for count in counts})
     if not times:
@@ -100,6 +101,7 @@ def composition(
     for count, one in zip(times, explained, strict=True):
         for theorem, epsilon in one.figures.items():
             curves.setdefault(theorem, []).append((count, epsilon))
+    # 2. one line for each theorem, the best one first
     ax = _style.axes(
         ax,
         f"What repetition costs: {_short(whole)}",

@@ -131,6 +131,7 @@ def _of_literal(value: Constant) -> ScalarFacts:
 
 
 def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
+    # 1. both sides are bounded numbers, and a divisor is a literal
     sides = infer(scalar.left, declaration), infer(scalar.right, declaration)
     for side, fact in zip((scalar.left, scalar.right), sides, strict=True):
         if not fact.type.is_numeric:
@@ -147,12 +148,14 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
             f"{scalar_text(scalar)}: only division by a number other than 0 has a rule (and none "
             "so small that floating point takes it for 0)"
         )
+    # 2. the range of the exact result
     lower, upper = _ends(
         scalar.operator,
         *(_bounds(*pair) for pair in zip((scalar.left, scalar.right), sides, strict=True)),
     )
     if max(abs(lower), abs(upper)) > _LARGEST:
         raise QueryRefused(f"{scalar_text(scalar)} could exceed 1e150; use smaller factors")
+    # 3. the magnitude of what floating point computes
     largest = _largest(scalar.operator, *sides)
     if largest > _FLOATS:
         raise QueryRefused(

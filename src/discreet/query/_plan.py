@@ -194,6 +194,7 @@ def _sum(
 def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> SumGrid:
     """The public grid of an argument. Integers stay as they are; other numbers get about 30 bits,
     fewer where the caps are so large that a unit's totals would not fit."""
+    # 1. the bits that the caps leave for one value
     fact = infer(argument, declaration)
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
@@ -206,6 +207,7 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
         raise QueryRefused(
             "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
         )
+    # 2. the size of a step
     exponent = (
         0
         if fact.type is ColumnType.INTEGER and magnitude <= room
@@ -215,6 +217,7 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
         raise QueryRefused(
             f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
         )
+    # 3. the ends, in steps from the centre
     scale = Fraction(2) ** exponent
     lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
     lower, upper = min(int(lower), int(upper)), max(int(lower), int(upper))

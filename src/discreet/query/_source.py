@@ -168,6 +168,7 @@ def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:
 def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: str | None) -> None:
     """Refuse a source that lacks a declared column or the unit's, or has it in a type that can't be
     converted. Other columns are ignored."""
+    # 1. each declared column, and the unit's, is there once
     there = source.types()
     names = [*columns, *([] if unit is None or unit in columns else [unit])]
     for name in names:
@@ -182,6 +183,7 @@ def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: s
                 f"the columns {name!r} and {twins[0]!r} differ in case only, and engines may "
                 "confuse them; rename one"
             )
+    # 2. its type can be converted to the declared one
     known = {name: _declarable(kind) for name, kind in there if name in names}
     for name, kind in columns.items():
         if (found_kind := known[name]) not in CONVERTIBLE[kind]:
