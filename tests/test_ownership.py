@@ -41,7 +41,7 @@ COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
 NO_RIGHT = {  # classes with state that hold no right, by what they are
     "mechanisms._silence._IfSilent": "a filter of warnings",
-    "accounting._best_run._Conversion": "numbers of one calculation",
+    "accounting._pairs.Conversion": "numbers of one calculation",
     "accounting._events._Reader": "the place in a text",
     "accounting._loss.Term": "the base of frozen values",
     "audit._bits.RecordingBits": "words that are no secret",

@@ -98,23 +98,31 @@ def _wrong(part: str, module: str) -> str | None:
     return None
 
 
-def _imports(file: Path, source: Path) -> Iterator[tuple[int, str]]:
-    """Each imported module's full name, with the line that imports it."""
+def imported_names(file: Path, source: Path) -> Iterator[tuple[int, str, str]]:
+    """For all that the file imports: the line, the module, and the full name, which is ``a.b`` of
+    ``from a import b``."""
     here = (PACKAGE, *file.relative_to(source).with_suffix("").parts)
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
         match node:
             case ast.Import(names):
-                yield from ((node.lineno, alias.name) for alias in names)
+                yield from ((node.lineno, alias.name, alias.name) for alias in names)
             case ast.ImportFrom(module, names, level):
                 start = ".".join([*(here[:-level] if level else ()), *([module] if module else ())])
-                # of the package itself, each name may be a part
-                parts = [f"{start}.{alias.name}" for alias in names if start == PACKAGE]
-                yield from ((node.lineno, name) for name in (parts or [start]))
+                yield from ((node.lineno, start, f"{start}.{alias.name}") for alias in names)
             case ast.Call(
                 ast.Name("import_module" | "__import__") | ast.Attribute(attr="import_module"),
                 [ast.Constant(str(name)), *_],
             ):
-                yield node.lineno, name
+                yield node.lineno, name, name
+
+
+def _imports(file: Path, source: Path) -> Iterator[tuple[int, str]]:
+    """Each imported module's full name, with the line that imports it."""
+    found = {  # of the package itself, each name may be a part
+        (line, name if module == PACKAGE else module)
+        for line, module, name in imported_names(file, source)
+    }
+    yield from sorted(found)
 
 
 def main() -> int:

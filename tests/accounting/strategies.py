@@ -16,6 +16,7 @@ from flint import arb
 from discreet._budget import Limit
 from discreet._exact import ball, float_up, fraction, precision, root_down
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
+from discreet.accounting._bounds import known
 from discreet.accounting._domination import largest_square, square_of_pure
 from discreet.accounting._shares import Squares
 from discreet.accounting.pld._continuous import Weighted
@@ -157,7 +158,7 @@ def only_squares(limit: Limit, part: float = 0.02) -> Filter:
 
 def bit_within(most: float) -> float:
     """The largest epsilon of a bit whose square is at most this."""
-    return solved(lambda x: square_of_pure(fraction(x), Fraction(0)) <= most)
+    return solved(lambda x: known(square_of_pure(fraction(x), Fraction(0))) <= most)
 
 
 def solved(is_small: Callable[[float], bool]) -> float:

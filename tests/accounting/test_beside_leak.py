@@ -18,9 +18,11 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    _knowledge,
+    _bounds,
+    _pairs,
 )
 from discreet.accounting._analytic import gaussian_deltas
+from discreet.accounting._bounds import known
 from discreet.accounting._domination import Chords, beside_leak, chords, largest_square
 from discreet.accounting._profile import Profile, profile
 from discreet.accounting.pld import _distribution
@@ -62,8 +64,8 @@ def test_no_exact_law_is_told_apart_more_easily(
     loss: PrivacyLoss, leak: Fraction, part: Fraction
 ) -> None:
     """For either order of the neighbours, at thresholds on both sides of 1."""
-    beside = part * leak if part * leak > 2 * _knowledge.leak(loss) else leak
-    square = chords(loss, leak).square(beside)
+    beside = part * leak if part * leak > 2 * _bounds.failure_probability(loss) else leak
+    square = known(known(chords(loss, leak)).square(beside))
     far = 2 * float(profile(loss).epsilons[-1]) + 1
     with precision(reference.BITS):
         for law in reference.laws(loss):
@@ -80,10 +82,10 @@ def test_no_run_is_told_apart_more_easily(
 ) -> None:
     """Certified lower bounds of each order, between all points and beyond; and the square is
     hardly larger than it must be."""
-    square = chords(loss, leak).square(part * leak)
+    square = known(known(chords(loss, leak)).square(part * leak))
     far = profile(loss, float(leak) / 1000).epsilons[-1]
     nearest = math.inf
-    for order in _knowledge.pairs(loss, Side.LOWER):
+    for order in known(_pairs.pairs(loss, Side.LOWER)):
         for step in range(24):
             epsilon = far * (step / 20) ** 1.5
             lower = _distribution.delta(order, epsilon, 1e-3, Side.LOWER)
@@ -108,9 +110,9 @@ def test_chords_lie_above_the_profile_between_all_points(
     square = fraction(multiplier) ** 2
     epsilons = (0.0, *sorted(point + 1e-3 for point in points))
     deltas = tuple(float(gaussian_deltas(square, fraction(e))[1]) * (1 + 1e-12) for e in epsilons)
-    found = Chords.of(Profile(epsilons, deltas))
+    found = known(Chords.of(Profile(epsilons, deltas)))
     leak = found.deltas[-1] * (1 + TENTH)
-    dominates = found.square(leak)
+    dominates = known(found.square(leak))
     epsilon = fraction(share) * found.epsilons[-1]
     with precision(reference.BITS):
         exact = reference.gaussian_delta(square, reference.exact(epsilon))
@@ -120,24 +122,26 @@ def test_chords_lie_above_the_profile_between_all_points(
 @pytest.mark.parametrize("multiplier", [0.5, 2, 20])
 def test_a_normal_value_costs_itself(multiplier: float) -> None:
     leak = Fraction(1, 10**9)
-    square = chords(1 * Gaussian(multiplier), leak).square(leak / 100)
+    square = known(known(chords(1 * Gaussian(multiplier), leak)).square(leak / 100))
     assert square == pytest.approx(1 / multiplier**2, rel=2e-3)
 
 
 def test_a_larger_leak_needs_a_smaller_square() -> None:
     loss, leak = RUNS[1]
-    squares = [chords(loss, leak).square(leak * Fraction(n, 20)) for n in range(1, 21)]
+    squares = [
+        known(known(chords(loss, leak)).square(leak * Fraction(n, 20))) for n in range(1, 21)
+    ]
     assert squares == sorted(squares, reverse=True)
 
 
 @pytest.mark.parametrize(("loss", "leak"), RUNS, ids=str)
 def test_the_leak_is_the_one_of_which_most_copies_fit(loss: PrivacyLoss, leak: Fraction) -> None:
     most = largest_square(Fraction(1), 4 * leak)
-    chosen, square = beside_leak(loss, leak, most)
+    chosen, square = known(beside_leak(loss, leak, most))
     part = max(chosen / leak, square / most)
     for other in (chosen / 2, chosen * Fraction(9, 10), chosen * Fraction(11, 10), 2 * chosen):
         if other <= leak:
-            assert max(other / leak, chords(loss, leak).square(other) / most) >= part
+            assert max(other / leak, known(known(chords(loss, leak)).square(other)) / most) >= part
     assert chosen <= leak
 
 
@@ -152,7 +156,7 @@ def test_the_leak_is_the_one_of_which_most_copies_fit(loss: PrivacyLoss, leak: F
 )
 def test_what_no_normal_value_dominates_is_refused(loss: PrivacyLoss, leak: Fraction) -> None:
     with pytest.raises(NoBound):
-        chords(loss, leak).square(leak)
+        known(known(chords(loss, leak)).square(leak))
 
 
 def test_unknown_terms_are_refused() -> None:
@@ -163,4 +167,4 @@ def test_unknown_terms_are_refused() -> None:
             return "accounting.Unknown()"
 
     with pytest.raises(NoBound):
-        chords(PrivacyLoss.of(Unknown()), TENTH)
+        known(chords(PrivacyLoss.of(Unknown()), TENTH))

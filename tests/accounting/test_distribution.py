@@ -19,8 +19,9 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    _knowledge,
+    _pairs,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting._interval import attained
 from discreet.accounting.pld import _distribution, _tilt
 from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled
@@ -176,7 +177,7 @@ class TestTheEndsOfARange:
 
     def test_many_laplace_laws_at_a_tiny_delta(self) -> None:
         """What rounding leaves open at the last edge is no infinite loss."""
-        (order,) = _knowledge.pairs(100 * Laplace(10), Side.UPPER)
+        (order,) = known(_pairs.pairs(100 * Laplace(10), Side.UPPER))
         found = _distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
         assert 8.5 < found < 8.6
         assert not (100 * Laplace(10)).interval(1e-20).is_wide
@@ -221,7 +222,7 @@ class TestManyTerms:
 
     def test_what_is_enough_is_no_more_than_asked(self) -> None:
         """The order of the neighbours that costs less is seen as coarsely as that allows."""
-        gone, come = _knowledge.pairs(PrivacyLoss(self.TERMS), Side.UPPER)
+        gone, come = known(_pairs.pairs(PrivacyLoss(self.TERMS), Side.UPPER))
         whole = _distribution.epsilon(gone, 1e-6, TOLERANCE, Side.UPPER)
         close = _distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER)
         coarse = _distribution.epsilon(come, 1e-6, TOLERANCE, Side.UPPER, enough=whole)

@@ -16,8 +16,9 @@ from discreet.accounting import (
     PrivacyLoss,
     Pure,
     Term,
-    _knowledge,
+    _pairs,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument
@@ -45,8 +46,8 @@ class TestLaws:
     @given(losses, deltas)
     @settings(max_examples=25)
     def test_lower_is_below_upper(self, loss: PrivacyLoss, delta: float) -> None:
-        orders = _knowledge.pairs(loss, Side.UPPER)
-        same = _knowledge.pairs(loss, Side.LOWER)
+        orders = known(_pairs.pairs(loss, Side.UPPER))
+        same = known(_pairs.pairs(loss, Side.LOWER))
         for above, below in zip(orders, same, strict=True):
             upper = _distribution.epsilon(above, delta, TOLERANCE, Side.UPPER)
             lower = _distribution.epsilon(below, delta, TOLERANCE, Side.LOWER)

@@ -20,8 +20,9 @@ from discreet.accounting import (
     Spent,
     Term,
     Zcdp,
-    _knowledge,
+    _bounds,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting._domination import square_of_pure
 from discreet.accounting._prices import EXHAUSTED, LEAK_UNIT, UNIT
 from discreet.accounting._shares import Squares
@@ -118,11 +119,11 @@ class TestSums:
     def test_charges_round_up(self, term: Term) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * term)
-        leak = _knowledge.leak(3 * term)
+        leak = _bounds.failure_probability(3 * term)
         assert spent.leak * LEAK_UNIT >= leak
         with precision(reference.BITS):
             for total, order in orders_of(filter_, spent):
-                in_units = _knowledge.renyi(3 * term, order) * 10**18
+                in_units = known(_bounds.renyi(3 * term, order)) * 10**18
                 assert total <= upper_fraction(in_units) + 1
             for law in reference.laws_of_term(term):
                 if leak and not law.infinite > 0:
@@ -186,7 +187,7 @@ class TestSums:
         self, epsilon: float, delta: float
     ) -> None:
         filter_ = made(Limit(epsilon, delta))
-        nothing_left = Spent(0, (EXHAUSTED,) * len(filter_.tracks))
+        nothing_left = Spent(0, (EXHAUSTED,) * len(filter_.sums))
         assert not filter_.admits(nothing_left)
         assert filter_.reached(nothing_left) is None
         assert fits(Limit(epsilon, 0), Gaussian(1)) is False
@@ -213,7 +214,7 @@ class TestSums:
     def test_squares_count_gaussians_and_what_is_pure_apart_from_leaks(self) -> None:
         filter_ = made(USUAL)
         assert filter_.squares is not None
-        square = square_of_pure(Fraction(1, 4), filter_.squares.floor)
+        square = known(square_of_pure(Fraction(1, 4), filter_.squares.floor))
         for loss, expected in (
             (3 * Gaussian(4), Fraction(3, 16)),
             (3 * Pure(0.25), 3 * square),

@@ -13,8 +13,9 @@ from discreet.accounting import (
     PoissonSampled,
     PrivacyLoss,
     Pure,
-    _knowledge,
+    _pairs,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import convolved
@@ -34,7 +35,7 @@ SUMS = [
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)
 def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None:
-    for order in _knowledge.pairs(loss, Side.UPPER):
+    for order in known(_pairs.pairs(loss, Side.UPPER)):
         atoms = _distribution.joined(order, Side.UPPER).atoms
         assert 1 <= atoms.p.sum() < 1 + 1e-6
         assert 1 - 1e-9 <= atoms.q.sum() < 1 + 1e-3
@@ -47,7 +48,7 @@ def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None
 
 @pytest.mark.parametrize("loss", [Pure(650) + Gaussian(1), 40 * Pure(20), 9 * Laplace(0.0125)])
 def test_losses_too_large_for_a_grid(loss: PrivacyLoss) -> None:
-    for order in _knowledge.pairs(loss, Side.UPPER):
+    for order in known(_pairs.pairs(loss, Side.UPPER)):
         with pytest.raises(NoBound, match="too large for a grid"):
             _distribution.joined(order, Side.UPPER)
 

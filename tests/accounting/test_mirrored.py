@@ -22,8 +22,9 @@ from discreet.accounting import (
     Term,
     Threshold,
     Zcdp,
-    _knowledge,
+    _bounds,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
 from tests.accounting.examples import ALL_TERMS
@@ -33,20 +34,19 @@ SURE = 1e-9
 
 
 def only_pair(term: Term) -> Pair:
-    assert isinstance(term, _knowledge.KnowsPairs)
-    (pair,) = term.pairs(Side.UPPER)
+    (pair,) = known(term.pairs(Side.UPPER))
     return pair
 
 
 def renyi(term: Term, order: Fraction) -> float:
     with precision(256):
-        return float(upper_fraction(_knowledge.renyi(1 * term, order)))
+        return float(upper_fraction(known(_bounds.renyi(1 * term, order))))
 
 
 MIRRORED = [
     term
     for term in ALL_TERMS
-    if _knowledge.is_mirrored(1 * term) and renyi(term, Fraction(2)) < 30  # so that floats tell it
+    if _bounds.is_mirrored(1 * term) and renyi(term, Fraction(2)) < 30  # so that floats tell it
 ]
 
 
@@ -96,16 +96,16 @@ class TestOthers:
         """The pair is the worst of all intervals at each epsilon by itself: no mechanism is."""
         term = BoundedRange(eta)
         assert divergence(only_pair(term), Fraction(5)) > 1.01 * renyi(term, Fraction(5))
-        assert not _knowledge.is_mirrored(1 * term)
-        assert not _knowledge.is_mirrored(Pure(1) + term)
+        assert not _bounds.is_mirrored(1 * term)
+        assert not _bounds.is_mirrored(Pure(1) + term)
 
     def test_those_of_two_pairs_or_none(self) -> None:
         for term in (RandomAllocation(Gaussian(1), 5), PoissonSampled(Gaussian(1), 0.5), Zcdp(1)):
-            assert not _knowledge.is_mirrored(1 * term)
+            assert not _bounds.is_mirrored(1 * term)
 
     def test_a_threshold_is_as_its_noise_is(self) -> None:
-        assert _knowledge.is_mirrored(1 * Threshold(Gaussian(1), 1e-9))
-        assert not _knowledge.is_mirrored(1 * Threshold(BoundedRange(1), 1e-9))
+        assert _bounds.is_mirrored(1 * Threshold(Gaussian(1), 1e-9))
+        assert not _bounds.is_mirrored(1 * Threshold(BoundedRange(1), 1e-9))
 
 
 class TestSamples:

@@ -29,8 +29,9 @@ from discreet.accounting import (
     TruncatedPoisson,
     Zcdp,
     _binomial,
-    _knowledge,
+    _bounds,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import (
@@ -194,13 +195,18 @@ class TestBadInput:
         once = SampledWithoutReplacement(Gaussian(1), 1, 2)
         with pytest.raises(NoBound, match="group"):
             (1 * TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 1, 10)).renyi(2)
-        assert _knowledge.leak(1 * SampledWithReplacement(once, 2, 4)) >= Fraction(1, 16)
-        assert TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 10, 10).leak() == 0
+        assert _bounds.failure_probability(1 * SampledWithReplacement(once, 2, 4)) >= Fraction(
+            1, 16
+        )
+        assert (
+            TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 10, 10).failure_probability()
+            == 0
+        )
 
     def test_laws_that_differ_by_the_order_serve_no_replaced_unit(self) -> None:
         inner = SampledWithoutReplacement(_OneSided(), 1, 2)
         with pytest.raises(NoBound, match="both orders"):
-            inner.pairs(Side.UPPER)
+            known(inner.pairs(Side.UPPER))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -208,7 +214,7 @@ class _OneSided(Term):
     """A term of no relation whose pairs differ."""
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
-        return PoissonSampled(Gaussian(1), 0.5).pairs(side)
+        return known(PoissonSampled(Gaussian(1), 0.5).pairs(side))
 
 
 class TestLeaks:
@@ -217,16 +223,22 @@ class TestLeaks:
     INNER = Approximate(Fraction(1, 2), Fraction(1, 1000))
 
     def test_is_thinned(self) -> None:
-        assert SampledWithoutReplacement(self.INNER, 1, 10).leak() == Fraction(1, 10_000)
-        assert TruncatedPoisson(self.INNER, 0.5, 10, 10).leak() == Fraction(1, 2000)
-        assert Shuffled(self.INNER).leak() == Fraction(1, 1000)
-        assert Fraction(1, 1000) <= RandomAllocation(self.INNER, 10).leak() < Fraction("0.00100001")
-        with_replacement = SampledWithReplacement(self.INNER, 1, 10).leak()
+        assert SampledWithoutReplacement(self.INNER, 1, 10).failure_probability() == Fraction(
+            1, 10_000
+        )
+        assert TruncatedPoisson(self.INNER, 0.5, 10, 10).failure_probability() == Fraction(1, 2000)
+        assert Shuffled(self.INNER).failure_probability() == Fraction(1, 1000)
+        assert (
+            Fraction(1, 1000)
+            <= RandomAllocation(self.INNER, 10).failure_probability()
+            < Fraction("0.00100001")
+        )
+        with_replacement = SampledWithReplacement(self.INNER, 1, 10).failure_probability()
         assert Fraction(1, 10_000) <= with_replacement < Fraction("0.000101")
 
     def test_draws_beyond_what_is_known_are_a_leak(self) -> None:
         several = SampledWithReplacement(self.INNER, 40, 40)
-        assert several.leak() > Fraction(1, 1000)
+        assert several.failure_probability() > Fraction(1, 1000)
         assert renyi(several, Fraction(2)) > renyi(
             SampledWithoutReplacement(self.INNER, 1, 40), Fraction(2)
         )
@@ -243,10 +255,11 @@ class TestLeaks:
         ids=repr,
     )
     def test_simple_bounds_stay_above_the_distribution(self, term: Term) -> None:
-        assert isinstance(term, _knowledge.KnowsPairs)
-        epsilon, delta = _knowledge.approximate(1 * term)
+        epsilon, delta = known(_bounds.approximate(1 * term))
         assert delta < 1
-        (lower, *_) = [hockey_stick_of(pair, float(epsilon)) for pair in term.pairs(Side.LOWER)]
+        (lower, *_) = [
+            hockey_stick_of(pair, float(epsilon)) for pair in known(term.pairs(Side.LOWER))
+        ]
         assert lower <= float(delta) * (1 + 1e-9) + 1e-12
 
 

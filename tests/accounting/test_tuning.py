@@ -33,10 +33,11 @@ from discreet.accounting import (
     Threshold,
     TunedNegativeBinomial,
     TunedPoisson,
-    _knowledge,
+    _bounds,
     _tuning,
 )
 from discreet.accounting import _tuning as laws
+from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Floats, Law
@@ -152,9 +153,8 @@ def best_laws(case: Case, base: Sequence[tuple[Floats, Floats]]) -> list[Law]:
 
 
 def renyi(term: Term, order: Fraction) -> float:
-    assert isinstance(term, _knowledge.KnowsRenyi)
     with precision(256):
-        return float(upper_fraction(term.renyi(order)))
+        return float(upper_fraction(known(term.renyi(order))))
 
 
 def excess(claimed: Term, laws: Sequence[Law]) -> float:
@@ -174,7 +174,7 @@ def test_no_outcome_tells_more(
     term, laws = case.term(loss), best_laws(case, base)
     assert excess(term, laws) <= SURE
     with suppress(NoBound):
-        epsilon, _ = _knowledge.approximate(1 * term)
+        epsilon, _ = known(_bounds.approximate(1 * term))
         assert max(real.delta(float(epsilon)) for real in laws) <= SURE
 
 
@@ -231,16 +231,16 @@ class TestLeaks:
             real = Law(*best)
             assert all(real.delta(each) <= (1 * term).delta(each) + SURE for each in EPSILONS)
             assert best[0][best[1] == 0].sum() <= (1 * term).delta(40) + SURE
-            epsilon, delta = _knowledge.approximate(1 * term)
+            epsilon, delta = known(_bounds.approximate(1 * term))
             assert real.delta(float(epsilon)) <= float(delta) + SURE
 
     def test_a_leak_is_counted_for_each_run(self) -> None:
         term = TunedNegativeBinomial(self.BASE, 1, Fraction(1, 10))
-        assert term.leak() == Fraction(1, 10)
-        assert TunedNegativeBinomial(self.BASE, 1, Fraction(1, 10), most=5).leak() == Fraction(
-            1, 20
-        )
-        assert TunedPoisson(self.BASE, 7).leak() == Fraction(7, 100)
+        assert term.failure_probability() == Fraction(1, 10)
+        assert TunedNegativeBinomial(
+            self.BASE, 1, Fraction(1, 10), most=5
+        ).failure_probability() == Fraction(1, 20)
+        assert TunedPoisson(self.BASE, 7).failure_probability() == Fraction(7, 100)
 
     def test_apart_from_leaks_of_a_threshold(self) -> None:
         """As for the noise alone."""
@@ -263,7 +263,7 @@ class TestPapers:
     ) -> None:
         """Papernot and Steinke (2022) for pure runs; Liu and Talwar (2019) for eta 1."""
         term = TunedNegativeBinomial(Pure(epsilon), eta, gamma)
-        found, delta = _knowledge.approximate(1 * term)
+        found, delta = known(_bounds.approximate(1 * term))
         assert epsilon <= found <= (2 + eta) * epsilon
         assert delta == 0
 
@@ -319,8 +319,7 @@ class TestPairs:
     )
     def test_it_is_one(self, case: Case, loss: PrivacyLoss) -> None:
         term = case.term(loss)
-        assert isinstance(term, _knowledge.KnowsPairs)
-        [pair] = term.pairs(Side.UPPER)
+        [pair] = known(term.pairs(Side.UPPER))
         atoms = pair.atoms
         assert atoms.p.sum() == pytest.approx(1, abs=1e-12)
         assert atoms.q.sum() == pytest.approx(1, abs=1e-12)
@@ -385,13 +384,13 @@ class TestWhatItHolds:
 
     def test_what_is_not_proven(self) -> None:
         with pytest.raises(NoBound, match="attains"):
-            TunedPoisson(Pure(1), 3).pairs(Side.LOWER)
+            known(TunedPoisson(Pure(1), 3).pairs(Side.LOWER))
         with pytest.raises(NoBound, match="epsilon and delta"):
-            TunedPoisson(Gaussian(1), 3).zcdp()
+            known(TunedPoisson(Gaussian(1), 3).zcdp())
         with pytest.raises(NoBound, match="too large"):
-            TunedPoisson(Pure(2000), 3).pairs(Side.UPPER)
+            known(TunedPoisson(Pure(2000), 3).pairs(Side.UPPER))
         with pytest.raises(NoBound, match="no guarantee"):
-            TunedPoisson(2 * Approximate(1, 0.5), 3).approximate()
+            known(TunedPoisson(2 * Approximate(1, 0.5), 3).approximate())
 
 
 def normal(x: float) -> float:
@@ -412,13 +411,13 @@ def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: laws.Runs) -> None:
     for epsilon in (0.01, 0.5, 2, 8):
         before, exact = 0.0, Fraction(str(epsilon))
         with precision(128):
-            whole = float(laws.pure_spread(law, exact).upper())
+            whole = float(known(laws.pure_spread(law, exact)).upper())
         s = np.concatenate([np.linspace(1e-6, 1, 4001), 1 - np.geomspace(1e-9, 0.5, 500)])
         s = np.append(s, 1 / (1 + math.exp(-epsilon)))
         t = np.maximum(s * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - s))
         for most in (1, 2, 3, 7, 40):
             with precision(128):
-                found = float(laws.pure_spread(law, exact, most).upper())
+                found = float(known(laws.pure_spread(law, exact, most)).upper())
                 chances = [float(chance) for chance in islice(law.chances(), most + 1)]
             slopes = [number * chance for number, chance in enumerate(chances)][1:]
             upper, lower = (np.polynomial.polynomial.polyval(x, slopes) for x in (s, t))

@@ -19,8 +19,9 @@ from discreet.accounting import (
     Pure,
     Spent,
     Term,
-    _knowledge,
+    _bounds,
 )
+from discreet.accounting._bounds import known
 from discreet.accounting._domination import largest_square, square_of_pure
 from discreet.accounting._filter_sums import SquaresOfMu
 from discreet.accounting._shares import Squares
@@ -137,7 +138,7 @@ class TestSquares:
 
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + 2 * _knowledge.zcdp(loss)
+            return state + 2 * known(_bounds.zcdp(loss))
 
         bit = Pure(fraction(math.floor(math.sqrt(full) * 1000) / 1000))
         rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
@@ -149,11 +150,11 @@ class TestSquares:
         limit = Limit(0.05, 0.2)
         full = largest_square(limit.epsilon, limit.delta)
         floor = full / 2
-        bit = Pure(solved(lambda x: square_of_pure(fraction(x), floor) <= full))
+        bit = Pure(solved(lambda x: known(square_of_pure(fraction(x), floor)) <= full))
 
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + SquaresOfMu(full, floor).cost(loss)
+            return state + known(SquaresOfMu(full, floor).cost(loss))
 
         rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
         assert worst(rule, [bit], 0.05, 1) > 1.05 * 0.2
@@ -180,7 +181,7 @@ class TestSquares:
         order, first, second = 60, 0.0254, 0.491407
         limit = Limit(0.5, filled(order, 0.5, first, second))
         full = largest_square(limit.epsilon, limit.delta)
-        left = (full - square_of_pure(fraction(first), Fraction(0))) * Fraction(999, 1000)
+        left = (full - known(square_of_pure(fraction(first), Fraction(0)))) * Fraction(999, 1000)
         menu: list[Term] = [Pure(first), Pure(second), Gaussian(multiplier_of(left))]
         shares, squares = ((Fraction(order), limit.delta),), Squares(limit.delta, Fraction(0))
         greedy = unchecked(limit, Fraction(0), shares, squares)
@@ -196,7 +197,7 @@ class TestOtherLimits:
     def test_mu_with_bits_at_their_epsilon_is_unsound(self) -> None:
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + 2 * _knowledge.zcdp(loss)
+            return state + 2 * known(_bounds.zcdp(loss))
 
         rule = Rule(Fraction(0), after, lambda state: state <= Fraction(1, 4))  # type: ignore[operator]  # a fraction
         allowed = math.erf(0.5 / (2 * math.sqrt(2)))

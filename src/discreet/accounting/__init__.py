@@ -1,99 +1,38 @@
 """Arithmetic of privacy: what accesses cost, as formal sums of terms and as proven numbers.
 
 No data and no files here. The terms have the names of the mechanisms they stand for; at the top
-level of `discreet`, those names are the mechanisms.
+level of `discreet`, those names are the mechanisms. Read the files in this order:
+
+1. `_bounds`: what can be known of a term, and of a sum of terms;
+2. `pld/`, `_renyi`, `_analytic`, `_pairs`: privacy loss distributions, Renyi curves, Gaussians;
+3. `_theorems`, `_interval`, `_profile`, `_trade_off`: from a sum to numbers;
+4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
+5. `terms/`: the kinds of term, with their helpers `_sampling`, `_allocation`, `_clones`, `_tuning`;
+6. `_filter` (with `_filter_sums`, `_prices`, `_shares`, `_domination`): which charges still fit;
+7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, events of others.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from discreet.accounting import terms
+from discreet.accounting._calibration import Calibration, calibrate, calibrate_count
+from discreet.accounting._events import from_dp_event, to_dp_event
+from discreet.accounting._expression import Expression, parse
+from discreet.accounting._filter import Filter, Spent
+from discreet.accounting._interval import Interval
 from discreet.accounting._loss import PrivacyLoss, Term
-
-if TYPE_CHECKING:
-    from discreet.accounting._calibration import Calibration, calibrate, calibrate_count
-    from discreet.accounting._events import from_dp_event, to_dp_event
-    from discreet.accounting._expression import Expression, parse
-    from discreet.accounting._filter import Filter, Spent
-    from discreet.accounting._interval import Interval
-    from discreet.accounting.terms import (
-        Approximate,
-        BoundedRange,
-        DiscreteGaussian,
-        DiscreteGaussianVector,
-        DiscreteLaplace,
-        Gaussian,
-        Laplace,
-        PoissonSampled,
-        Pure,
-        RandomAllocation,
-        RandomizedResponse,
-        ReportNoisyMax,
-        SampledWithoutReplacement,
-        SampledWithReplacement,
-        Shuffled,
-        ShuffledReports,
-        SparseVector,
-        Threshold,
-        TruncatedPoisson,
-        TunedNegativeBinomial,
-        TunedPoisson,
-        Zcdp,
-    )
-
-_LATER = {
-    **dict.fromkeys(terms.__all__, "terms"),
-    **dict.fromkeys(("Calibration", "calibrate", "calibrate_count"), "_calibration"),
-    **dict.fromkeys(("from_dp_event", "to_dp_event"), "_events"),
-    **dict.fromkeys(("Expression", "parse"), "_expression"),
-    **dict.fromkeys(("Filter", "Spent"), "_filter"),
-    "Interval": "_interval",
-}
+from discreet.accounting.terms import *  # noqa: F403  # each name stands in terms.__all__
 
 __all__ = [
-    "Approximate",
-    "BoundedRange",
     "Calibration",
-    "DiscreteGaussian",
-    "DiscreteGaussianVector",
-    "DiscreteLaplace",
     "Expression",
     "Filter",
-    "Gaussian",
     "Interval",
-    "Laplace",
-    "PoissonSampled",
     "PrivacyLoss",
-    "Pure",
-    "RandomAllocation",
-    "RandomizedResponse",
-    "ReportNoisyMax",
-    "SampledWithReplacement",
-    "SampledWithoutReplacement",
-    "Shuffled",
-    "ShuffledReports",
-    "SparseVector",
     "Spent",
     "Term",
-    "Threshold",
-    "TruncatedPoisson",
-    "TunedNegativeBinomial",
-    "TunedPoisson",
-    "Zcdp",
     "calibrate",
     "calibrate_count",
     "from_dp_event",
     "parse",
     "to_dp_event",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """The names that not every use needs, imported when they are first asked for."""
-    if name not in _LATER:
-        raise AttributeError(f"module 'discreet.accounting' has no attribute {name!r}")
-    return getattr(import_module(f"discreet.accounting.{_LATER[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ += terms.__all__

@@ -1,4 +1,4 @@
-"""The pairs of an epoch in which a unit takes part in one step, and it isn't told in which.
+"""The pairs of an epoch in which a unit takes part in one step, which is not revealed.
 
 If one step has the pair (P, Q), and Y is its ratio p/q, then t steps, one of which has the unit,
 have as their ratio the mean of t independent copies of Y under Q. So the law of a sum of positive
@@ -19,9 +19,9 @@ import numpy as np
 from flint import arb, arb_poly
 
 from discreet._exact import ball, fraction, precision
-from discreet.accounting import _knowledge
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._moments import log_moment, unbounded
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Sum, known
+from discreet.accounting._renyi import infinite_probability, log_moment
 from discreet.accounting.pld._continuous import ROUND, Floats, Masses
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse
 from discreet.errors import NoBound
@@ -43,8 +43,8 @@ _REMOTE = 700.0
 
 @dataclass(frozen=True, slots=True)
 class _Sense:
-    """Which bound is wanted, and of what: of convex functions that rise, for a unit that goes, or
-    fall, for one that comes."""
+    """The wanted bound: from above or below, of convex functions that rise (for a removed unit) or
+    fall (for an added one)."""
 
     side: Side
     is_rising: bool
@@ -71,13 +71,13 @@ class _Law:
     doubt: float
 
 
-def allocated(gone: Pair, come: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
-    """The pairs of the whole epoch, for a unit that goes and one that comes; of one step they are
+def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
+    """The pairs of the whole epoch, for a removed unit and an added one; of one step they are
     (with the unit, without it) and (without it, with it)."""
     rising, falling = _Sense(side, True), _Sense(side, False)
-    removed = _total(_one(gone, rising), steps, rising)
-    added = _total(_one(reverse(come), falling), steps, falling)
-    return _pair_of_ratios(removed, steps, rising), _pair_of_inverses(added, steps, falling)
+    ratios = _total(_one(removed, rising), steps, rising)
+    inverses = _total(_one(reverse(added), falling), steps, falling)
+    return _pair_of_ratios(ratios, steps, rising), _pair_of_inverses(inverses, steps, falling)
 
 
 def _one(pair: Pair, sense: _Sense) -> _Law:
@@ -275,12 +275,12 @@ def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
 
 
 @lru_cache(maxsize=4096)
-def log_moment_of_mean(loss: PrivacyLoss, steps: int, order: int) -> arb:
+def log_moment_of_mean(loss: Sum, steps: int, order: int) -> arb:
     """A bound on ln of the mean under Q of the mean ratio to this whole power, by the multinomial
     sum: the coefficient of x^order in the power of the sum of E[Y^n] x^n / n!."""
     with precision(_BITS):
         moments = [
-            ((n - 1) * _knowledge.renyi(loss, Fraction(n))).exp() for n in range(2, order + 1)
+            ((n - 1) * known(_bounds.renyi(loss, Fraction(n)))).exp() for n in range(2, order + 1)
         ]
         factorials = [arb(math.factorial(n)) for n in range(order + 1)]
         both = zip([arb(1), arb(1), *moments], factorials, strict=False)
@@ -293,10 +293,10 @@ def log_moment_of_mean(loss: PrivacyLoss, steps: int, order: int) -> arb:
 
 
 def up_to_a_loss(pair: Pair, order: Fraction, higher: Sequence[tuple[int, arb]]) -> arb:
-    """A bound on the Renyi divergence of what the pair dominates. What the pair calls infinite
-    counts only up to some loss, and what lies beyond that is bounded by moments of ``higher``
-    powers, each given with its ln."""
-    power, infinite = float(order - 1), float(unbounded(pair))
+    """A bound on the Renyi divergence of what the pair dominates. Infinite losses of the pair
+    count only up to some loss; the rest is bounded by moments of ``higher`` powers, each given
+    with its ln."""
+    power, infinite = float(order - 1), float(infinite_probability(pair))
     room = -math.log(infinite) if infinite else _REMOTE
     most = fraction((room - _NEGLIGIBLE - math.log(order)) / power)
     if most <= 0:

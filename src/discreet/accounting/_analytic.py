@@ -1,7 +1,7 @@
 """The exact law of Gaussian mechanisms: from mu squared to epsilon and delta, and back.
 
-What normal noise leaks is one formula (Balle and Wang 2018, Theorem 8), computed in balls; searches
-end at neighbouring floats, of which the one that speaks against us is taken.
+The delta of normal noise is one formula (Balle and Wang 2018, Theorem 8), computed in balls.
+Searches end at neighbouring floats, of which the one that speaks against us is taken.
 """
 
 import math
@@ -11,12 +11,14 @@ from fractions import Fraction
 from flint import arb
 
 from discreet._exact import ball, fraction, lower_fraction, precision, upper_fraction
-from discreet.errors import NoBound
+from discreet.accounting._bounds import Unknown, known
 
 _BITS = 256
+_NEEDS_DELTA = Unknown("Gaussian noise needs a delta above 0")
+_TOO_LARGE = Unknown("no floating-point number is large enough")
 
 
-def gaussian_leak(square: Fraction, epsilon: Fraction) -> arb:
+def gaussian_delta(square: Fraction, epsilon: Fraction) -> arb:
     """A ball around delta of normal noise of this mu squared at this epsilon, inside a `precision`
     block: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
     if square == 0:
@@ -26,7 +28,7 @@ def gaussian_leak(square: Fraction, epsilon: Fraction) -> arb:
 
 
 def gaussian_rest(square: Fraction, epsilon: Fraction) -> arb:
-    """1 - delta, of which no digits are lost where delta is near 1."""
+    """1 - delta, without a loss of digits where delta is near 1."""
     if square == 0:
         return arb(1)
     first, second = _tails(square, epsilon, sign=-1)
@@ -34,7 +36,7 @@ def gaussian_rest(square: Fraction, epsilon: Fraction) -> arb:
 
 
 def _tails(square: Fraction, epsilon: Fraction, sign: int) -> tuple[arb, arb]:
-    """What lies above eps/mu - mu/2, or below it, and e^eps times what lies above eps/mu + mu/2."""
+    """The mass above eps/mu - mu/2, or below it, and e^eps times that above eps/mu + mu/2."""
     mu = ball(square).sqrt()
     far, half = ball(epsilon) / mu, mu / 2
     return _above(sign * (far - half)), ball(epsilon).exp() * _above(far + half)
@@ -42,7 +44,7 @@ def _tails(square: Fraction, epsilon: Fraction, sign: int) -> tuple[arb, arb]:
 
 def _above(number: arb) -> arb:
     """The probability that a standard normal value lies above the number. It falls, and so is
-    taken at both ends of the ball: of wide balls far out arb tells little."""
+    taken at both ends of the ball: for wide balls far out arb is loose."""
     scaled = number / arb(2).sqrt()
     return scaled.lower().erfc().union(scaled.upper().erfc()) / 2
 
@@ -50,27 +52,31 @@ def _above(number: arb) -> arb:
 def gaussian_deltas(square: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """The smallest delta of normal noise at this epsilon, from below and from above."""
     with precision(_BITS):
-        leak = gaussian_leak(square, epsilon)
-        return lower_fraction(leak), min(upper_fraction(leak), Fraction(1))
+        delta = gaussian_delta(square, epsilon)
+        return lower_fraction(delta), min(upper_fraction(delta), Fraction(1))
 
 
-def gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
+def gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction | Unknown:
     """The smallest epsilon of normal noise at this delta, rounded up."""
     if square == 0:
         return Fraction(0)
-    _needs_delta(delta)
+    if delta <= 0:
+        return _NEEDS_DELTA
 
     def is_enough(epsilon: float) -> bool:
         return gaussian_deltas(square, fraction(epsilon))[1] <= delta
 
-    return Fraction(0) if is_enough(0.0) else fraction(_smallest_float(is_enough))
+    return Fraction(0) if is_enough(0.0) else _smallest_float(is_enough)
 
 
 def gaussian_attained(square: Fraction, delta: Fraction) -> float:
     """An epsilon, just below the right one, at which normal noise has more than delta."""
     if square == 0 or delta == 0:
         return math.inf if square else 0.0
-    found = float(gaussian_epsilon(square, delta))
+    upper = gaussian_epsilon(square, delta)
+    if isinstance(upper, Unknown):
+        return 0.0
+    found = float(upper)
     for step in (1e-14, 1e-12, 1e-9, 1e-6):
         below = found * (1 - step)
         if gaussian_deltas(square, fraction(below))[0] > delta:
@@ -80,30 +86,26 @@ def gaussian_attained(square: Fraction, delta: Fraction) -> float:
 
 def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The smallest multiplier (to one part in 2^50) with which one Gaussian mechanism is
-    (epsilon, delta)-DP; never too small."""
-    _needs_delta(delta)
+    (epsilon, delta)-DP; never too small. Raises `NoBound` if there is none."""
+    if delta <= 0:
+        return known(_NEEDS_DELTA)
 
     def is_enough(multiplier: float) -> bool:
         return gaussian_deltas(1 / fraction(multiplier) ** 2, epsilon)[1] <= delta
 
-    return fraction(_smallest_float(is_enough))
+    return known(_smallest_float(is_enough))
 
 
-def _needs_delta(delta: Fraction) -> None:
-    if delta <= 0:
-        raise NoBound("Gaussian noise needs a delta above 0")
-
-
-def _smallest_float(is_enough: Callable[[float], bool]) -> float:
-    """The smallest positive float that is enough, all larger ones being so too."""
+def _smallest_float(is_enough: Callable[[float], bool]) -> Fraction | Unknown:
+    """The smallest positive float that is enough, if all larger ones are so too."""
     low, high = 0.0, 1.0
     while not is_enough(high):
         low, high = high, high * 2
         if math.isinf(high):
-            raise NoBound("no floating-point number is large enough")
+            return _TOO_LARGE
     while low == 0.0 and is_enough(high / 2) and high > 1e-290:
         high /= 2
     low = max(low, high / 2)
     while (middle := low + (high - low) / 2) not in (low, high):
         low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+    return fraction(high)

@@ -1,43 +1,39 @@
-"""The best of some runs: its epsilon, its Renyi divergences and its pair, from those of one run."""
+"""The best of some runs: its epsilon, its Renyi divergences and its pair, from those of one run.
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+All follow from one run's by what the law of the number of runs adds (`_tuning`). If the number has
+a ceiling, they are never worse than those of that many runs, all of whose outcomes are released.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 
-import numpy as np
 from flint import arb
 
-from discreet._exact import ball, decimal_up, lower_fraction, precision, upper_fraction
-from discreet._unit import Change
-from discreet.accounting import _knowledge
-from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
-from discreet.accounting._theorems import log_conversion
+from discreet._exact import ball, decimal_up, fraction, lower_fraction, precision, upper_fraction
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Bounds, Sum, Unknown
+from discreet.accounting._pairs import ORDERS, TOO_LARGE, Conversion, pair_of_profile
+from discreet.accounting._profile import Profile, profile
+from discreet.accounting._renyi import Curve
 from discreet.accounting._tuning import (
-    ORDERS,
-    Curve,
-    Kept,
-    Known,
+    Ceiling,
+    OneRun,
     Runs,
     pure_spread,
     spread_of,
     widest_spread,
 )
-from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
-from discreet.errors import NoBound
+from discreet.accounting.pld._dominating_pairs import Pair, Side
 
 _BITS = 256
 _DIGITS = 12
-_DOTS = 240
-_LEAST = Fraction(1, 10**20)  # a delta that no more dots are needed for
+_LEAST = Fraction(1, 10**20)  # a delta below which no more points are needed
 _ENOUGH = Fraction(101, 100)
 _FURTHEST = 1 << 10
-_NEXT_TO_NOTHING = Fraction(1, 10**290)
-
-Dot = tuple[Fraction, Fraction]  # an e^epsilon and a delta there
+_NOT_PURE = Unknown("the best of some runs is known to be zCDP only if each run is pure")
+_MOST_RUNS = 1000  # that are composed instead: beyond, the best of a random number costs less
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,57 +41,99 @@ class Best:
     """The best of some runs, each of which has this privacy loss; a number of runs above
     ``most``, if that is not 0, is drawn anew."""
 
-    loss: PrivacyLoss
+    loss: Sum
     runs: Runs
     most: int
 
-    def approximate(self) -> tuple[Fraction, Fraction]:
-        """Apart from what leaks, an outcome's ratio is at most that of one run times that of f'
-        (as Papernot and Steinke 2022 for pure runs; here with what a run's ratio leaves of it)."""
-        epsilon, delta = _knowledge.approximate(self.loss)
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """Apart from failures, an outcome's ratio is at most that of one run times that of f'
+        (as Papernot and Steinke 2022 for pure runs; here for a run that didn't fail)."""
+        one = _bounds.approximate(self.loss)
+        if isinstance(one, Unknown):
+            return one
+        epsilon, delta = one
         if delta >= 1:
-            raise NoBound(f"{self.loss!r} leaves no guarantee for one run")
+            return Unknown(f"{self.loss!r} leaves no guarantee for one run")
         runs = self.runs.thinned(delta)
         with precision(_BITS):
-            more = upper_fraction(pure_spread(runs, epsilon, self.most))
+            spread = pure_spread(runs, epsilon, self.most)
+            if isinstance(spread, Unknown):
+                return spread
+            more = upper_fraction(spread)
         best = epsilon + (decimal_up(more, _DIGITS) if more > 0 else 0)
-        return best, self._leaking(delta)
+        failing = self._failing(delta)
+        if self.most and self.most * delta <= failing:
+            best = min(best, self.most * epsilon)
+        return best, failing
 
-    def leak(self) -> Fraction:
-        """That any of the runs leaks."""
-        return self._leaking(_knowledge.leak(self.loss))
+    def failure_probability(self) -> Fraction:
+        """That any of the runs fails."""
+        return self._failing(_bounds.failure_probability(self.loss))
 
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2, if one run is pure (Bun and Steinke 2016, Proposition 1.4)."""
-        epsilon, delta = self.approximate()
-        if delta > self.leak():
-            raise NoBound("the best of some runs is known to be zCDP only if each run is pure")
-        return epsilon**2 / 2
+    def zcdp(self) -> Fraction | Unknown:
+        """epsilon squared over 2, if one run is pure (Bun and Steinke 2016, Proposition 1.4); or
+        that of as many runs as there may be."""
+        whole, found = self.approximate(), []
+        if not isinstance(whole, Unknown) and whole[1] <= self.failure_probability():
+            found.append(whole[0] ** 2 / 2)
+        rho = _bounds.zcdp(self._all_runs) if self._all_runs else None
+        if isinstance(rho, Fraction):
+            found.append(rho)
+        if not found:
+            return whole if isinstance(whole, Unknown) else _NOT_PURE
+        return min(found)
 
-    def renyi(self, order: Fraction) -> arb:
-        """The divergence at this order, or at a larger one where it is less."""
-        least = _curve(self).best
-        return least[1] if order <= least[0] else _curve(self).at(order)
+    def renyi(self, order: Fraction) -> arb | Unknown:
+        """The divergence at this order, or at a larger one where it is less; or that of as many
+        runs as there may be."""
+        found = _curve(self)
+        if isinstance(found, Unknown):
+            return found
+        higher, least = found.best
+        best = least if order <= higher else found.at(order)
+        composed = _bounds.renyi(self._all_runs, order) if self._all_runs else found
+        return best.min(composed) if isinstance(composed, arb) else best
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """One pair that dominates in both orders of the neighbours."""
         if side is Side.LOWER:
-            raise NoBound("no pair is known that the best of some runs attains")
-        return (_pair(self),)
+            return Unknown("no pair is known that the best of some runs attains")
+        pair = _pair(self)
+        return pair if isinstance(pair, Unknown) else (pair,)
 
-    def _leaking(self, leak: Fraction) -> Fraction:
-        """The expected number of leaks, rounded up."""
-        if not leak:
-            return leak
+    @property
+    def _all_runs(self) -> "_Repeated | None":
+        """As many runs as there may be, if they fail no more often than the best one does."""
+        if not 0 < self.most <= _MOST_RUNS:
+            return None
+        failing = self.most * _bounds.failure_probability(self.loss)
+        return _Repeated(self.loss, self.most) if failing <= self.failure_probability() else None
+
+    def _failing(self, failure: Fraction) -> Fraction:
+        """The expected number of failures, rounded up."""
+        if not failure:
+            return failure
         with precision(_BITS):
             expected = upper_fraction(self.runs.mean())
         expected = min(expected, Fraction(self.most)) if self.most else expected
-        return min(decimal_up(leak * expected, _DIGITS), Fraction(1))
+        return min(decimal_up(failure * expected, _DIGITS), Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A sum that happens several times."""
+
+    once: Sum
+    times: int
+
+    @property
+    def terms(self) -> tuple[tuple[Bounds, int], ...]:
+        return tuple((term, count * self.times) for term, count in self.once.terms)
 
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """The Renyi divergences apart from leaks: at any order, and as they were found at many."""
+    """The Renyi divergences apart from failures: at any order, and as they were found at many."""
 
     at: Curve
     found: Mapping[Fraction, arb]
@@ -103,19 +141,23 @@ class _Curve:
 
 
 @lru_cache(maxsize=256)
-def _curve(best: Best) -> _Curve:
+def _curve(best: Best) -> _Curve | Unknown:
     with precision(_BITS):
-        known = Known.apart_from_leaks(best.loss)
-        runs = best.runs.thinned(_knowledge.leak(best.loss))
-        kept, spread = Kept.of(runs, best.most), spread_of(runs, known)
+        one = OneRun.apart_from_failures(best.loss)
+        runs = best.runs.thinned(_bounds.failure_probability(best.loss))
+        ceiling, spread = Ceiling.of(runs, best.most), spread_of(runs, one)
+        if isinstance(spread, Unknown):
+            return spread
 
         def at(order: Fraction) -> arb:
-            return kept.divergence(order, known.at(order), spread(order))
+            return ceiling.divergence(order, one.at(order), spread(order))
 
         found = {order: at(order) for order in ORDERS}
         finite = {order: upper_fraction(b) for order, b in found.items() if b.is_finite()}
         if not finite:
-            raise NoBound(f"no Renyi divergence is known of the best of some runs of {best.loss!r}")
+            return Unknown(
+                f"no Renyi divergence is known of the best of some runs of {best.loss!r}"
+            )
         least = min(finite, key=finite.__getitem__)
         return _Curve(at, found, (least, found[least]))
 
@@ -124,117 +166,63 @@ def _curve(best: Best) -> _Curve:
 
 
 @lru_cache(maxsize=64)
-def _pair(best: Best) -> Pair:
+def _pair(best: Best) -> Pair | Unknown:
     with precision(_BITS):
         delta = _profile(best)
-        top, least = _top(best, delta), Fraction(1)
-        if top > _FURTHEST:
-            raise NoBound("its losses are too large for a grid")
-        dots = []
-        for number in range(_DOTS + 1):
-            epsilon = top * number / _DOTS
-            least = min(least, delta(epsilon))
-            dots.append((upper_fraction(ball(epsilon).exp()), least))
-    mirrored = ((1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(dots[1:]))
-    return through([*mirrored, *dots])
+        if isinstance(delta, Unknown):
+            return delta
+        top = _top(best, delta)
+        return TOO_LARGE if top > _FURTHEST else pair_of_profile(delta, top)
 
 
-class _Conversion:
-    """The deltas that follow from Renyi divergences of some orders: each by the order that is best
-    in floats, any order's being a bound."""
-
-    def __init__(self, curve: Mapping[Fraction, arb]) -> None:
-        """Of a divergence for each order."""
-        self._lines = [
-            (log_conversion(order) + ball(order - 1) * found, ball(order - 1))
-            for order, found in curve.items()
-            if found.is_finite()
-        ]
-        self._starts = np.array([float(start) for start, _ in self._lines])
-        self._falls = np.array([float(fall) for _, fall in self._lines])
-
-    def delta(self, epsilon: Fraction) -> arb:
-        """At this epsilon."""
-        if not self._lines:
-            return arb(1)
-        start, fall = self._lines[np.argmin(self._starts - float(epsilon) * self._falls)]
-        return (start - fall * ball(epsilon)).exp().min(arb(1))
+Delta = Callable[[Fraction], Fraction]
 
 
-def _profile(best: Best) -> Callable[[Fraction], Fraction]:
+def _profile(best: Best) -> Delta | Unknown:
     """The smallest delta at an epsilon that is known: f' being at most the expected number of
     runs, and its ratio at most e^spread, delta is at most that number times one run's at
-    epsilon - spread; or what follows from Renyi divergences, or from a pure epsilon."""
-    known, kept = Known.of(best.loss), Kept.of(best.runs, best.most)
-    spread = widest_spread(best.runs, known) - kept.share.log()
-    often = kept.mean * kept.share / kept.within
-    renyi, leak = _Conversion(_curve(best).found), best.leak()
-    pure: tuple[Fraction, Fraction] | None = None
-    with suppress(NoBound):
-        pure = best.approximate()
+    epsilon - spread; or what follows from Renyi divergences, from a pure epsilon, or from the
+    profile of as many runs as there may be."""
+    one, ceiling = OneRun.of(best.loss), Ceiling.of(best.runs, best.most)
+    curve, widest = _curve(best), widest_spread(best.runs, one)
+    if isinstance(curve, Unknown):
+        return curve
+    if isinstance(widest, Unknown):
+        return widest
+    spread = widest - ceiling.share.log()
+    often = ceiling.mean * ceiling.share / ceiling.within
+    renyi, failure = Conversion(curve.found), best.failure_probability()
+    pure = best.approximate()
+    composed = _composed(best)
 
     def delta(epsilon: Fraction) -> Fraction:
-        found = [Fraction(1), upper_fraction(renyi.delta(epsilon)) + leak]
+        found = [Fraction(1), upper_fraction(renyi.delta(epsilon)) + failure]
         left = lower_fraction(ball(epsilon) - spread)
         if left >= 0:
-            found.append(upper_fraction(often * known.delta(left)))
-        if pure is not None and pure[0] <= epsilon:
+            found.append(upper_fraction(often * one.delta(left)))
+        if not isinstance(pure, Unknown) and pure[0] <= epsilon:
             found.append(pure[1])
+        if composed is not None:
+            found.append(fraction(composed.delta(epsilon)))
         return min(found)
 
     return delta
 
 
-def _top(best: Best, delta: Callable[[Fraction], Fraction]) -> Fraction:
+def _composed(best: Best) -> Profile | None:
+    """The profile of as many runs as there may be."""
+    if not 0 < best.most <= _MOST_RUNS:
+        return None
+    return profile(_Repeated(best.loss, best.most), float(_LEAST))
+
+
+def _top(best: Best, delta: Delta) -> Fraction:
     """An epsilon above which delta falls no more, or is next to nothing."""
-    with suppress(NoBound):
-        return best.approximate()[0]
+    pure = best.approximate()
+    if not isinstance(pure, Unknown):
+        return pure[0]
     top = Fraction(1)
     least = _ENOUGH * max(delta(Fraction(_FURTHEST)), _LEAST)
     while top < _FURTHEST and delta(top) > least:
         top *= 2
     return top
-
-
-def through(dots: Sequence[Dot]) -> Pair:
-    """The pair whose delta, as a function of e^epsilon, is the lower hull of 1 at 0 and these
-    dots, which rise in the former. It dominates all that have no larger delta at any dot, since
-    deltas are convex in e^epsilon."""
-    hull: list[Dot] = [(Fraction(0), Fraction(1))]
-    for dot in dots:
-        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], dot):
-            hull.pop()
-        hull.append(dot)
-    slopes = [*(_slope(one, other) for one, other in pairwise(hull)), Fraction(0)]
-    turns = [(odds, slopes[n + 1] - slopes[n]) for n, (odds, _) in enumerate(hull[1:])]
-    atoms = [
-        (_log(odds), float(odds * turn), float(turn))
-        for odds, turn in turns
-        if turn * min(odds, Fraction(1)) > _NEXT_TO_NOTHING
-    ]
-    sure = float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with what was left out
-    return Pair(Atoms.of(*atoms, (math.inf, sure, 0.0), (-math.inf, 0.0, float(1 + slopes[0]))))
-
-
-def _log(odds: Fraction) -> float:
-    with precision(_BITS):
-        return float(ball(odds).log().mid())
-
-
-def _slope(one: Dot, other: Dot) -> Fraction:
-    return (other[1] - one[1]) / (other[0] - one[0])
-
-
-# What terms that hold one run have in common
-
-
-def one_run(privacy_loss: PrivacyLoss | Term) -> PrivacyLoss:
-    """What one run costs: of any relation between neighbours, and of no unit of its own."""
-    terms = privacy_loss.terms if isinstance(privacy_loss, PrivacyLoss) else ((privacy_loss, 1),)
-    bound = change_of(PrivacyLoss(terms)) if all(isinstance(t, Term) for t, _ in terms) else None
-    return inner_loss(privacy_loss, bound or Change.ADD_REMOVE)
-
-
-def change_of(loss: PrivacyLoss) -> Change | None:
-    """How neighbours must differ for the privacy loss to say anything."""
-    return next((term.change for term, _ in loss.terms if term.change is not None), None)

@@ -1,10 +1,10 @@
-"""Normal laws that dominate: what a charge costs where squares of mu are added up.
+"""Normal laws that dominate: the price of a charge where squares of mu are added up.
 
 A pair of laws dominates another if it is at least as easy to tell apart at every threshold, so
-that no test gains by the other one. For two pairs told apart by a bit and a normal value this is
-decided at the threshold 1 alone, which gives closed forms. A loss that is fixed beforehand, such as
-a training run, is dominated by a normal law beside a leak, found from its whole privacy profile.
-The proofs are in docs/proofs/filter.md, under "Squares".
+that no test gains by the other one. For a bit and a normal value the threshold 1 alone decides,
+which gives closed forms. A loss that is fixed beforehand, such as a training run, is dominated by a
+normal law beside a leak, found from its whole privacy profile. The proofs are in
+docs/proofs/filter.md, under "Squares".
 """
 
 import math
@@ -17,13 +17,12 @@ from flint import arb
 from scipy.special import ndtri
 
 from discreet._exact import ball, decimal_up, fraction, precision, upper_fraction
-from discreet.accounting import _knowledge
+from discreet.accounting import _pairs
 from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
-from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._bounds import Sum, Unknown, known
 from discreet.accounting._profile import Profile, profile
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.errors import NoBound
 
 _BITS = 256
 _PROFILE_BITS = 128
@@ -40,7 +39,7 @@ _LARGEST_SQUARE = Fraction(10) ** 12
 
 
 @lru_cache(maxsize=1024)
-def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction:
+def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction | Unknown:
     """A square of mu, rounded up, that an epsilon-differentially private answer may be counted
     as, given that mu squared of at least ``floor`` stays unspent.
 
@@ -52,12 +51,12 @@ def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction:
     if epsilon == 0:
         return Fraction(0)
     if epsilon > _LARGEST_EPSILON:
-        raise NoBound(f"an epsilon above {_LARGEST_EPSILON} is too much to be counted as Gaussian")
+        return Unknown(f"an epsilon above {_LARGEST_EPSILON} is too much to be counted as Gaussian")
     with precision(_BITS):
         shared = 2 * gaussian_rest(floor, epsilon) / (1 + ball(epsilon).exp())  # 1 - T
         square = 8 * shared.erfcinv() ** 2 - ball(floor)
         if not square.is_finite():
-            raise NoBound(f"such a floor is too much for numbers of {_BITS} bits")
+            return Unknown(f"this floor is too much for numbers of {_BITS} bits")
         return max(Fraction(0), upper_fraction(square))
 
 
@@ -71,7 +70,7 @@ def largest_square(epsilon: Fraction, delta: Fraction) -> Fraction:
 def epsilon_of_square(square: Fraction, delta: Fraction) -> Fraction | None:
     """The epsilon, rounded up, that normal noise of this mu squared has at this delta; ``None``
     if the square is beyond all use."""
-    return None if square > _LARGEST_SQUARE else gaussian_epsilon(square, delta)
+    return None if square > _LARGEST_SQUARE else known(gaussian_epsilon(square, delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +86,30 @@ class Chords:
     deltas: tuple[Fraction, ...]
 
     @staticmethod
-    def of(known: Profile) -> "Chords":
+    def of(bound: Profile) -> "Chords | Unknown":
         """The lower convex hull of the profile's points."""
-        if not known.epsilons[-1] < _LARGEST_LOSS:
-            raise NoBound("its losses are too large to be counted as Gaussian")
-        points = list(zip(np.exp(known.epsilons).tolist(), known.deltas, strict=True))
+        if not bound.epsilons[-1] < _LARGEST_LOSS:
+            return Unknown("its losses are too large to be counted as Gaussian")
+        points = list(zip(np.exp(bound.epsilons).tolist(), bound.deltas, strict=True))
         hull: list[int] = []
         for i, point in enumerate(points):
             while len(hull) > 1 and _is_above(points[hull[-2]], points[hull[-1]], point):
                 hull.pop()
             hull.append(i)
         return Chords(
-            tuple(fraction(known.epsilons[i]) for i in hull),
-            tuple(fraction(known.deltas[i]) for i in hull),
+            tuple(fraction(bound.epsilons[i]) for i in hull),
+            tuple(fraction(bound.deltas[i]) for i in hull),
         )
 
-    def square(self, leak: Fraction) -> Fraction:
+    def square(self, leak: Fraction) -> Fraction | Unknown:
         """The smallest square of mu, rounded up, at which "leak with this probability, else a
-        normal value" dominates; `NoBound` if there is none.
+        normal value" dominates.
 
         Each chord is a line delta = power - size e^epsilon. It lies below the profile of the
         dominating pair if that pair has a test of this size and at least this power.
         """
         if self.deltas[-1] > leak:
-            raise NoBound("its delta stays above what may leak")
+            return Unknown("its delta stays above what may leak")
         mu = arb(0)
         with precision(_PROFILE_BITS):
             thresholds = [ball(epsilon).exp() for epsilon in self.epsilons]
@@ -119,20 +118,22 @@ class Chords:
                 size = fall / (thresholds[i + 1] - thresholds[i])
                 power = ball(self.deltas[i]) + size * thresholds[i]
                 mu = mu.max(_distance(size, power, ball(leak)))
+            if not mu.is_finite():
+                return Unknown("no normal law dominates it beside this leak")
             square = upper_fraction(mu**2)
         return decimal_up(square, _SQUARE_DIGITS) if square else square
 
-    def near_squares(self, leak: float) -> float:
-        """About the same, in floats; infinite if there is none."""
+    def near_square(self, leak: float) -> float:
+        """An estimate of that square in floats; infinite if there is none."""
         if self.deltas[-1] > leak:
             return math.inf
         thresholds, deltas = np.exp(_floats(self.epsilons)), _floats(self.deltas)
         size = -np.diff(deltas) / np.diff(thresholds)
         power = deltas[:-1] + size * thresholds[:-1]
-        has_to = (power > leak) & (size < 1 - leak)
+        matters = (power > leak) & (size < 1 - leak)
         with np.errstate(all="ignore"):
             mu = ndtri((power - leak) / (1 - leak)) - ndtri(size / (1 - leak))
-        most = float(np.max(mu[has_to], initial=0.0))
+        most = float(np.max(mu[matters], initial=0.0))
         return most**2 if math.isfinite(most) else math.inf
 
 
@@ -147,31 +148,31 @@ def _is_above(first: _Point, middle: _Point, last: _Point) -> bool:
 
 
 def _distance(size: arb, power: arb, leak: arb) -> arb:
-    """How far apart two normal laws are, of which some test has this size and power beside the
-    leak: power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu)."""
+    """The distance mu of two normal laws, of which some test has this size and power beside the
+    leak: power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu). Infinite if there are no
+    such laws."""
     if power <= leak:
         return arb(0)
     size, power = size / (1 - leak), (power - leak) / (1 - leak)
     if size >= 1 and power <= 1:
         return arb(0)
     distance = arb(2).sqrt() * ((2 * size).erfcinv() - (2 * power).erfcinv())
-    if not distance.is_finite():
-        raise NoBound("no normal law dominates it beside this leak")
-    return distance
+    return distance if distance.is_finite() else arb("inf")
 
 
 @lru_cache(maxsize=256)
-def chords(loss: PrivacyLoss, leak: Fraction) -> Chords:
+def chords(loss: Sum, leak: Fraction) -> Chords | Unknown:
     """The loss's profile, to where delta is a small part of the most that may leak."""
     least = float(leak * _SMALLEST_PART) / 2
     if least < _LEAST_DELTA:
-        raise NoBound("no profile is computed at such small deltas")
-    _knowledge.pairs(loss, Side.UPPER)  # raises: without them a profile takes long, for little
+        return Unknown("no profile is computed at such small deltas")
+    if isinstance(pairs := _pairs.own_pairs(loss, Side.UPPER), Unknown):
+        return pairs  # without them a profile takes long, and is of little use
     return Chords.of(profile(loss, least))
 
 
 @lru_cache(maxsize=256)
-def beside_leak(loss: PrivacyLoss, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction]:
+def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction] | Unknown:
     """A leak and a square of mu, rounded up, by which the loss is dominated: that pair of which
     the most copies go into this much leak and squares that add up to ``most``.
 
@@ -179,13 +180,18 @@ def beside_leak(loss: PrivacyLoss, leak: Fraction, most: Fraction) -> tuple[Frac
     of what there is.
     """
     found, whole = chords(loss, leak), float(leak)
+    if isinstance(found, Unknown):
+        return found
+
+    near_square = found.near_square
 
     def is_large(part: float) -> bool:
-        return found.near_squares(part * whole) <= part * float(most)
+        return near_square(part * whole) <= part * float(most)
 
     low, high = math.log(_SMALLEST_PART), 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if is_large(math.exp(middle)) else (middle, high)
     chosen = min(decimal_up(leak * fraction(math.exp(high)), _LEAK_DIGITS), leak)
-    return chosen, found.square(chosen)
+    square = found.square(chosen)
+    return square if isinstance(square, Unknown) else (chosen, square)

@@ -29,7 +29,7 @@ from functools import lru_cache
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
 from discreet.accounting._domination import epsilon_of_square, largest_square
-from discreet.accounting._filter_sums import Epsilons, Order, Rhos, SquaresOfMu, Track
+from discreet.accounting._filter_sums import Epsilons, FilterSum, Order, Rhos, SquaresOfMu
 from discreet.accounting._loss import PrivacyLoss
 from discreet.accounting._prices import (
     EXHAUSTED,
@@ -43,7 +43,7 @@ from discreet.accounting._prices import (
     way_beside_leak,
 )
 from discreet.accounting._shares import FOR_LEAKS, FOR_TRAINING, Shares, Squares, room, usual
-from discreet.accounting.terms import Pure
+from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument, NoBound
 
 _BITS = 256
@@ -54,7 +54,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The running sums of a filter, in whole units: the leaks, and one sum for each of its tracks.
+    """The running sums of a filter, in whole units: the leaks, and the sums.
 
     ``alone`` is there once a first charge was beyond them all: what it costs by itself with all
     of delta, and the pure epsilons since. A sum that reaches ``EXHAUSTED`` stays there: beyond
@@ -113,20 +113,20 @@ class Filter:
             )
 
     @property
-    def tracks(self) -> tuple[Track, ...]:
-        """What is added up, in the order of the sums in `Spent`."""
-        return _tracks(self)
+    def sums(self) -> tuple[FilterSum, ...]:
+        """The running sums, in the order of those in `Spent`."""
+        return _sums(self)
 
     @property
     def start(self) -> Spent:
         """Nothing spent."""
-        return Spent(0, (0,) * len(self.tracks))
+        return Spent(0, (0,) * len(self.sums))
 
     @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and few of them are kept
     def priced(self, loss: PrivacyLoss) -> Price:
         """Price this charge: its addition to the sums; `NoBound` if that can't be known. The first
         time may take long, so a ledger asks before it locks anything."""
-        plain = plain_way(self.tracks, loss)
+        plain = plain_way(self.sums, loss)
         ways = [plain]
         if (beside := self._beside(loss, plain)) is not None:
             ways.insert(0 if self._is_better(beside, plain) else 1, beside)
@@ -188,7 +188,7 @@ class Filter:
     def bounds(self) -> tuple[int, ...]:
         """The most that each sum may reach, in whole `UNIT`. No limit is so large that an
         exhausted sum would be within it."""
-        return tuple(_bound(track) for track in self.tracks)
+        return tuple(_bound(each) for each in self.sums)
 
     def reached(self, spent: Spent) -> Fraction | None:
         """How far these sums have come, in the limit's own measure: epsilon at the filter's own
@@ -200,8 +200,8 @@ class Filter:
         if spent.leak > self.leak_bound:
             return None
         found = [
-            _within(self._reached(total, track), self.limit.most, is_within=total <= _bound(track))
-            for total, track in zip(spent.sums, self.tracks, strict=True)
+            _within(self._reached(total, each), self.limit.most, is_within=total <= _bound(each))
+            for total, each in zip(spent.sums, self.sums, strict=True)
             if total < EXHAUSTED
         ]
         if isinstance(self.limit, Limit):
@@ -234,7 +234,7 @@ class Filter:
 
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
-            price = Price((plain_way(self.tracks, loss),))  # a first charge alone is not meant
+            price = Price((plain_way(self.sums, loss),))  # a first charge alone is not meant
             return self.admits(self.charged(spent, price))
 
         return Fraction(_most(is_admitted), 10**9)
@@ -289,9 +289,9 @@ class Filter:
         """The way to count it beside a leak, if this filter has any."""
         if self.squares is None or not self.squares.beside_leaks or not self.leak:
             return None
-        track = self.tracks[SQUARES]
-        assert isinstance(track, SquaresOfMu)
-        return way_beside_leak(track, loss, plain, share=self.leak, leak=leak)
+        squares = self.sums[SQUARES]
+        assert isinstance(squares, SquaresOfMu)
+        return way_beside_leak(squares, loss, plain, share=self.leak, leak=leak)
 
     def _is_better(self, one: Way, other: Way) -> bool:
         """Whether at least as many copies of the first way fit."""
@@ -303,26 +303,26 @@ class Filter:
         is_enough = any if isinstance(self.limit, Limit) else all
         return spent.leak <= self.leak_bound and is_enough(are_within)
 
-    def _reached(self, total: int, track: Track) -> Fraction | None:
-        """What one sum says of how far the charges have come."""
+    def _reached(self, total: int, each: FilterSum) -> Fraction | None:
+        """The point to which one sum has come, in the limit's own measure."""
         if total == 0:
             return Fraction(0)
-        match self.limit, track:
+        match self.limit, each:
             case Limit(epsilon), SquaresOfMu(_, floor):
                 assert self.squares is not None
                 return epsilon_of_square(total * UNIT + floor, self.squares.share)
             case Limit(epsilon), _:
-                return max(Fraction(0), epsilon + (total - _bound(track)) * UNIT)
+                return max(Fraction(0), epsilon + (total - _bound(each)) * UNIT)
             case MuLimit(), _:
                 with precision(_BITS):
                     return upper_fraction(ball(total * UNIT).sqrt())
             case RenyiLimit(), _:
-                return total * UNIT / track.most
+                return total * UNIT / each.most
         return total * UNIT
 
 
 @lru_cache(maxsize=256)
-def _tracks(chosen: Filter) -> tuple[Track, ...]:
+def _sums(chosen: Filter) -> tuple[FilterSum, ...]:
     limit = chosen.limit
     match limit:
         case RhoLimit(rho):
@@ -331,13 +331,13 @@ def _tracks(chosen: Filter) -> tuple[Track, ...]:
             return (SquaresOfMu(mu**2, Fraction(0)),)
         case RenyiLimit(bounds):
             return tuple(Order(order, most) for order, most in bounds)
-    tracks: list[Track] = [Epsilons(limit.epsilon)]
+    sums: list[FilterSum] = [Epsilons(limit.epsilon)]
     if chosen.squares is not None:
         share, floor = chosen.squares.share, chosen.squares.floor
-        tracks.append(SquaresOfMu(largest_square(limit.epsilon, share) - floor, floor))
+        sums.append(SquaresOfMu(largest_square(limit.epsilon, share) - floor, floor))
     with precision(_BITS):
-        tracks += (Order(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
-    return tuple(tracks)
+        sums += (Order(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
+    return tuple(sums)
 
 
 def _plus(spent: Spent, way: Way) -> Spent:
@@ -374,8 +374,8 @@ def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
     return Filter(limit, leak, orders, shares.of_squares(limit))
 
 
-def _bound(track: Track) -> int:
-    return min(math.floor(track.most / UNIT), EXHAUSTED - 1)
+def _bound(each: FilterSum) -> int:
+    return min(math.floor(each.most / UNIT), EXHAUSTED - 1)
 
 
 def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Fraction | None:

@@ -1,33 +1,33 @@
-"""What a filter adds up: each track has a cost for every charge, and the most it may reach.
+"""The running sums of a filter: each has a cost for every charge, and a bound.
 
-A cost is an upper bound, known before the charge is drawn. What a term knows of itself decides
-which tracks it can be counted on (`discreet.accounting._knowledge`); where it can't, the track
-raises `NoBound`.
+A cost is an upper bound, known before anything is drawn. It is `Unknown` for a charge with terms
+that the sum can't count.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from discreet._exact import precision, upper_fraction
-from discreet.accounting import _knowledge
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Bounds, Unknown
 from discreet.accounting._domination import square_of_pure
 from discreet.accounting._loss import PrivacyLoss, Term
-from discreet.errors import NoBound
 
 _BITS = 256
 
 
-class Track(Protocol):
+class FilterSum(Protocol):
     """One running sum of a filter."""
 
     @property
     def most(self) -> Fraction:
-        """What the sum may reach."""
+        """The bound on the sum."""
         ...
 
-    def cost(self, loss: PrivacyLoss) -> Fraction:
-        """What a charge adds to the sum, at most; `NoBound` if that can't be known."""
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        """The most that a charge adds to the sum."""
         ...
 
 
@@ -37,9 +37,9 @@ class Epsilons:
 
     most: Fraction
 
-    def cost(self, loss: PrivacyLoss) -> Fraction:
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
         """The sum of the terms' epsilons."""
-        return sum((count * pure_part(term) for term, count in loss.terms), Fraction(0))
+        return _sum_of(loss, pure_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,11 @@ class Order:
     order: Fraction
     most: Fraction
 
-    def cost(self, loss: PrivacyLoss) -> Fraction:
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
         """The sum of the terms' divergences."""
         with precision(_BITS):
-            return upper_fraction(_knowledge.renyi(loss, self.order))
+            divergence = _bounds.renyi(loss, self.order)
+            return divergence if isinstance(divergence, Unknown) else upper_fraction(divergence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ class Rhos:
 
     most: Fraction
 
-    def cost(self, loss: PrivacyLoss) -> Fraction:
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
         """The sum of the terms' rho."""
-        return _knowledge.zcdp(loss)
+        return _bounds.zcdp(loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +78,39 @@ class SquaresOfMu:
     most: Fraction
     floor: Fraction
 
-    def cost(self, loss: PrivacyLoss) -> Fraction:
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
         """The sum of the terms' squares."""
-        return sum((count * self._square(term) for term, count in loss.terms), Fraction(0))
+        return _sum_of(loss, self._square)
 
-    def counted(self, loss: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
+    def split(self, loss: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
         """The terms that have a square of their own, and those that have none."""
         parts: tuple[list[tuple[Term, int]], ...] = ([], [])
         for term, count in loss.terms:
-            try:
-                self._square(term)
-            except NoBound:
-                parts[1].append((term, count))
-            else:
-                parts[0].append((term, count))
+            has_none = isinstance(self._square(term), Unknown)
+            parts[has_none].append((term, count))
         return PrivacyLoss(tuple(parts[0])), PrivacyLoss(tuple(parts[1]))
 
-    def _square(self, term: Term) -> Fraction:
-        if isinstance(term, _knowledge.KnowsGaussian):
-            return term.gaussian()
-        return square_of_pure(pure_part(term), self.floor)
+    def _square(self, term: Bounds) -> Fraction | Unknown:
+        square = term.mu_squared()
+        if not isinstance(square, Unknown):
+            return square
+        epsilon = pure_part(term)
+        return epsilon if isinstance(epsilon, Unknown) else square_of_pure(epsilon, self.floor)
 
 
-def pure_part(term: Term) -> Fraction:
-    """The epsilon that bounds a term's privacy loss everywhere but in its leaks."""
-    if isinstance(term, _knowledge.KnowsApproximate):
-        epsilon, delta = term.approximate()
-        if delta <= (term.leak() if isinstance(term, _knowledge.Leaks) else 0):
-            return epsilon
-    raise NoBound(f"{term!r} has no fixed epsilon apart from its leaks")
+def pure_part(term: Bounds) -> Fraction | Unknown:
+    """The epsilon that bounds a term's privacy loss but with its failure probability."""
+    whole = term.approximate()
+    if isinstance(whole, Unknown) or whole[1] > term.failure_probability():
+        return Unknown(f"{term!r} has no fixed epsilon apart from its leaks")
+    return whole[0]
+
+
+def _sum_of(loss: PrivacyLoss, cost: Callable[[Bounds], Fraction | Unknown]) -> Fraction | Unknown:
+    total = Fraction(0)
+    for term, count in loss.terms:
+        one = cost(term)
+        if isinstance(one, Unknown):
+            return one
+        total += count * one
+    return total

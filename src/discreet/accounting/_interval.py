@@ -1,20 +1,21 @@
-"""Two proven ends for an epsilon: what all mechanisms with some terms satisfy, and what one of
-them does not beat."""
+"""Two proven ends for the epsilon of a privacy loss.
+
+All mechanisms with its terms satisfy the upper end; one of them reaches the lower end.
+"""
 
 import math
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet._exact import float_up
-from discreet.accounting import _html, _knowledge
+from discreet.accounting import _bounds, _html, _pairs
 from discreet.accounting._analytic import gaussian_attained
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._theorems import best_epsilon, upper_epsilon
+from discreet.accounting._bounds import Sum, Unknown
+from discreet.accounting._theorems import epsilon, upper_epsilon
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side, highest
-from discreet.errors import NoBound
 
 _FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)  # of the tolerance, tried until the ends are close
 _STALLED = 0.9  # of the gap: ends that come no closer than this are of different mechanisms
@@ -24,11 +25,16 @@ _AGREEMENT = 1e-9  # how far the two ends may cross by rounding alone
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Proven ends for an epsilon, and how close they were wanted, relatively."""
+    """Proven ends for an epsilon, and the relative distance that was asked for; unpacks into the
+    two ends."""
 
     lower: float
     upper: float
     tolerance: float
+
+    def __iter__(self) -> Iterator[float]:
+        """The lower end, then the upper one."""
+        return iter((self.lower, self.upper))
 
     @property
     def width(self) -> float:
@@ -37,7 +43,7 @@ class Interval:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the ends are farther apart than was wanted."""
+        """Whether the ends are farther apart than was asked for."""
         if math.isinf(self.upper):
             return not math.isinf(self.lower)
         return self.width > self.tolerance * self.upper
@@ -46,35 +52,38 @@ class Interval:
         """One line in words."""
         if math.isinf(self.lower):
             return "proven: infinite"
-        told = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
-        return f"{told} (wide: no closer ends were found)" if self.is_wide else told
+        ends = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
+        return f"{ends} (wide: no closer ends were found)" if self.is_wide else ends
 
     def _repr_html_(self) -> str:
-        return _html.interval(self)
+        ends = "proven ends" if not self.is_wide else "proven ends, farther apart than was wanted"
+        rows = [("at least", _html.down(self.lower)), ("at most", _html.up(self.upper))]
+        return _html.table(f"epsilon: {ends}", (), rows)
 
 
-def interval(loss: PrivacyLoss, delta: Fraction, tolerance: Fraction) -> Interval:
+def interval(loss: Sum, delta: Fraction, tolerance: Fraction) -> Interval:
     """Proven ends for the smallest epsilon at this delta, computed ever more closely."""
     aim, gap = float(tolerance), math.inf
-    lower, upper = 0.0, best_epsilon(loss, delta)
+    lower, upper = 0.0, epsilon(loss, delta)
     for fineness in _FINENESS:
         lower = max(lower, attained(loss, delta, aim * fineness))
         if math.isinf(lower) or upper - lower <= aim * upper or upper - lower > _STALLED * gap:
             break
         gap = upper - lower
-        with suppress(NoBound):
-            upper = min(upper, float_up(upper_epsilon(loss, delta, aim * fineness)))
+        closer = upper_epsilon(loss, delta, aim * fineness)
+        if not isinstance(closer, Unknown):
+            upper = min(upper, float_up(closer))
     assert lower <= upper * (1 + _AGREEMENT), "a lower end above the upper one"
     return Interval(min(lower, upper), upper, aim)
 
 
-def attained(loss: PrivacyLoss, delta: Fraction, tolerance: float) -> float:
+def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
     """An epsilon that some mechanism with these terms reaches, as far as one is known."""
-    with suppress(NoBound):
-        return gaussian_attained(_knowledge.gaussian(loss), delta)
-    try:
-        orders = _knowledge.pairs(loss, Side.LOWER)
-    except NoBound:
+    square = _bounds.mu_squared(loss)
+    if not isinstance(square, Unknown):
+        return gaussian_attained(square, delta)
+    orders = _pairs.pairs(loss, Side.LOWER)
+    if isinstance(orders, Unknown):
         return 0.0
     if delta:
         level = math.nextafter(float_below(delta), 1.0)

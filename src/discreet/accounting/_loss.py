@@ -1,40 +1,40 @@
 """The one currency: a privacy loss is a formal sum of counted terms.
 
-It is kept as what happened, ``3 * Gaussian(4.0) + Pure(0.5)``, never as a number. Numbers come
-at the edge, from `discreet.accounting._theorems`.
+It is held as what happened, ``3 * Gaussian(4.0) + Pure(0.5)``, never as a number. Numbers come at
+the edge: the methods of `PrivacyLoss` are thin calls into the theorems below this file. The kinds
+of term are above it, in `discreet.accounting.terms`.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import _checks
 from discreet._exact import Number, float_up, precision, shown
 from discreet._unit import Change, Unit
+from discreet.accounting import _bounds, _html, _interval, _json, _profile, _theorems, _trade_off
+from discreet.accounting._bounds import Bounds, Unknown, known
+from discreet.accounting._interval import Interval
+from discreet.accounting._profile import Profile
+from discreet.accounting._theorems import Explanation
+from discreet.accounting._trade_off import TradeOff
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
-if TYPE_CHECKING:
-    from discreet.accounting._interval import Interval
-    from discreet.accounting._profile import Profile
-    from discreet.accounting._theorems import Explanation
-    from discreet.accounting._trade_off import TradeOff
+MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
+_KINDS = "discreet.accounting.terms."  # where the terms are that JSON may name
 
 
-class Term:
+class Term(Bounds):
     """One kind of access. A term never knows how often it happened: that is the sum's business.
 
-    Its subclasses, one file each in `discreet.accounting.terms`, state what is known of it, in
-    the words of `discreet.accounting._knowledge`.
+    The bounds on it are the methods of `Bounds`, which its subclasses in
+    `discreet.accounting.terms` override.
     """
 
     __slots__ = ()
-    change: ClassVar[Change | None] = None  # how neighbours must differ for it to say anything
-    is_attained: ClassVar[bool] = False  # whether some mechanism does just what bounds its losses
 
     def __add__(self, other: "Term | PrivacyLoss") -> "PrivacyLoss":
         """The privacy loss of both together."""
@@ -46,13 +46,19 @@ class Term:
 
     __rmul__ = __mul__
 
+    def for_group(self, size: int) -> "Term | Unknown":
+        """The term for neighbours that are this many steps apart."""
+        return Unknown(f"nothing is known of what {self!r} costs a group of {size}")
+
     def __repr__(self) -> str:
         """The term as it is written in code, apart from the mechanism of the same name."""
-        values = ", ".join(f"{f.name}={_written(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # every term is a dataclass
+        values = ", ".join(f"{f.name}={_as_code(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # every term is a dataclass
         return f"accounting.{type(self).__name__}({values})"
 
 
-def _written(value: object) -> str:
+def _as_code(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_as_code, value))}{',' * (len(value) == 1)})"
     return shown(value) if isinstance(value, Fraction) else repr(value)
 
 
@@ -84,10 +90,10 @@ class PrivacyLoss:
             if not isinstance(term, Term):
                 raise InvalidArgument(f"{term!r} is no term of a privacy loss")
             total[term] += _checks.count(count=count)
-        kept = [(term, count) for term, count in total.items() if count]
-        if len(kept) > 1:  # to write a term takes long, in sums of a thousand
-            kept.sort(key=lambda pair: repr(pair[0]), reverse=True)
-        ordered = tuple(kept)
+        counted = [(term, count) for term, count in total.items() if count]
+        if len(counted) > 1:  # to write a term takes long, in sums of a thousand
+            counted.sort(key=lambda pair: repr(pair[0]), reverse=True)
+        ordered = tuple(counted)
         object.__setattr__(self, "terms", ordered)
         if not (self.unit is None or isinstance(self.unit, Unit)):
             raise InvalidArgument(f"unit = {self.unit!r}: give a Unit")
@@ -129,60 +135,50 @@ class PrivacyLoss:
     def epsilon(self, delta: Number = 0) -> float:
         """The smallest epsilon, rounded up, for which (epsilon, delta)-DP is proven here.
 
-        For most terms it comes from privacy loss distributions and is made to lie at most 0.1 %
-        above the smallest possible one. How close it came is not told here, and at tiny deltas,
-        or where rare samples meet millions of steps, it may be less close: `interval` tells both
-        ends, `explain` the other theorems. It holds for this whole sum, its terms being fixed
-        beforehand. Infinite if the sum has no bound at this delta.
+        It holds for this whole sum if its terms are fixed beforehand. Infinite if the sum has no
+        bound at this delta. For most terms it is computed from privacy loss distributions, with
+        the aim of lying at most 0.1 % above the smallest possible one; at tiny deltas, or where
+        rare samples meet millions of steps, it can be less close. `interval` gives both ends,
+        `explain` the other theorems.
         """
-        from discreet.accounting._theorems import best_epsilon
-
         with _within_reach():
-            return best_epsilon(self, _checks.delta(delta=delta))
+            return _theorems.epsilon(self, _checks.delta(delta=delta))
 
     def delta(self, epsilon: Number) -> float:
         """The smallest delta, rounded up, for which (epsilon, delta)-DP is proven here."""
-        from discreet.accounting._theorems import best_delta
-
         with _within_reach():
-            return best_delta(self, _checks.not_negative(epsilon=epsilon))
+            return _theorems.delta(self, _checks.not_negative(epsilon=epsilon))
 
-    def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> "Interval":
+    def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> Interval:
         """Two proven ends for the smallest epsilon at this delta: all mechanisms with these terms
         satisfy the upper one, and one of them nothing below the lower one.
 
         The ends come as close as ``tolerance``, relatively, where that can be computed; where
-        they don't, ``is_wide`` says so.
+        they don't, ``is_wide`` says so. They unpack: ``lower, upper = loss.interval(1e-6)``.
 
         >>> from discreet.accounting import Gaussian, PoissonSampled
         >>> found = (1000 * PoissonSampled(Gaussian(1), 0.01)).interval(1e-5)
         >>> 1.827 < found.lower <= found.upper < 1.829, found.is_wide
         (True, False)
         """
-        from discreet.accounting._interval import interval
-
         wanted = _checks.positive(tolerance=tolerance)
-        return interval(self, _checks.delta(delta=delta), wanted)
+        return _interval.interval(self, _checks.delta(delta=delta), wanted)
 
     def renyi(self, order: Number) -> float:
         """A bound, rounded up, on the Renyi divergence of this order, which lies above 1; it need
         not hold with the probability that is the sum of the terms' own deltas. Raises `NoBound`
         for a sum of which none is known.
         """
-        from discreet.accounting import _knowledge
-
         exact = _checks.positive(order=order)
         if exact <= 1:
             raise InvalidArgument(f"order = {order}: give a number above 1")
         with precision(256):
-            return float_up(_knowledge.renyi(self, exact))
+            return float_up(known(_bounds.renyi(self, exact)))
 
     def zcdp(self) -> float:
         """The smallest rho, rounded up, for which rho-zCDP is proven here (Bun and Steinke 2016);
         as with `renyi`, apart from the terms' own deltas. Raises `NoBound` if there is none."""
-        from discreet.accounting import _knowledge
-
-        return float_up(_knowledge.zcdp(self))
+        return float_up(known(_bounds.zcdp(self)))
 
     def advantage(self) -> float:
         """The most, rounded up, by which a test of whether one unit was there can be right more
@@ -190,58 +186,49 @@ class PrivacyLoss:
         return self.delta(0)
 
     def for_group(self, size: int) -> "PrivacyLoss":
-        """What the same accesses cost ``size`` units together, such as a family.
+        """The privacy loss of the same accesses to ``size`` units together, such as a family.
 
         >>> from discreet.accounting import Gaussian, Pure
         >>> (Pure(0.1) + Gaussian(6)).for_group(3)
         accounting.Pure(epsilon=0.3) + accounting.Gaussian(multiplier=2)
         """
-        from discreet.accounting import _knowledge
+        return known(group_loss(self, _checks.positive_count(size=size)))
 
-        return _knowledge.for_group(self, _checks.positive_count(size=size))
+    def explain(self, delta: Number = 0) -> Explanation:
+        """Each theorem's epsilon at this delta, and which one is the best."""
+        return _theorems.explain(self, _checks.delta(delta=delta))
 
-    def explain(self, delta: Number = 0) -> "Explanation":
-        """What each theorem gives as epsilon at this delta, and which one is the best."""
-        from discreet.accounting._theorems import explain
-
-        return explain(self, _checks.delta(delta=delta))
-
-    def profile(self) -> "Profile":
+    def profile(self) -> Profile:
         """The privacy profile: a proven delta for each epsilon, to draw or to look up.
 
         >>> from discreet.accounting import Gaussian
         >>> (4 * Gaussian(4)).profile().delta(1) < 0.0069
         True
         """
-        from discreet.accounting._profile import profile
+        return _profile.profile(self)
 
-        return profile(self)
-
-    def trade_off(self) -> "TradeOff":
-        """What any attacker can tell: for each type I error of a test of whether one unit was
-        there, the least type II error, rounded down (Dong, Roth and Su 2022).
+    def trade_off(self) -> TradeOff:
+        """The power of any attack: for each type I error of a test of whether one unit was there,
+        the least type II error, rounded down (Dong, Roth and Su 2022).
 
         >>> from discreet.accounting import Pure
         >>> 0.85 < (2 * Pure(0.5)).trade_off().type_two(0.05) < 0.87
         True
         """
-        from discreet.accounting._trade_off import trade_off
-
-        return trade_off(self)
+        return _trade_off.trade_off(self)
 
     def to_json(self) -> str:
         """The loss as text, exactly: `from_json` gives an equal value back."""
-        terms = [_term_to_json(term, count) for term, count in self.terms]
-        plain = {"terms": terms, "unit": self.unit and _unit_to_json(self.unit)}
+        plain = {"terms": _json.plain_terms(self.terms), "unit": _json.plain_unit(self.unit)}
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> "PrivacyLoss":
         """The loss that `to_json` wrote; anything else raises `InvalidArgument`."""
         try:
-            read = _only(json.loads(text), {"terms", "unit"})
-            terms = tuple(_term_from_json(entry) for entry in _list(read["terms"]))
-            return PrivacyLoss(terms, _unit_from_json(read["unit"]))
+            read = _json.only(json.loads(text), {"terms", "unit"})
+            terms = _json.terms_of(read["terms"], _kinds(), PrivacyLoss)
+            return PrivacyLoss(terms, _json.unit_of(read["unit"]))
         except (ValueError, TypeError, RecursionError) as mistake:
             raise InvalidArgument(f"not the JSON of a privacy loss: {mistake}") from mistake
 
@@ -251,14 +238,14 @@ class PrivacyLoss:
         return " + ".join(counted) or "accounting.PrivacyLoss()"
 
     def _repr_html_(self) -> str:
-        from discreet.accounting import _html
-
-        return _html.loss(self)
+        rows = [(f"{count:,} ×", _html.plain(repr(term))) for term, count in self.terms]
+        caption = f"Privacy loss of {self.unit}" if self.unit else "Privacy loss"
+        return _html.table(caption, ("times", "term"), rows or [("", "nothing")])
 
 
 @contextmanager
 def _within_reach() -> Iterator[None]:
-    """Name what the numbers of terms can't be computed for, as counts of a thousand digits."""
+    """Turn arithmetic that fails, as with counts of a thousand digits, into `NoBound`."""
     try:
         yield
     except InvalidArgument:
@@ -270,12 +257,9 @@ def _within_reach() -> Iterator[None]:
         ) from mistake
 
 
-MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
-
-
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
-    """A privacy loss that another term is to hold: of no unit of its own, and of neighbours that
-    differ in this way, or in any."""
+    """Check a privacy loss for a term that holds it: it has no unit of its own, and holds for
+    neighbours that differ in this way, or in any."""
     loss = PrivacyLoss.of(privacy_loss) if isinstance(privacy_loss, Term) else privacy_loss
     if not isinstance(loss, PrivacyLoss):
         raise InvalidArgument(f"privacy_loss = {privacy_loss!r}: give a term or a privacy loss")
@@ -296,13 +280,13 @@ def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:
 
 
 def _levels(loss: PrivacyLoss) -> int:
-    """How many terms stand in one another; each was checked when it was made."""
+    """The depth of nested terms; each was checked when it was made."""
     inner = (getattr(term, "privacy_loss", None) for term, _ in loss.terms)
     return 1 + max((_levels(each) for each in inner if each is not None), default=0)
 
 
 def _check_change(terms: tuple[tuple[Term, int], ...], unit: Unit | None) -> None:
-    """Refuse terms that speak of different neighbours, or of others than the unit's."""
+    """Refuse terms for different relations of neighbours, or for another one than the unit's."""
     bound = [term for term, _ in terms if term.change is not None]
     for term in bound:
         if unit is not None and term.change is not unit.change:
@@ -323,66 +307,30 @@ _CHANGES: dict[Change | None, str] = {
 }
 
 
-def _term_to_json(term: Term, count: int) -> dict[str, object]:
-    values = {name: _plain(getattr(term, name)) for name in _names(type(term))}
-    return {"count": count, "term": type(term).__name__, **values}
+def group_loss(loss: PrivacyLoss, size: int) -> PrivacyLoss | Unknown:
+    """The sum for neighbours that are this many steps apart."""
+    if size == 1:
+        return loss
+    terms = []
+    for term, count in loss.terms:
+        group = term.for_group(size)
+        if isinstance(group, Unknown):
+            return group
+        terms.append((group, count))
+    return PrivacyLoss(tuple(terms), loss.unit)
 
 
-def _plain(value: "Fraction | bool | PrivacyLoss") -> object:
-    if isinstance(value, PrivacyLoss):
-        return [_term_to_json(term, count) for term, count in value.terms]
-    return value if isinstance(value, bool) else str(value)
+def change_of(loss: PrivacyLoss) -> Change | None:
+    """The relation between neighbours that the privacy loss holds for; None if for any."""
+    return next((term.change for term, _ in loss.terms if term.change is not None), None)
 
 
-def _term_from_json(entry: object) -> tuple[Term, int]:
-    from discreet.accounting import terms
-
-    name = entry.get("term") if isinstance(entry, dict) else None
-    if name not in terms.__all__:
-        raise InvalidArgument(f"unknown term {name!r}; known are {', '.join(terms.__all__)}")
-    kind: type[Term] = getattr(terms, name)
-    read = _only(entry, {"count", "term", *_names(kind)})
-    if type(read["count"]) is not int or read["count"] < 1:
-        raise InvalidArgument(f"count = {read['count']!r}: give a whole number, 1 or above")
-    return kind(**{name: _value(read[name]) for name in _names(kind)}), read["count"]
-
-
-def _value(read: object) -> "Fraction | bool | PrivacyLoss":
-    if isinstance(read, list):
-        return PrivacyLoss(tuple(_term_from_json(entry) for entry in read))
-    return read if isinstance(read, bool) else _exact(read)
-
-
-def _unit_to_json(unit: Unit) -> dict[str, object]:
-    return {"column": unit.column, "change": unit.change.value}
-
-
-def _unit_from_json(read: object) -> Unit | None:
-    if read is None:
-        return None
-    known = _only(read, {"column", "change"})
-    return Unit(known["column"], Change(known["change"]))
-
-
-def _names(kind: type[Term]) -> list[str]:
-    return [field.name for field in fields(kind)]  # type: ignore[arg-type]  # every term is a dataclass
-
-
-def _only(read: object, names: set[str]) -> dict[str, Any]:  # Any: JSON
-    """The object, which has these names and no others."""
-    if not isinstance(read, dict) or set(read) != names:
-        raise InvalidArgument(f"{read!r} is no object of {', '.join(sorted(names))}")
-    return read
-
-
-def _list(read: object) -> list[object]:
-    if not isinstance(read, list):
-        raise InvalidArgument(f"{read!r} is no list")
-    return read
-
-
-def _exact(text: object) -> Fraction:
-    """A fraction as `str` writes it; no exponents, which could stand for numbers without end."""
-    if not (isinstance(text, str) and re.fullmatch("[0-9]+(/0*[1-9][0-9]*)?", text)):
-        raise InvalidArgument(f"{text!r} is no fraction written as '1/2'")
-    return Fraction(text)
+def _kinds() -> dict[str, type[Term]]:
+    """The kinds of term that this package has, by name. A text means the same everywhere, so it
+    can't name others."""
+    found, bases = [], [Term]
+    while bases:
+        kinds = bases.pop().__subclasses__()
+        found += [kind for kind in kinds if kind.__module__.startswith(_KINDS)]
+        bases += kinds
+    return {kind.__name__: kind for kind in found if is_dataclass(kind)}

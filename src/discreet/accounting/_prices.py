@@ -1,8 +1,8 @@
 """Prices of charges: their additions to the sums of a filter, in whole units, rounded up.
 
-A charge has one or two ways to be counted. In the plain one each term counts by itself. In the
-other one the terms that have no square of mu, such as the steps of a training run, count together
-as a normal value beside a leak; for everything else they count as in the plain way.
+A charge is counted in one or two ways. In the plain one each term counts by itself. In the other
+one the terms that have no square of mu, such as the steps of a training run, count together as a
+normal value beside a leak; in all other sums they count as in the plain way.
 """
 
 import math
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.accounting import _knowledge
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Unknown, known
 from discreet.accounting._domination import beside_leak, chords
-from discreet.accounting._filter_sums import Epsilons, SquaresOfMu, Track
+from discreet.accounting._filter_sums import Epsilons, FilterSum, SquaresOfMu
 from discreet.accounting._loss import PrivacyLoss
-from discreet.errors import NoBound
 
 UNIT = Fraction(1, 10**18)
 LEAK_UNIT = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
 _ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a square so much larger
-SQUARES = 1  # their place among the tracks, where there are any
+SQUARES = 1  # their place among the sums, where there are any
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Price:
         return min(self.ways, key=lambda way: way.leak)
 
 
-def plain_way(tracks: Sequence[Track], loss: PrivacyLoss) -> Way:
+def plain_way(sums: Sequence[FilterSum], loss: PrivacyLoss) -> Way:
     """Each term counted by itself."""
-    leak = units_up(_knowledge.leak(loss), LEAK_UNIT)
-    return Way(leak, tuple(_cost(track, loss) for track in tracks))
+    leak = units_up(_bounds.failure_probability(loss), LEAK_UNIT)
+    return Way(leak, tuple(_cost(each, loss) for each in sums))
 
 
 def way_beside_leak(
-    track: SquaresOfMu,
+    squares: SquaresOfMu,
     loss: PrivacyLoss,
     plain: Way,
     *,
@@ -67,19 +67,27 @@ def way_beside_leak(
     which most copies fit into the leaks' share; or, to check what was recorded, the one beside
     this leak, less what machines differ by. ``None`` if there are no such terms, or no such normal
     value."""
-    counted, rest = track.counted(loss)
-    if not rest.terms or _knowledge.leak(rest):
+    with_square, rest = squares.split(loss)
+    if not rest.terms or _bounds.failure_probability(rest):
         return None
-    try:
-        if leak is None:
-            leak, square = beside_leak(rest, share, track.most)
-        else:
-            square = chords(rest, share).square(leak) / _ELSEWHERE
-    except NoBound:
+    both = beside_leak(rest, share, squares.most) if leak is None else _recorded(rest, share, leak)
+    if isinstance(both, Unknown):
         return None
-    total = min(units_up(track.cost(counted) + square, UNIT), EXHAUSTED)
+    chosen, square = both
+    total = min(units_up(known(squares.cost(with_square)) + square, UNIT), EXHAUSTED)
     sums = (*plain.sums[:SQUARES], total, *plain.sums[SQUARES + 1 :])
-    return Way(plain.leak + units_up(leak, LEAK_UNIT), sums)
+    return Way(plain.leak + units_up(chosen, LEAK_UNIT), sums)
+
+
+def _recorded(
+    loss: PrivacyLoss, share: Fraction, leak: Fraction
+) -> tuple[Fraction, Fraction] | Unknown:
+    """The leak that was recorded, and the square beside it, less the difference of machines."""
+    profile = chords(loss, share)
+    if isinstance(profile, Unknown):
+        return profile
+    square = profile.square(leak)
+    return square if isinstance(square, Unknown) else (leak, square / _ELSEWHERE)
 
 
 def units_up(amount: Fraction, unit: Fraction) -> int:
@@ -87,12 +95,10 @@ def units_up(amount: Fraction, unit: Fraction) -> int:
     return math.ceil(amount / unit)
 
 
-def _cost(track: Track, loss: PrivacyLoss) -> int:
+def _cost(each: FilterSum, loss: PrivacyLoss) -> int:
     """A sum of epsilons or of squares is exhausted by terms that it can't count; without a
     Renyi divergence or a rho, a charge is refused."""
-    try:
-        return units_up(track.cost(loss), UNIT)
-    except NoBound:
-        if isinstance(track, Epsilons | SquaresOfMu):
-            return EXHAUSTED
-        raise
+    cost = each.cost(loss)
+    if isinstance(cost, Unknown) and isinstance(each, Epsilons | SquaresOfMu):
+        return EXHAUSTED
+    return units_up(known(cost), UNIT)

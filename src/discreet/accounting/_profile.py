@@ -3,7 +3,6 @@
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,14 +10,12 @@ import numpy as np
 
 from discreet import _checks
 from discreet._exact import Number, float_up, fraction
-from discreet.accounting import _html, _knowledge
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._theorems import best_delta, best_epsilon
+from discreet.accounting import _bounds, _html, _pairs, _theorems
+from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._distribution import NothingLeft, closely
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._tilt import Counted, Look, aim_at_delta, aim_at_epsilon
-from discreet.errors import NoBound
 
 _LEAST = 1e-12
 _NEAR = 1e-6
@@ -102,28 +99,26 @@ class Profile:
         return _html.table("Privacy profile", ("epsilon", "delta"), rows)
 
 
-def profile(loss: PrivacyLoss, least: float = _LEAST) -> Profile:
+def profile(loss: Sum, least: float = _LEAST) -> Profile:
     """The loss's profile, by the theorems that give the smallest deltas, to where delta is about
     ``least``."""
     end = _end(loss, least)
-    with suppress(NoBound):
-        _knowledge.gaussian(loss)
+    if not isinstance(_bounds.mu_squared(loss), Unknown):
         return _pointwise(loss, _spread(end, _POINTS))
-    try:
-        orders = _knowledge.pairs(loss, Side.UPPER)
-    except NoBound:
+    orders = _pairs.own_pairs(loss, Side.UPPER)
+    if isinstance(orders, Unknown):
         return _pointwise(loss, _spread(end, _FEW_POINTS))
     epsilons = _spread(end, _POINTS)
     deltas = np.max([_by_distribution(order, epsilons, least) for order in orders], axis=0)
-    with suppress(NoBound):
-        whole, spent = _knowledge.approximate(loss)
-        deltas[[fraction(one) >= whole for one in epsilons.tolist()]] = float_up(spent)
+    whole = _bounds.approximate(loss)
+    if not isinstance(whole, Unknown):
+        deltas[[fraction(one) >= whole[0] for one in epsilons.tolist()]] = float_up(whole[1])
     return _falling(epsilons.tolist(), deltas.tolist())
 
 
-def _pointwise(loss: PrivacyLoss, epsilons: Floats) -> Profile:
+def _pointwise(loss: Sum, epsilons: Floats) -> Profile:
     points = epsilons.tolist()
-    return _falling(points, [best_delta(loss, fraction(one)) for one in points])
+    return _falling(points, [_theorems.delta(loss, fraction(one)) for one in points])
 
 
 def _falling(epsilons: Sequence[float], deltas: Sequence[float]) -> Profile:
@@ -131,17 +126,18 @@ def _falling(epsilons: Sequence[float], deltas: Sequence[float]) -> Profile:
     return Profile(tuple(epsilons), tuple(np.minimum.accumulate(deltas).tolist()))
 
 
-def _end(loss: PrivacyLoss, least: float) -> float:
+def _end(loss: Sum, least: float) -> float:
     """An epsilon at which delta is tiny, or hardly above where it stays."""
-    with suppress(NoBound):  # where a sum of fixed epsilons comes near its whole, it ends there
-        whole = float_up(_knowledge.approximate(loss)[0])
-        if whole <= 1.05 * best_epsilon(loss, fraction(_NEAR)) < math.inf:
-            return whole
-    found = best_epsilon(loss, fraction(least))
+    whole = _bounds.approximate(loss)
+    if not isinstance(whole, Unknown):  # where a sum of fixed epsilons comes near, it ends there
+        end = float_up(whole[0])
+        if end <= 1.05 * _theorems.epsilon(loss, fraction(_NEAR)) < math.inf:
+            return end
+    found = _theorems.epsilon(loss, fraction(least))
     low, high = math.log(least), 0.0
     while math.isinf(found) or (high - low > 0.1 and high < 0.0):
         middle = (low + high) / 2
-        tried = best_epsilon(loss, fraction(math.exp(middle)))
+        tried = _theorems.epsilon(loss, fraction(math.exp(middle)))
         if high - low < 1e-3:
             return 1.0  # there is no such epsilon: any range shows it
         low, high, found = (low, middle, tried) if math.isfinite(tried) else (middle, high, found)

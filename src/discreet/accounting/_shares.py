@@ -13,7 +13,7 @@ from fractions import Fraction
 from discreet._budget import Limit
 from discreet._exact import ball, decimal_down, decimal_up, lower_fraction, precision
 from discreet.accounting._domination import largest_square
-from discreet.accounting._theorems import log_conversion
+from discreet.accounting._renyi import log_conversion
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here

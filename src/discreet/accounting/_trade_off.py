@@ -14,7 +14,7 @@ import numpy as np
 from discreet import _checks
 from discreet._exact import Number
 from discreet.accounting import _html
-from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._bounds import Sum
 from discreet.accounting._profile import profile
 from discreet.accounting.pld._continuous import Floats
 from discreet.errors import InvalidArgument
@@ -108,7 +108,7 @@ class TradeOff:
         return _html.table("Trade-off of errors", ("type I error", "least type II error"), rows)
 
 
-def trade_off(loss: PrivacyLoss) -> TradeOff:
+def trade_off(loss: Sum) -> TradeOff:
     """The errors that the loss leaves to any test, by its privacy profile."""
     known = profile(loss)
     return TradeOff(known.epsilons, known.deltas)

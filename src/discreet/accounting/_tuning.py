@@ -1,13 +1,12 @@
-"""The best of a secret, random number of runs: what is common to the terms that price it.
+"""The best of a secret, random number of runs: the laws of that number, and bounds on its cost.
 
 K runs are made of one private mechanism, and the best of their outcomes is shown. All that enters
 of the law of K is its generating function f(x) = E[x^K]: an outcome's probability is that of one
-run times a mean of f' at probabilities q, and for two neighbours f'(q) / f'(q') is bounded by what
-one run can tell. docs/proofs/terms.md has the argument, under "Tuned".
+run times a mean of f' at probabilities q, and for two neighbours f'(q) / f'(q') is bounded by the
+privacy loss of one run. docs/proofs/terms.md has the argument, under "Tuned".
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,13 +26,13 @@ from discreet._exact import (
     precision,
     upper_fraction,
 )
-from discreet.accounting import _knowledge
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._sampling import whole_pairs
-from discreet.accounting._theorems import best_delta
+from discreet.accounting import _bounds, _theorems
+from discreet.accounting._bounds import Sum, Unknown, known
+from discreet.accounting._pairs import ORDERS, whole_pairs
+from discreet.accounting._renyi import Curve
 from discreet.accounting.pld._distribution import float_below
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Side
-from discreet.errors import InvalidArgument, NoBound
+from discreet.errors import InvalidArgument
 
 _DIGITS = 12
 _DIGITS_OF_GAMMA, _BITS_OF_GAMMA = 15, 56
@@ -41,9 +40,6 @@ _BITS = 256
 _LAST = 1e-9  # for the rounding of a sum of floats
 _LARGEST = 10**6
 _STEPS = 14  # of a search: to one part in 10^4
-ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
-
-Curve = Callable[[Fraction], arb]
 
 
 def shape(**named: object) -> Fraction:
@@ -68,8 +64,8 @@ class Runs(Protocol):
         """f(x), the mean of x to the power of the number."""
         ...
 
-    def thinned(self, leak: Fraction) -> "Runs":
-        """The law, given that none of the runs did what each does with this probability."""
+    def thinned(self, failure: Fraction) -> "Runs":
+        """The law, given that none of the runs failed, each failing with this probability."""
         ...
 
 
@@ -99,13 +95,13 @@ class NegativeBinomial:
     def chances(self) -> Iterator[arb]:
         """Each from the one before it."""
         yield arb(0)
-        kept, rest = ball(self.gamma), ball(1 - self.gamma)
+        gamma, rest = ball(self.gamma), ball(1 - self.gamma)
         if self.gamma == 1:
             chance = arb(1)
         elif self.eta == 0:
-            chance = -rest / kept.log()
+            chance = -rest / gamma.log()
         else:
-            chance = ball(self.eta) * rest / (-ball(self.eta) * kept.log()).expm1()
+            chance = ball(self.eta) * rest / (-ball(self.eta) * gamma.log()).expm1()
         runs = 1
         while True:
             yield chance
@@ -118,10 +114,10 @@ class NegativeBinomial:
             return arb(1)
         if self.eta == 1:
             return ball(1 / self.gamma)
-        kept, rest = ball(self.gamma), ball(1 - self.gamma)
+        gamma, rest = ball(self.gamma), ball(1 - self.gamma)
         if self.eta == 0:
-            return -rest / kept / kept.log()
-        return -ball(self.eta) * rest / kept / (ball(self.eta) * kept.log()).expm1()
+            return -rest / gamma / gamma.log()
+        return -ball(self.eta) * rest / gamma / (ball(self.eta) * gamma.log()).expm1()
 
     def generating(self, x: arb) -> arb:
         """((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)."""
@@ -132,9 +128,9 @@ class NegativeBinomial:
             logs = [(ball(self.eta) * each).expm1() for each in logs]
         return logs[0] / logs[1]
 
-    def thinned(self, leak: Fraction) -> "NegativeBinomial":
-        """Every run counts (1 - leak) once more."""
-        return NegativeBinomial(self.eta, 1 - (1 - self.gamma) * (1 - leak))
+    def thinned(self, failure: Fraction) -> "NegativeBinomial":
+        """Each further run counts (1 - failure) times."""
+        return NegativeBinomial(self.eta, 1 - (1 - self.gamma) * (1 - failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +155,16 @@ class Poisson:
         """e^(mean (x - 1))."""
         return (ball(self.expected) * (x - 1)).exp()
 
-    def thinned(self, leak: Fraction) -> "Poisson":
-        """Every run counts (1 - leak) once more."""
-        return Poisson(self.expected * (1 - leak))
+    def thinned(self, failure: Fraction) -> "Poisson":
+        """Each further run counts (1 - failure) times."""
+        return Poisson(self.expected * (1 - failure))
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is left of a law of runs if a number above the ceiling is drawn anew: ``none`` and
-    ``within`` are the probabilities of no run and of one within the ceiling, ``mean`` the
-    expected number, all of the whole law, and ``share`` the part of that mean within it."""
+class Ceiling:
+    """A law of runs of which a number above the ceiling is drawn anew: ``none`` and ``within`` are
+    the probabilities of no run and of a number within the ceiling, ``mean`` the expected number,
+    all of the whole law, and ``share`` the part of that mean within it."""
 
     none: arb
     within: arb
@@ -176,16 +172,16 @@ class Kept:
     share: arb
 
     @staticmethod
-    def of(runs: Runs, most: int) -> "Kept":
-        """Of this law and at most so many runs; without a ceiling at 0."""
+    def of(runs: Runs, most: int) -> "Ceiling":
+        """A ceiling of ``most`` runs; none if that is 0."""
         none, mean = next(runs.chances()), runs.mean()
         if not most:
-            return Kept(none, arb(1), mean, arb(1))
+            return Ceiling(none, arb(1), mean, arb(1))
         within = counted = arb(0)
         for number, chance in zip(range(most + 1), runs.chances(), strict=False):
             within += chance
             counted += number * chance
-        return Kept(none, within.min(arb(1)), mean, (counted / mean).min(arb(1)))
+        return Ceiling(none, within.min(arb(1)), mean, (counted / mean).min(arb(1)))
 
     def divergence(self, order: Fraction, one_run: arb, spread: arb) -> arb:
         """The Renyi divergence of the best run, from one run's, and from a bound on what f'(q)
@@ -197,31 +193,31 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Of one run: its privacy loss, of which this leak is set aside, and what is known of the
-    rest: its Renyi curve, and its epsilon, if it is pure."""
+class OneRun:
+    """The privacy loss of one run, and bounds on it given that it doesn't fail, which it does with
+    this probability: its Renyi curve, and its epsilon, if it is pure."""
 
-    loss: PrivacyLoss
-    leak: Fraction
+    loss: Sum
+    failure: Fraction
     curve: Curve | None
     epsilon: Fraction | None
 
     @staticmethod
-    def of(loss: PrivacyLoss) -> "Known":
-        """With what leaks."""
-        curve = None if _knowledge.leak(loss) else _curve(loss)
-        return Known(loss, Fraction(0), curve, _pure(loss, Fraction(0)))
+    def of(loss: Sum) -> "OneRun":
+        """With its failures."""
+        curve = None if _bounds.failure_probability(loss) else _curve(loss)
+        return OneRun(loss, Fraction(0), curve, _pure(loss, Fraction(0)))
 
     @staticmethod
-    def apart_from_leaks(loss: PrivacyLoss) -> "Known":
-        """What Renyi divergences are of."""
-        leak = _knowledge.leak(loss)
-        return Known(loss, leak, _curve(loss), _pure(loss, leak))
+    def apart_from_failures(loss: Sum) -> "OneRun":
+        """Without them, as Renyi divergences are."""
+        failure = _bounds.failure_probability(loss)
+        return OneRun(loss, failure, _curve(loss), _pure(loss, failure))
 
     def delta(self, epsilon: Fraction) -> arb:
-        """A bound on the probability that is left at this epsilon, from 0 on."""
-        whole, leak = ball(_delta(self.loss, epsilon)), ball(self.leak)
-        found = [arb(1), (whole + ball(epsilon).exp() * leak) / (1 - leak)]
+        """A bound on delta at this epsilon, from 0 on."""
+        whole, failure = ball(_delta(self.loss, epsilon)), ball(self.failure)
+        found = [arb(1), (whole + ball(epsilon).exp() * failure) / (1 - failure)]
         if self.epsilon is not None:
             rest = -(ball(epsilon) - ball(self.epsilon)).expm1()
             found.append((rest / (1 + (-ball(self.epsilon)).exp())).max(arb(0)))
@@ -232,21 +228,22 @@ class Known:
         return arb("inf") if self.curve is None else self.curve(order)
 
 
-def _delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
+def _delta(loss: Sum, epsilon: Fraction) -> Fraction:
     """That of its pair, if it is a single term of atoms only, since it is asked for many times."""
     found = _atoms(loss)
     if not found:
-        return fraction(best_delta(loss, epsilon))
+        return fraction(_theorems.delta(loss, epsilon))
     return max(_hockey_stick(atoms, epsilon) for atoms in found)
 
 
 @lru_cache(maxsize=64)
-def _atoms(loss: PrivacyLoss) -> tuple[Atoms, ...]:
-    if sum(count for _, count in loss.terms) == 1:
-        with suppress(NoBound):
-            pairs = whole_pairs(loss, Side.UPPER)
-            return () if any(pair.pieces for pair in pairs) else tuple(p.atoms for p in pairs)
-    return ()
+def _atoms(loss: Sum) -> tuple[Atoms, ...]:
+    if sum(count for _, count in loss.terms) != 1:
+        return ()
+    pairs = whole_pairs(loss, Side.UPPER)
+    if isinstance(pairs, Unknown) or any(pair.pieces for pair in pairs):
+        return ()
+    return tuple(pair.atoms for pair in pairs)
 
 
 def _hockey_stick(atoms: Atoms, epsilon: Fraction) -> Fraction:
@@ -258,20 +255,19 @@ def _hockey_stick(atoms: Atoms, epsilon: Fraction) -> Fraction:
     return min(Fraction(1), fraction(float((atoms.p * gap).sum()) * (1 + _LAST)))
 
 
-def _curve(loss: PrivacyLoss) -> Curve:
-    return lambda order: _knowledge.renyi(loss, order)
+def _curve(loss: Sum) -> Curve | None:
+    curve = _bounds.renyi_curve(loss)
+    return None if isinstance(curve, Unknown) else curve
 
 
-def _pure(loss: PrivacyLoss, leak: Fraction) -> Fraction | None:
-    """Its epsilon, if there is no delta but for the leak."""
-    with suppress(NoBound):
-        epsilon, delta = _knowledge.approximate(loss)
-        return epsilon if delta <= leak else None
-    return None
+def _pure(loss: Sum, failure: Fraction) -> Fraction | None:
+    """Its epsilon, if its delta is no more than this failure."""
+    whole = _bounds.approximate(loss)
+    return None if isinstance(whole, Unknown) or whole[1] > failure else whole[0]
 
 
 def least(bounds: Iterable[arb]) -> arb:
-    """The smallest of some bounds; those that came out without end say nothing."""
+    """The smallest of some bounds, apart from those that are not finite."""
     found = arb("inf")
     for bound in bounds:
         if bound.is_finite() and not bound.upper() >= found:
@@ -279,10 +275,10 @@ def least(bounds: Iterable[arb]) -> arb:
     return found
 
 
-# What one run can tell of being better than others: bounds on ln f'(q) / f'(q')
+# Bounds on the spread, ln f'(q) / f'(q'), by the privacy loss of one run
 
 
-def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb:
+def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb | Unknown:
     """If one run is epsilon-private: the best test tells the two laws apart with odds e^epsilon
     to 1 on either side. With a ceiling f' is a sum; docs/proofs/terms.md says why the same test is
     the best one then."""
@@ -293,13 +289,13 @@ def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb:
         case Poisson(mean):
             return ball(mean) * (ball(epsilon) / 2).tanh()
         case NegativeBinomial(eta, gamma):
-            kept, odds = ball(gamma), (-ball(epsilon)).exp()
-            return ball(1 + eta) * ((1 + kept * odds) / (kept + odds)).log()
-    raise NoBound(f"nothing is known of {runs!r}")
+            least, odds = ball(gamma), (-ball(epsilon)).exp()
+            return ball(1 + eta) * ((1 + least * odds) / (least + odds)).log()
+    return Unknown(f"nothing is known of {runs!r}")
 
 
 def _slope(runs: Runs, most: int, x: arb) -> arb:
-    """The sum of k P(k) x^(k - 1) over at most so many runs."""
+    """The sum of k P(k) x^(k - 1) over at most this number of runs."""
     found, power = arb(0), arb(1)
     for number, chance in zip(range(1, most + 1), islice(runs.chances(), 1, None), strict=False):
         found += number * chance * power
@@ -307,23 +303,23 @@ def _slope(runs: Runs, most: int, x: arb) -> arb:
     return found
 
 
-def widest_spread(runs: Runs, known: Known) -> arb:
-    """The bound for all that one run can tell."""
+def widest_spread(runs: Runs, one: OneRun) -> arb | Unknown:
+    """The bound for all outcomes."""
     match runs:
         case Poisson(mean):
-            return ball(mean) * known.delta(Fraction(0))
+            return ball(mean) * one.delta(Fraction(0))
         case NegativeBinomial():
-            return _negative_binomial_spread(runs, known)
-    raise NoBound(f"nothing is known of {runs!r}")
+            return _negative_binomial_spread(runs, one)
+    return Unknown(f"nothing is known of {runs!r}")
 
 
-def spread_of(runs: Runs, known: Known) -> Curve:
+def spread_of(runs: Runs, one: OneRun) -> Curve | Unknown:
     """The bound for the divergence of each order."""
     if isinstance(runs, Poisson):  # Papernot and Steinke (2022), Theorem 6
         mean = runs.expected
-        return lambda order: ball(mean) * known.delta(_near_zero(order))
-    widest = widest_spread(runs, known)
-    return lambda _: widest
+        return lambda order: ball(mean) * one.delta(_near_zero(order))
+    widest = widest_spread(runs, one)
+    return widest if isinstance(widest, Unknown) else lambda _: widest
 
 
 def _near_zero(order: Fraction) -> Fraction:
@@ -331,24 +327,24 @@ def _near_zero(order: Fraction) -> Fraction:
     return max(Fraction(0), lower_fraction((1 / ball(order - 1)).log1p()))
 
 
-def _negative_binomial_spread(runs: NegativeBinomial, known: Known) -> arb:
-    """The least of: what `pure_spread` says; Theorem 2 of Papernot and Steinke (2022), with what
-    its proof leaves on the way; and (1 + eta) epsilon for an epsilon at which one run's delta is
+def _negative_binomial_spread(runs: NegativeBinomial, one: OneRun) -> arb:
+    """The least of: `pure_spread`; Theorem 2 of Papernot and Steinke (2022), as sharp as its proof
+    allows; and (1 + eta) epsilon for an epsilon at which one run's delta is
     at most (e^epsilon - 1) gamma / (1 - gamma), as in Koskela, Redberg and Wang (2024)."""
     power, gamma = ball(1 + runs.eta), ball(runs.gamma)
     if runs.gamma == 1:
         return arb(0)
     found = [-power * gamma.log()]
-    if known.epsilon is not None:
-        found.append(pure_spread(runs, known.epsilon))
+    if one.epsilon is not None:
+        found.append(known(pure_spread(runs, one.epsilon)))
     for order in ORDERS:
-        grown = (ball(order - 1) * known.at(order)).exp()
+        grown = (ball(order - 1) * one.at(order)).exp()
         found.append(power * ((gamma + (1 - gamma) * grown).log() - gamma.log()) / ball(order))
     bound = least(found)
     low, high = Fraction(0), decimal_up(upper_fraction(bound / power), _DIGITS)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if known.delta(middle) <= ball(middle).expm1() * gamma / (1 - gamma):
+        if one.delta(middle) <= ball(middle).expm1() * gamma / (1 - gamma):
             high = middle
         else:
             low = middle

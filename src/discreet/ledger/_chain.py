@@ -86,8 +86,8 @@ def without_text(link: Link) -> Link:
 
 
 def check_sums(spent: Spent, chosen: Filter) -> None:
-    """Raise `LedgerDamaged` unless the filter has as many tracks as there are sums."""
-    if len(spent.sums) != len(chosen.tracks):
+    """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
+    if len(spent.sums) != len(chosen.sums):
         raise LedgerDamaged("its sums don't belong to its filter")
 
 

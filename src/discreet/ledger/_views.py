@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
-from discreet.accounting import Filter, PrivacyLoss, Spent, _knowledge
+from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
+from discreet.accounting._bounds import Unknown
 from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._entries import (
@@ -211,11 +212,8 @@ def _ceiling(number: Fraction, decimals: int) -> Fraction:
 
 
 def _is_pure(loss: PrivacyLoss) -> bool:
-    try:
-        _, delta = _knowledge.approximate(loss)
-    except NoBound:
-        return False
-    return delta == 0
+    whole = _bounds.approximate(loss)
+    return not isinstance(whole, Unknown) and whole[1] == 0
 
 
 def _most(limit: AnyLimit) -> str:

@@ -1,19 +1,30 @@
-"""Pure epsilon-differential privacy."""
+"""Promises of (epsilon, delta)-differential privacy, and the mechanisms known by them."""
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from flint import arb
 
 from discreet import _checks
-from discreet._exact import Number
+from discreet._exact import ball, decimal_up, precision, upper_fraction
+from discreet._fields import Delta, NotNegative, field, frozen
+from discreet._unit import Change
+from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import Term
-from discreet.accounting._one_bit import randomized_response_renyi
-from discreet.accounting.pld._dominating_pairs import Pair, Side, randomized_response
+from discreet.accounting._renyi import randomized_response_renyi
+from discreet.accounting.pld._dominating_pairs import (
+    Pair,
+    Side,
+    bounded_range,
+    nothing,
+    randomized_response,
+)
+from discreet.errors import InvalidArgument
+
+_BITS = 256
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Pure(Term):
     """Anything that is epsilon-differentially private, nothing else being known of it.
 
@@ -27,11 +38,7 @@ class Pure(Term):
     is_mirrored: ClassVar[bool] = True
     is_attained: ClassVar[bool] = True
 
-    epsilon: Fraction
-
-    def __init__(self, epsilon: Number) -> None:
-        """Keep epsilon at its exact value."""
-        object.__setattr__(self, "epsilon", _checks.not_negative(epsilon=epsilon))
+    epsilon: NotNegative
 
     def approximate(self) -> tuple[Fraction, Fraction]:
         """(epsilon, 0)."""
@@ -52,3 +59,158 @@ class Pure(Term):
     def for_group(self, size: int) -> "Pure":
         """size * epsilon (Dwork and Roth 2014, Theorem 2.2)."""
         return Pure(size * self.epsilon)
+
+
+@frozen
+class Approximate(Term):
+    """Anything that is (epsilon, delta)-differentially private, nothing else being known of it.
+
+    The worst such mechanism reveals everything with probability delta and is randomized response
+    otherwise (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
+
+    >>> (10 * Approximate(0.1, 1e-7)).epsilon(delta=1e-6)
+    1.0
+    """
+
+    is_mirrored: ClassVar[bool] = True
+    is_attained: ClassVar[bool] = True
+
+    epsilon: NotNegative
+    delta: Delta
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, delta)."""
+        return self.epsilon, self.delta
+
+    def renyi(self, order: Fraction) -> arb:
+        """Randomized response's, which holds but with probability delta."""
+        return randomized_response_renyi(self.epsilon, order)
+
+    def zcdp(self) -> Fraction:
+        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4), but with probability
+        delta."""
+        return self.epsilon**2 / 2
+
+    def failure_probability(self) -> Fraction:
+        """delta."""
+        return self.delta
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """Randomized response, unless everything is revealed."""
+        return (randomized_response(self.epsilon, leak=self.delta),)
+
+    def for_group(self, size: int) -> "Approximate | Unknown":
+        """size * epsilon, and delta times the sum of e^(i epsilon) for i below the size (as in
+        Dwork and Roth 2014, Theorem 2.2, a step at a time), rounded up to 12 digits."""
+        with precision(_BITS):
+            grown = ball(size * self.epsilon).expm1()
+            steps = grown / ball(self.epsilon).expm1() if self.epsilon else arb(size)
+            total = ball(self.delta) * steps
+        if size == 1 or not self.delta:
+            return Approximate(size * self.epsilon, self.delta)
+        if not total < 1 or (delta := decimal_up(upper_fraction(total), digits=12)) >= 1:
+            return Unknown(f"{self!r} leaves no guarantee for a group of {size}")
+        return Approximate(size * self.epsilon, delta)
+
+
+def _categories(**named: object) -> int:
+    """One named number of categories: a whole number, 2 or above."""
+    count = _checks.positive_count(**named)
+    if count < 2:
+        raise InvalidArgument(f"{next(iter(named))} = {count}: give a whole number, 2 or above")
+    return count
+
+
+@frozen
+class RandomizedResponse(Term):
+    """One value of ``categories`` reported truly with odds e^epsilon to 1 against each other
+    value; neighbours exchange the value for any other (Warner 1965; k-ary by Kairouz, Oh and
+    Viswanath 2016).
+
+    >>> answer = RandomizedResponse(1.5, categories=10)
+    >>> answer
+    accounting.RandomizedResponse(epsilon=1.5, categories=10)
+    >>> (100 * answer).epsilon(1e-6) < (100 * Pure(1.5)).epsilon(1e-6)
+    True
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+    is_attained: ClassVar[bool] = True
+
+    epsilon: NotNegative
+    categories: Annotated[int, _categories] = field(default=2)
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, 0)."""
+        return self.epsilon, Fraction(0)
+
+    def renyi(self, order: Fraction) -> arb:
+        """By summing over the outcomes: with odds e^epsilon the old value, with odds 1 the new
+        one, and with odds 1 each of the others, whose loss is 0. The largest power is taken out
+        of the logarithm, so that nothing overflows."""
+        a, eps, others = ball(order), ball(self.epsilon), ball(self.categories - 2)
+        old_and_new = ((1 - 2 * a) * eps).exp() + others * (-a * eps).exp()
+        odds = (1 + others) * (-eps).exp()
+        return eps + (old_and_new.log1p() - odds.log1p()) / (a - 1)
+
+    def zcdp(self) -> Fraction:
+        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        return self.epsilon**2 / 2
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """The old value and the new one, and the others, whose loss is 0."""
+        return (randomized_response(self.epsilon, others=self.categories - 2),)
+
+    def for_group(self, size: int) -> Term:
+        """For more than one, each with a value of their own, the bound on any pure mechanism."""
+        return self if size == 1 else Pure(size * self.epsilon)
+
+
+@frozen
+class BoundedRange(Term):
+    """Anything whose privacy losses, for two given neighbours, lie in some interval of length
+    ``eta`` (Durfee and Rogers 2019); more is known of it than of `Pure` (eta).
+
+    The exponential mechanism with weights e^(rate * score), which is the largest of scores with
+    Gumbel noise of scale 1 / rate, has eta = 2 * rate * sensitivity; or rate * sensitivity, if a
+    unit moves all scores the same way (monotone). Other noises don't have it: `ReportNoisyMax`.
+
+    >>> from discreet.accounting import Pure
+    >>> choice = BoundedRange(0.2)
+    >>> choice.zcdp() == Pure(0.2).zcdp() / 4
+    True
+    """
+
+    eta: NotNegative
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(eta, 0)."""
+        return self.eta, Fraction(0)
+
+    def renyi(self, order: Fraction) -> arb:
+        """The largest divergence of two losses that are eta apart (Bun and Steinke 2016's proof
+        of Proposition 1.4, for one interval); see docs/proofs/terms.md."""
+        if not self.eta:
+            return arb(0)
+        a, eta = ball(order), ball(self.eta)
+        whole, most, one = (-(-x * eta).expm1() for x in (a, a - 1, arb(1)))
+        loss = eta + ((a - 1) * whole / (a * most)).log()
+        found = loss + (whole / (a * one)).log() / (a - 1)
+        return found.min(ball(order * self.zcdp())).min(eta)
+
+    def zcdp(self) -> Fraction:
+        """eta squared over 8 (Cesar and Rogers 2021, Lemma 3.2)."""
+        return self.eta**2 / 8
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """The worst of all intervals at each epsilon (Dong, Durfee and Rogers 2020); from below,
+        the exponential mechanism on two scores that move against each other."""
+        if not self.eta:
+            return (nothing(),)
+        if side is Side.UPPER:
+            return (bounded_range(self.eta),)
+        return (randomized_response(self.eta / 2),)
+
+    def for_group(self, size: int) -> "BoundedRange":
+        """size * eta: the intervals' lengths add up."""
+        return BoundedRange(size * self.eta)

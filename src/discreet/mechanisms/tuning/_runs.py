@@ -27,7 +27,7 @@ from discreet.accounting import (
     TunedPoisson,
     _tuning,
 )
-from discreet.accounting._knowledge import approximate
+from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
 
@@ -210,7 +210,7 @@ def share_missed(runs: Runs, share: Fraction) -> Fraction:
     """The probability, rounded up, that none of the runs is of a kind that each is with this
     probability: at most that without a ceiling over that of a number within it."""
     with precision(_BITS):
-        kept = _tuning.Kept.of(runs.law, runs.most)
+        kept = _tuning.Ceiling.of(runs.law, runs.most)
         found = runs.law.generating(ball(1 - share)) / kept.within
         return upper_fraction(found.min(arb(1)))
 
@@ -230,7 +230,7 @@ def best_share(runs: Runs, confidence: Fraction) -> Fraction:
 def epsilon_of_each(runs: Runs, epsilon: Fraction) -> Fraction:
     """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
     found = edge(
-        lambda each: approximate(PrivacyLoss.of(runs.term(Pure(each))))[0] <= epsilon,
+        lambda each: known(approximate(PrivacyLoss.of(runs.term(Pure(each)))))[0] <= epsilon,
         Fraction(0),
         epsilon,
         _DIGITS + 1,

@@ -1,0 +1,181 @@
+"""Bounds on single terms and on their sums: the plain data that all theorems work on.
+
+A term states what is known of one kind of access, by the methods of `Bounds`. Where nothing is
+known, a method returns `Unknown` with the reason; nothing is ever guessed. The functions below add
+up what the terms of a sum state. Every bound holds in both directions, from a table to its
+neighbour and back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol, TypeVar
+
+from flint import arb
+
+from discreet._unit import Change
+from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.errors import NoBound
+
+Known = TypeVar("Known")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Stands for a bound that is not known, and says why."""
+
+    reason: str
+
+
+def known(found: Known | Unknown) -> Known:
+    """The bound; raises `NoBound` with the reason if it is not known. For the edge only: inside,
+    an `Unknown` is passed on."""
+    if isinstance(found, Unknown):
+        raise NoBound(found.reason)
+    return found
+
+
+class Bounds:
+    """Bounds on the privacy loss of one kind of access. How often it happened is not known here:
+    that is the sum's business.
+
+    A term overrides the methods that it can answer. It needs `approximate` or `renyi` at least;
+    the more it answers, the closer the bounds are.
+    """
+
+    __slots__ = ()
+
+    # How neighbours must differ for the bounds to hold; None if they hold for any relation.
+    change: ClassVar[Change | None] = None
+    # Whether some mechanism has exactly the dominating pairs, so that no theorem can improve
+    # on what follows from them.
+    is_attained: ClassVar[bool] = False
+    # Whether one pair dominates in both orders of the neighbours, exchanging P and Q mirrors its
+    # losses, and `renyi` is nowhere below its divergence; all apart from failures.
+    is_mirrored: ClassVar[bool] = False
+
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """Epsilon and delta of (epsilon, delta)-differential privacy, exactly."""
+        return Unknown(f"{self!r} has no fixed epsilon and delta")
+
+    def renyi(self, order: Fraction) -> arb | Unknown:  # noqa: ARG002  # for those that know
+        """A ball whose upper end bounds the Renyi divergence of an order above 1."""
+        return Unknown(f"nothing is known of the Renyi divergence of {self!r}")
+
+    def zcdp(self) -> Fraction | Unknown:
+        """The rho of rho-zCDP: the Renyi divergence of each order is at most rho times the
+        order."""
+        return Unknown(f"{self!r} has no zCDP bound")
+
+    def failure_probability(self) -> Fraction:
+        """The probability with which `renyi` and `zcdp` need not hold: the delta of
+        delta-approximate Renyi privacy (after Bun and Steinke 2016, Definition 8.1)."""
+        return Fraction(0)
+
+    def mu_squared(self) -> Fraction | Unknown:
+        """The square of mu, if the term is exactly the Gaussian mechanism that is mu-Gaussian
+        differentially private."""
+        return Unknown(f"{self!r} is no Gaussian mechanism")
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:  # noqa: ARG002  # the same
+        """Dominating pairs of laws: one pair that serves both orders of the neighbours; or two,
+        for a unit that is removed (the laws with it and without it) and for one that is added.
+        From below, pairs that some mechanism with this term attains."""
+        return Unknown(f"no dominating pair is known of {self!r}")
+
+    def for_group(self, size: int) -> "Bounds | Unknown":
+        """The term for neighbours that are this many steps apart."""
+        return Unknown(f"nothing is known of what {self!r} costs a group of {size}")
+
+
+class Sum(Protocol):
+    """A formal sum of counted terms."""
+
+    @property
+    def terms(self) -> tuple[tuple[Bounds, int], ...]:
+        """Each term with its count."""
+        ...
+
+    def __hash__(self) -> int:
+        """Sums are values, of which results are cached."""
+        ...
+
+
+def parts(loss: Sum) -> list[tuple[int, Fraction, Fraction]] | Unknown:
+    """Each term's count, epsilon and delta."""
+    found = []
+    for term, count in loss.terms:
+        one = term.approximate()
+        if isinstance(one, Unknown):
+            return one
+        found.append((count, *one))
+    return found
+
+
+def approximate(loss: Sum) -> tuple[Fraction, Fraction] | Unknown:
+    """Epsilon and delta by basic composition (Dwork and Roth 2014, Theorem 3.16)."""
+    counted = parts(loss)
+    if isinstance(counted, Unknown):
+        return counted
+    epsilon = sum((count * one for count, one, _ in counted), Fraction(0))
+    return epsilon, sum((count * one for count, _, one in counted), Fraction(0))
+
+
+def renyi(loss: Sum, order: Fraction) -> arb | Unknown:
+    """A ball whose upper end bounds the sum's Renyi divergence of this order."""
+    total = arb(0)
+    for term, count in loss.terms:
+        one = term.renyi(order)
+        if isinstance(one, Unknown):
+            return one
+        total += count * one
+    return total
+
+
+def renyi_curve(loss: Sum) -> Callable[[Fraction], arb] | Unknown:
+    """The bound for each order; infinite at orders for which there is none."""
+    if isinstance(anywhere := renyi(loss, Fraction(2)), Unknown):
+        return anywhere
+
+    def at(order: Fraction) -> arb:
+        found = renyi(loss, order)
+        return arb("inf") if isinstance(found, Unknown) else found
+
+    return at
+
+
+def zcdp(loss: Sum) -> Fraction | Unknown:
+    """rho of the sum (Bun and Steinke 2016, Lemma 1.7)."""
+    rho = Fraction(0)
+    for term, count in loss.terms:
+        one = term.zcdp()
+        if isinstance(one, Unknown):
+            return one
+        rho += count * one
+    return rho
+
+
+def failure_probability(loss: Sum) -> Fraction:
+    """The probability with which the sum's Renyi bound need not hold (union bound)."""
+    return sum((count * term.failure_probability() for term, count in loss.terms), Fraction(0))
+
+
+def mu_squared(loss: Sum) -> Fraction | Unknown:
+    """mu squared of a sum of Gaussian mechanisms only (Dong, Roth and Su 2022, Corollary 3.3)."""
+    square = Fraction(0)
+    for term, count in loss.terms:
+        one = term.mu_squared()
+        if isinstance(one, Unknown):
+            return one
+        square += count * one
+    return square
+
+
+def is_mirrored(loss: Sum) -> bool:
+    """Whether all terms are mirrored, and so their sum."""
+    return all(term.is_mirrored for term, _ in loss.terms)
+
+
+def is_attained(loss: Sum) -> bool:
+    """Whether some mechanism has exactly the pairs that dominate each term."""
+    return all(term.is_attained for term, _ in loss.terms)

@@ -1,0 +1,100 @@
+"""Terms as plain values of JSON, exactly, and back."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from discreet._unit import Change, Unit
+from discreet.accounting._bounds import Bounds, Sum
+from discreet.errors import InvalidArgument
+
+Counted = tuple[tuple[Any, int], ...]  # Any: terms, of which this file knows only their fields
+
+
+def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
+    """Each term as an object of its name, its count and its fields."""
+    return [
+        {
+            "count": count,
+            "term": type(term).__name__,
+            **{name: _plain(getattr(term, name)) for name in _names(type(term))},
+        }
+        for term, count in terms
+    ]
+
+
+def terms_of(
+    read: object, kinds: Mapping[str, type], privacy_loss: Callable[[Counted], object]
+) -> Counted:
+    """The terms that `plain_terms` wrote, of these kinds by name; ``privacy_loss`` makes a sum
+    that a term holds."""
+
+    def value(entry: object) -> object:
+        match entry:
+            case bool():
+                return entry
+            case [dict(), *_] | []:
+                return privacy_loss(terms_of(entry, kinds, privacy_loss))
+            case list():
+                return tuple(value(one) for one in entry)
+        return _exact(entry)
+
+    def term(entry: object) -> tuple[object, int]:
+        name = entry.get("term") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or name not in kinds:
+            raise InvalidArgument(f"unknown term {name!r}; known are {', '.join(sorted(kinds))}")
+        names = _names(kinds[name])
+        known = only(entry, {"count", "term", *names})
+        count = known["count"]
+        if type(count) is not int or count < 1:
+            raise InvalidArgument(f"count = {count!r}: give a whole number, 1 or above")
+        return kinds[name](**{name: value(known[name]) for name in names}), count
+
+    if not isinstance(read, list):
+        raise InvalidArgument(f"{read!r} is no list")
+    return tuple(term(entry) for entry in read)
+
+
+def plain_unit(unit: Unit | None) -> object:
+    """The unit as an object, or None."""
+    return unit and {"column": unit.column, "change": unit.change.value}
+
+
+def unit_of(read: object) -> Unit | None:
+    """The unit that `plain_unit` wrote."""
+    if read is None:
+        return None
+    known = only(read, {"column", "change"})
+    return Unit(known["column"], Change(known["change"]))
+
+
+def only(read: object, names: set[str]) -> dict[str, Any]:  # Any: JSON
+    """The object, which has these names and no others."""
+    if not isinstance(read, dict) or set(read) != names:
+        raise InvalidArgument(f"{read!r} is no object of {', '.join(sorted(names))}")
+    return read
+
+
+def _plain(value: object) -> object:
+    match value:
+        case bool():
+            return value
+        case tuple():
+            return [_plain(one) for one in value]
+        case int() | Fraction():
+            return str(value)
+    loss: Sum = value  # type: ignore[assignment]  # fields hold nothing else
+    return plain_terms(loss.terms)
+
+
+def _names(kind: type) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _exact(text: object) -> Fraction:
+    """A fraction as `str` writes it; no exponents, which could stand for numbers without end."""
+    if not (isinstance(text, str) and re.fullmatch("-?[0-9]+(/0*[1-9][0-9]*)?", text)):
+        raise InvalidArgument(f"{text!r} is no fraction written as '1/2'")
+    return Fraction(text)

@@ -1,0 +1,235 @@
+"""Dominating pairs of whole sums: from the terms' own pairs, and from curves where they have none.
+
+A profile, a trade-off curve and a Renyi curve each bound delta at all epsilons. The pair that has
+just these deltas dominates every mechanism within the bounds (Zhu, Dong and Wang 2022,
+Proposition 8), and it composes with the pairs of other terms.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from flint import arb
+
+from discreet._exact import ball, precision, upper_fraction
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Bounds, Sum, Unknown
+from discreet.accounting._renyi import Curve, log_conversion
+from discreet.accounting.pld._distribution import joined
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
+from discreet.errors import NoBound
+
+_BITS = 256
+_POINTS = 240  # between epsilon 0 and the largest one of interest
+_LEAST = Fraction(1, 10**20)  # a delta below which no more points are needed
+_ENOUGH = Fraction(101, 100)
+_FURTHEST = 1 << 10
+_HALVINGS = 6
+_NEXT_TO_NOTHING = Fraction(1, 10**290)
+
+# Orders at which a curve is converted: four between any two powers of 2, from 2^-10 to 2^30 + 1.
+ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
+
+Point = tuple[Fraction, Fraction]  # an e^epsilon, and a delta there
+Counted = list[tuple[Pair, int]]
+
+
+# Sums
+
+
+def pairs(loss: Sum, side: Side) -> list[Counted] | Unknown:
+    """For each order of the neighbours, or once for both, the pairs of all terms, counted.
+
+    From above, the terms without pairs count together by the pair of their Renyi curve. From
+    below they are left out: an attack may ignore them. `Unknown` if no term has a pair.
+    """
+    found, others, reason = _split(loss, side)
+    if reason is None:
+        return _by_order(found)
+    if not found:
+        return reason
+    if side is Side.UPPER:
+        converted = _pair_of_terms(tuple(others))
+        if isinstance(converted, Unknown):
+            return reason
+        found.append(((converted,), 1))
+    return _by_order(found)
+
+
+def own_pairs(loss: Sum, side: Side) -> list[Counted] | Unknown:
+    """The same; `Unknown` if any term has no pair of its own."""
+    found, _, reason = _split(loss, side)
+    return _by_order(found) if reason is None else reason
+
+
+def whole_pairs(loss: Sum, side: Side) -> tuple[Pair, ...] | Unknown:
+    """One pair for the whole sum in either order of the neighbours, or one that serves both."""
+    orders = pairs(loss, side)
+    if isinstance(orders, Unknown):
+        return orders
+    try:
+        return tuple(joined(order, side) for order in orders)
+    except NoBound as refusal:  # of pld: numbers that no grid holds
+        return Unknown(str(refusal))
+
+
+def _split(
+    loss: Sum, side: Side
+) -> tuple[list[tuple[tuple[Pair, ...], int]], list[tuple[Bounds, int]], Unknown | None]:
+    """The pairs that are known, counted; the terms without one, and why the first has none.
+    Gaussian mechanisms together are one (Dong, Roth and Su 2022, Corollary 3.3)."""
+    found: list[tuple[tuple[Pair, ...], int]] = []
+    others: list[tuple[Bounds, int]] = []
+    square, reason = Fraction(0), None
+    for term, count in loss.terms:
+        mu_squared = term.mu_squared()
+        if not isinstance(mu_squared, Unknown):
+            square += count * mu_squared
+            continue
+        both = _pairs_of(term, side)
+        if isinstance(both, Unknown):
+            others.append((term, count))
+            reason = reason or both
+        else:
+            found.append((both, count))
+    if square:
+        try:
+            found.append(((normal(square),), 1))
+        except NoBound as refusal:
+            return [], list(loss.terms), Unknown(str(refusal))
+    return found, others, reason
+
+
+def _pairs_of(term: Bounds, side: Side) -> tuple[Pair, ...] | Unknown:
+    """The term's pairs; `Unknown` too if no grid of `pld` holds their numbers."""
+    try:
+        return term.pairs(side)
+    except NoBound as refusal:
+        return Unknown(str(refusal))
+
+
+def _by_order(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[Counted]:
+    known = [(both, n) for both, n in known if not all(tells_nothing(pair) for pair in both)]
+    orders = max((len(both) for both, _ in known), default=1)
+    return [[(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(orders)]
+
+
+# Curves
+
+
+@lru_cache(maxsize=64)
+def _pair_of_terms(terms: tuple[tuple[Bounds, int], ...]) -> Pair | Unknown:
+    """The pair of the sum of these terms' Renyi curves, and of what they fail with."""
+    whole = _Terms(terms)
+    curve = _bounds.renyi_curve(whole)
+    if isinstance(curve, Unknown):
+        return curve
+    return pair_of_curve(curve, _bounds.failure_probability(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    terms: tuple[tuple[Bounds, int], ...]
+
+
+def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unknown:
+    """The pair that has the deltas of a Renyi curve, which need not hold with the probability
+    ``failure``; for both orders of the neighbours."""
+    with precision(_BITS):
+        conversion = Conversion({order: curve(order) for order in ORDERS})
+
+        def delta(epsilon: Fraction) -> Fraction:
+            return min(Fraction(1), upper_fraction(conversion.delta(epsilon)) + failure)
+
+        top = _top(delta)
+        return TOO_LARGE if top is None else pair_of_profile(delta, top)
+
+
+TOO_LARGE = Unknown("its losses are too large for a grid")
+
+
+def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:
+    """An epsilon above which delta hardly falls, or is next to nothing."""
+    least = _ENOUGH * max(delta(Fraction(_FURTHEST)), _LEAST)
+    low, high = Fraction(0), Fraction(1)
+    while delta(high) > least:
+        low, high = high, 2 * high
+        if high > _FURTHEST:
+            return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta(middle) > least else (low, middle)
+    return high
+
+
+def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pair:
+    """The pair of a bound on delta in both orders of the neighbours, from its values at epsilons
+    between 0 and the ``top``."""
+    points, least = [], Fraction(1)
+    with precision(_BITS):
+        for number in range(_POINTS + 1):
+            epsilon = top * number / _POINTS
+            least = min(least, delta(epsilon))
+            points.append((upper_fraction(ball(epsilon).exp()), least))
+    return pair_through(points)
+
+
+def pair_through(points: Sequence[Point]) -> Pair:
+    """The pair whose delta in both orders of the neighbours, as a function of e^epsilon, is the
+    lower hull of 1 at 0 and these points, whose e^epsilon rise from 1. It dominates all that have
+    no larger delta at any point, since deltas are convex in e^epsilon."""
+    mirrored = ((1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(points[1:]))
+    return one_sided_pair_through([*mirrored, *points])
+
+
+def one_sided_pair_through(points: Iterable[Point]) -> Pair:
+    """The same for one order of the neighbours: the points' e^epsilon rise from above 0."""
+    hull: list[Point] = [(Fraction(0), Fraction(1))]
+    for point in points:
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    slopes = [*(_slope(one, other) for one, other in pairwise(hull)), Fraction(0)]
+    turns = [(odds, slopes[n + 1] - slopes[n]) for n, (odds, _) in enumerate(hull[1:])]
+    atoms = [
+        (_log(odds), float(odds * turn), float(turn))
+        for odds, turn in turns
+        if turn * min(odds, Fraction(1)) > _NEXT_TO_NOTHING
+    ]
+    infinite = float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with what was left out
+    lowest = (-math.inf, 0.0, float(1 + slopes[0]))
+    return Pair(Atoms.of(*atoms, (math.inf, infinite, 0.0), lowest))
+
+
+def _log(odds: Fraction) -> float:
+    with precision(_BITS):
+        return float(ball(odds).log().mid())
+
+
+def _slope(one: Point, other: Point) -> Fraction:
+    return (other[1] - one[1]) / (other[0] - one[0])
+
+
+class Conversion:
+    """The deltas that follow from Renyi divergences of some orders: each by the order that is best
+    in floats, any order's being a bound."""
+
+    def __init__(self, curve: Mapping[Fraction, arb]) -> None:
+        self._lines = [
+            (log_conversion(order) + ball(order - 1) * found, ball(order - 1))
+            for order, found in curve.items()
+            if found.is_finite()
+        ]
+        self._starts = np.array([float(start) for start, _ in self._lines])
+        self._falls = np.array([float(fall) for _, fall in self._lines])
+
+    def delta(self, epsilon: Fraction) -> arb:
+        """A bound on delta at this epsilon; at most 1."""
+        if not self._lines:
+            return arb(1)
+        start, fall = self._lines[np.argmin(self._starts - float(epsilon) * self._falls)]
+        return (start - fall * ball(epsilon)).exp().min(arb(1))

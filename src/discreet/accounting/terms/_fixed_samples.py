@@ -1,0 +1,286 @@
+"""Samples of a fixed size, with and without replacement."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, ClassVar
+
+from flint import arb
+
+from discreet._exact import ball, decimal_up, precision, upper_fraction
+from discreet._fields import Converted, PositiveCount, frozen
+from discreet._unit import Change
+from discreet.accounting import _bounds
+from discreet.accounting._bounds import Unknown, known
+from discreet.accounting._loss import PrivacyLoss, Term, group_loss, inner_loss
+from discreet.accounting._pairs import whole_pairs
+from discreet.accounting._renyi import at_most_pure, between_whole_orders
+from discreet.accounting._sampling import (
+    EVERYTHING,
+    amplified,
+    exchanged,
+    revealed_draw,
+    serving_both,
+)
+from discreet.accounting.pld._dominating_pairs import Pair, Side, one_of
+from discreet.errors import InvalidArgument
+
+_HIGHEST_ORDER = 256
+_BITS = 256
+_NOTHING = Fraction(1, 2**80)
+_FINENESS = 64  # of how often a unit is drawn, where that is often
+
+
+def replace_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
+    """One named privacy loss for units that are replaced, or for any relation."""
+    ((_, given),) = named.items()
+    return inner_loss(given, Change.REPLACE)
+
+
+ReplaceLoss = Annotated[Converted[PrivacyLoss, PrivacyLoss | Term], replace_loss]
+
+
+@frozen
+class SampledWithoutReplacement(Term):
+    """Everything that is computed from one sample of exactly ``sample`` of the ``population``
+    units, each such sample being as likely; a count of it means as many fresh samples.
+
+    ``privacy_loss`` is that of a unit in the sample that is replaced by another. Neighbours
+    replace a unit, so the size of the population is public.
+
+    >>> from discreet.accounting import Gaussian
+    >>> step = SampledWithoutReplacement(Gaussian(2.0), sample=10, population=1000)
+    >>> round((1000 * step).epsilon(delta=1e-5), 2)
+    0.72
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+
+    privacy_loss: ReplaceLoss
+    sample: PositiveCount
+    population: PositiveCount
+
+    def __post_init__(self) -> None:
+        """Refuse a sample larger than the population."""
+        if self.sample > self.population:
+            raise InvalidArgument(
+                f"sample = {self.sample}: give at most the population, {self.population}"
+            )
+
+    @property
+    def rate(self) -> Fraction:
+        """The probability with which a unit is in the sample."""
+        return Fraction(self.sample, self.population)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
+        """From above, one pair for both orders, whose losses above 0 are those of ((1 - rate) Q +
+        rate P, Q); from below this pair and its reverse, which a sum attains where all units but
+        one are alike (docs/proofs/terms.md)."""
+        inner = whole_pairs(self.privacy_loss, side)
+        if isinstance(inner, Unknown) or self.rate == 1:
+            return inner
+        return exchanged(inner, self.rate, side)
+
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
+        9)."""
+        whole = _bounds.approximate(self.privacy_loss)
+        if isinstance(whole, Unknown):
+            return whole
+        epsilon, delta = whole
+        return amplified(epsilon, self.rate), self.rate * delta
+
+    def failure_probability(self) -> Fraction:
+        """rate times that of what is sampled: the draw may be revealed."""
+        return self.rate * _bounds.failure_probability(self.privacy_loss)
+
+    def zcdp(self) -> Fraction | Unknown:
+        """That of what is sampled: sampling never costs more."""
+        return _bounds.zcdp(self.privacy_loss)
+
+    def renyi(self, order: Fraction) -> arb | Unknown:
+        """The smaller one of two bounds, both derived in docs/proofs/terms.md: as if the draw were
+        revealed; and, for whole orders and losses that never fail, a binomial sum after Wang,
+        Balle and Kasiviswanathan (2019, Theorem 9)."""
+        plain = _bounds.renyi(self.privacy_loss, order)
+        if isinstance(plain, Unknown) or self.rate == 1:
+            return plain
+        revealed = revealed_draw(self.rate, order, plain).min(plain)
+        found = at_most_pure(self, order, revealed)
+        if order > _HIGHEST_ORDER or _bounds.failure_probability(self.privacy_loss):
+            return found
+        return between_whole_orders(order, self._log_moment).min(found)
+
+    def _log_moment(self, order: int) -> arb:
+        """ln of a bound on the mean under Q of the ratio to this whole power."""
+        rate, total = ball(self.rate), arb(0)
+        for n in range(2, order + 1):
+            growth = (n - 1) * known(_bounds.renyi(self.privacy_loss, Fraction(n)))
+            moment = 2 * growth.exp()
+            if n == 2:
+                moment = moment.min(4 * growth.expm1())
+            total += math.comb(order, n) * rate**n * moment
+        return total.log1p()
+
+
+@frozen
+class SampledWithReplacement(Term):
+    """Everything that is computed from ``sample`` draws, each of one of the ``population`` units,
+    all as likely and whatever was drawn before; a count of it means as many fresh samples.
+
+    ``privacy_loss`` is that of replacing one of the drawn units; one that was drawn several times
+    is replaced as often, which costs `PrivacyLoss.for_group`. Neighbours replace a unit, so the
+    size of the population is public.
+
+    >>> from discreet.accounting import Gaussian
+    >>> step = SampledWithReplacement(Gaussian(4.0), sample=10, population=10_000)
+    >>> (100 * step).epsilon(delta=1e-6) < (100 * Gaussian(4.0)).epsilon(delta=1e-6) / 10
+    True
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+
+    privacy_loss: ReplaceLoss
+    sample: PositiveCount
+    population: PositiveCount
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
+        """From above, one pair for both orders: the number of draws of the unit is revealed
+        (Balle, Barthe and Gaboardi 2018, Theorem 10). From below that of an answer to which a unit
+        counts once, however often it was drawn."""
+        return _pairs(self, side)
+
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """With a the bound ln(1 + (e^epsilon - 1) / population) for a single draw: sample times
+        a, and delta (e^(sample a) - 1) / (e^epsilon - 1), as draws may be exchanged one by one."""
+        inner = _bounds.approximate(self.privacy_loss)
+        if isinstance(inner, Unknown):
+            return inner
+        epsilon, delta = inner
+        whole = self.sample * amplified(epsilon, Fraction(1, self.population))
+        if not delta:
+            return whole, delta
+        with precision(_BITS):
+            grown = ball(Fraction(self.sample, self.population))
+            if epsilon:
+                grown = ball(whole).expm1() / ball(epsilon).expm1()
+            total = ball(delta) * grown
+            if not total < 1:
+                return Unknown(f"{self!r} leaves no guarantee of one epsilon and delta")
+            return whole, decimal_up(upper_fraction(total), digits=12)
+
+    def failure_probability(self) -> Fraction:
+        """That the unit is drawn too often to be counted, or that one of its draws fails; more
+        draws are taken to fail no less."""
+        drawn, most = _drawn(self), Fraction(0)
+        with precision(_BITS):
+            total = drawn.rest
+            for group, ways in drawn.groups:
+                most = max(most, _bounds.failure_probability(group))
+                total += ways * ball(most)
+            found = upper_fraction(total)
+        # a failure that is nearly as large makes for a simple Renyi bound
+        whole = self.approximate()
+        if not isinstance(whole, Unknown) and whole[1] <= 2 * found:
+            found = max(found, whole[1])
+        return min(decimal_up(found, digits=12), Fraction(1)) if found else found
+
+    def zcdp(self) -> Fraction | Unknown:
+        """That of the most draws that are counted."""
+        most = Fraction(0)
+        for group, _ in _drawn(self).groups:
+            rho = _bounds.zcdp(group)
+            if isinstance(rho, Unknown):
+                return rho
+            most = max(most, rho)
+        return most
+
+    def renyi(self, order: Fraction) -> arb | Unknown:
+        """The moments' mean, as if the number of draws of the unit were revealed."""
+        drawn, power, total, most = _drawn(self), ball(order - 1), arb(0), arb(0)
+        for group, ways in drawn.groups:
+            divergence = _bounds.renyi(group, order)
+            if isinstance(divergence, Unknown):
+                return divergence
+            most = most.max(divergence)
+            total += ways * (power * most).expm1()
+        return at_most_pure(self, order, (total / (1 - drawn.rest)).log1p() / power)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The privacy loss of all draws of a unit together, if there is at least one: each loss with
+    its probability, and a bound on the probability of more draws, or of a number of draws for
+    which there is no bound."""
+
+    groups: tuple[tuple[PrivacyLoss, arb], ...]
+    rest: arb
+
+
+@lru_cache(maxsize=64)
+def _drawn(term: SampledWithReplacement) -> _Drawn:
+    groups, rest = [], arb(0)
+    with precision(_BITS):
+        for times, ways in _numbers(term.sample, term.population):
+            group = group_loss(term.privacy_loss, times) if times else Unknown("hardly ever drawn")
+            if isinstance(group, Unknown):
+                rest += ways
+            else:
+                groups.append((group, ways))
+    return _Drawn(tuple(groups), rest)
+
+
+@lru_cache(maxsize=16)
+def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unknown:
+    drawn = _drawn(term)
+    with precision(_BITS):
+        ever = upper_fraction(1 - (1 - ball(Fraction(1, term.population))) ** term.sample)
+        if side is Side.LOWER:
+            inner = whole_pairs(term.privacy_loss, side)
+            return inner if isinstance(inner, Unknown) else exchanged(inner, ever, side)
+        weighted = _weighted(drawn, side)
+        if isinstance(weighted, Unknown):
+            return weighted
+        revealed = [(float(ways / ball(ever)), pair) for ways, pair in weighted if ways > 0]
+    return exchanged([one_of(revealed)], min(ever, Fraction(1)), side)
+
+
+def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
+    """Pairs with the probabilities of their numbers of draws. Where losses are too large for a
+    grid, everything counts as revealed."""
+    found: list[tuple[arb, Pair]] = []
+    rest = drawn.rest
+    for group, ways in drawn.groups:
+        orders = whole_pairs(group, side)
+        pair = orders if isinstance(orders, Unknown) else serving_both(orders)
+        if not isinstance(pair, Unknown):
+            found.append((ways, pair))
+        elif found:
+            rest += ways
+        else:
+            return pair
+    return [*found, (rest, EVERYTHING)]
+
+
+def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
+    """Numbers of draws, rounded up to fewer different ones where there are many, and their
+    probabilities; 0 stands for all others, which hardly ever happen."""
+    if units == 1:
+        yield most, arb(1)
+        return
+    nothing = ball(_NOTHING)
+    mass, block, stop = (1 - ball(Fraction(1, units))) ** most, arb(0), 1
+    for times in range(1, most + 1):
+        mass *= ball(Fraction(most - times + 1, times * (units - 1)))
+        block += mass
+        if times < min(stop, most) or not block > nothing:
+            continue
+        yield times, block
+        block, stop = arb(0), times + max(1, times // _FINENESS)
+        ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # and falling
+        if ratio < 1 and mass * ratio < nothing * (1 - ratio):
+            yield 0, mass * ratio / (1 - ratio)
+            return
+    yield 0, block

@@ -1,0 +1,251 @@
+"""Epochs and reports in random order: shuffled batches, balls and bins, shuffled reports."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from flint import arb
+
+from discreet._exact import ball
+from discreet._fields import NotNegative, PositiveCount, frozen
+from discreet._unit import Change
+from discreet.accounting import _bounds
+from discreet.accounting._allocation import allocated, log_moment_of_mean, up_to_a_loss
+from discreet.accounting._bounds import Unknown, known
+from discreet.accounting._clones import cloned, counted_bits, log_moment_beyond
+from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting._pairs import whole_pairs
+from discreet.accounting._renyi import (
+    between_whole_orders,
+    infinite_probability,
+    log_moment,
+    randomized_response_renyi,
+)
+from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
+from discreet.accounting.terms._fixed_samples import ReplaceLoss
+from discreet.accounting.terms._pure import Pure
+from discreet.accounting.terms._sampling import AddRemoveLoss
+from discreet.errors import NoBound
+
+_NEXT_TO_NOTHING = Fraction(1, 2**80)
+_HIGHEST_ORDER = 128
+_TIMES = (2, 4, 8, 16, 64, 256, 1024)  # how much higher powers are that bound large losses
+
+
+@frozen
+class Shuffled(Term):
+    """One epoch: all units in any order, random or not, cut into batches of fixed sizes, each of
+    which is used once; a count of it means as many epochs.
+
+    ``privacy_loss`` is that of one batch for a unit that is in it and is replaced by another.
+    Neighbours replace a unit, since one that is added or removed would move others to other
+    batches. The shuffle is taken to hide nothing: an epoch costs exactly one batch.
+
+    >>> from discreet.accounting import Gaussian
+    >>> Shuffled(Gaussian(4)).zcdp() == Gaussian(4).zcdp()
+    True
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+
+    privacy_loss: ReplaceLoss
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
+        """Those of a batch, which an epoch of one batch attains."""
+        return whole_pairs(self.privacy_loss, side)
+
+    @property
+    def is_attained(self) -> bool:  # type: ignore[override]  # as the batch is
+        """If the batch is: an epoch may have one batch."""
+        return _bounds.is_attained(self.privacy_loss)
+
+    @property
+    def is_mirrored(self) -> bool:  # type: ignore[override]  # as the batch is
+        """If the batch is."""
+        return _bounds.is_mirrored(self.privacy_loss)
+
+    def mu_squared(self) -> Fraction | Unknown:
+        """That of a batch."""
+        return _bounds.mu_squared(self.privacy_loss)
+
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """That of a batch."""
+        return _bounds.approximate(self.privacy_loss)
+
+    def failure_probability(self) -> Fraction:
+        """That of a batch."""
+        return _bounds.failure_probability(self.privacy_loss)
+
+    def zcdp(self) -> Fraction | Unknown:
+        """That of a batch."""
+        return _bounds.zcdp(self.privacy_loss)
+
+    def renyi(self, order: Fraction) -> arb | Unknown:
+        """That of a batch."""
+        return _bounds.renyi(self.privacy_loss, order)
+
+
+@frozen
+class RandomAllocation(Term):
+    """One epoch of ``steps`` batches, each unit being in exactly one of them, which is drawn for
+    each unit by itself, all steps being as likely ("balls and bins"); a count of it means as many
+    epochs, each with draws of its own.
+
+    ``privacy_loss`` is that of one step for a unit in its batch. The number of units in a batch is
+    random, and nothing may depend on it but through that loss. Neighbours add or remove a unit.
+
+    >>> from discreet.accounting import Gaussian, PoissonSampled
+    >>> epoch = 1 * RandomAllocation(Gaussian(1.0), steps=100)
+    >>> sampled = 100 * PoissonSampled(Gaussian(1.0), rate=0.01)
+    >>> 0.8 < epoch.epsilon(1e-4) / sampled.epsilon(1e-4) < 1.2
+    True
+    """
+
+    change: ClassVar[Change] = Change.ADD_REMOVE
+
+    privacy_loss: AddRemoveLoss
+    steps: PositiveCount
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
+        """The pairs whose ratio is the mean of as many of one step's as there are steps (Feldman
+        and Shenfeld 2025, Theorem 3.1); from below those of an epoch that has no other units."""
+        return _allocated_pairs(self.privacy_loss, self.steps, side)
+
+    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
+        """Those of one step: an epoch is no worse than if the unit's step were revealed."""
+        return _bounds.approximate(self.privacy_loss)
+
+    def zcdp(self) -> Fraction | Unknown:
+        """That of one step."""
+        return _bounds.zcdp(self.privacy_loss)
+
+    def failure_probability(self) -> Fraction:
+        """None, if one step never fails; else that of one step, or the part of the pairs that has
+        no bound, where that is more."""
+        failure = _bounds.failure_probability(self.privacy_loss)
+        return max([failure, *map(infinite_probability, self._pairs())]) if failure else failure
+
+    def renyi(self, order: Fraction) -> arb | Unknown:
+        """That of one step, or that of the epoch, whichever is less. Below order 2 it is no more
+        than at 2, for which floats give a closer bound."""
+        plain = _bounds.renyi(self.privacy_loss, order)
+        pairs = self._pairs()
+        if isinstance(plain, Unknown) or not pairs:
+            return plain
+        sharp = max(order, Fraction(2))
+        if self.failure_probability():
+            both = [self._apart_from_failures(pair, sharp) for pair in pairs]
+        else:
+            both = [self._removed(pairs[0], sharp), self._added(pairs[-1], sharp)]
+        return both[0].max(both[-1]).min(plain)
+
+    def _apart_from_failures(self, pair: Pair, order: Fraction) -> arb:
+        """That of the pair, given that no loss is infinite."""
+        rest = (-ball(self.failure_probability())).log1p()
+        return (ball(log_moment(pair, order)) - ball(order) * rest) / ball(order - 1)
+
+    def _removed(self, pair: Pair, order: Fraction) -> arb:
+        """For a removed unit: by the moments of one step, and by the pair."""
+        if order > _HIGHEST_ORDER:
+            return arb("inf")
+
+        def of_whole(whole: int) -> arb:
+            return log_moment_of_mean(self.privacy_loss, self.steps, whole)
+
+        powers = [power for power in _higher(order) if power < _HIGHEST_ORDER]
+        found = up_to_a_loss(pair, order, [(power, of_whole(power + 1)) for power in powers])
+        return between_whole_orders(order, of_whole).min(found)
+
+    def _added(self, pair: Pair, order: Fraction) -> arb:
+        """For an added unit: by the pair, and by the mean of the logarithms, which is below that
+        of the mean ratio."""
+        moments = []
+        for power in _higher(order):
+            one = known(_bounds.renyi(self.privacy_loss, 1 + Fraction(power, self.steps)))
+            moments.append((power, power * one))
+        return up_to_a_loss(pair, order, moments)
+
+    def _pairs(self) -> tuple[Pair, ...]:
+        """The pairs, if one step has some, there is more than one step, and the pairs fail no more
+        often than one step."""
+        if self.steps == 1:
+            return ()
+        pairs = _allocated_pairs(self.privacy_loss, self.steps, Side.UPPER)
+        if isinstance(pairs, Unknown):
+            return ()
+        failure = _bounds.failure_probability(self.privacy_loss)
+        is_close = max(map(infinite_probability, pairs)) <= failure + _NEXT_TO_NOTHING
+        return pairs if is_close or not failure else ()
+
+
+def _higher(order: Fraction) -> list[int]:
+    """Powers above order - 1, by which large losses are bounded."""
+    return [math.ceil((order - 1) * times) for times in _TIMES]
+
+
+@lru_cache(maxsize=64)
+def _allocated_pairs(loss: PrivacyLoss, steps: int, side: Side) -> tuple[Pair, ...] | Unknown:
+    inner = whole_pairs(loss, side)
+    if isinstance(inner, Unknown) or steps == 1:
+        return inner
+    try:
+        return allocated(inner[0], inner[-1], steps, side)
+    except NoBound as refusal:  # of numbers that floats can't hold
+        return Unknown(str(refusal))
+
+
+@frozen
+class ShuffledReports(Term):
+    """``reports`` reports in random order, one of each unit, by a mechanism that is epsilon
+    differentially private for whatever value the unit has; a count of it means as many rounds,
+    each shuffled by itself.
+
+    Neighbours replace the value of one unit, so the number of reports is public. The shuffler is
+    trusted: who sees the reports beforehand learns up to epsilon.
+
+    >>> ShuffledReports(1.0, reports=10_000).approximate()[0]
+    Fraction(1, 1)
+    >>> 0.05 < (1 * ShuffledReports(1.0, reports=10_000)).epsilon(delta=1e-6) < 0.1
+    True
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+
+    epsilon: NotNegative
+    reports: PositiveCount
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """From above that of Feldman, McMillan and Talwar (2021, Theorem 3.1); from below that of
+        randomized response where all other units say no."""
+        return _report_pairs(self.epsilon, self.reports, side)
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, 0): a shuffle reveals no more than the report itself."""
+        return self.epsilon, Fraction(0)
+
+    def zcdp(self) -> Fraction:
+        """That of the report itself."""
+        return self.epsilon**2 / 2
+
+    def renyi(self, order: Fraction) -> arb:
+        """That of the pair, or of the report itself, whichever is less. Below order 2 it is no
+        more than at 2, for which floats give a closer bound."""
+        sharp = max(order, Fraction(2))
+        (pair,) = self.pairs(Side.UPPER)
+        moment = ball(log_moment(pair, sharp))
+        if infinite_probability(pair):
+            moment += (log_moment_beyond(self.epsilon, sharp) - moment).exp().log1p()
+        return (moment / ball(sharp - 1)).min(randomized_response_renyi(self.epsilon, order))
+
+    def for_group(self, size: int) -> Pure:
+        """size * epsilon, as if nothing were shuffled."""
+        return Pure(size * self.epsilon)
+
+
+@lru_cache(maxsize=64)
+def _report_pairs(epsilon: Fraction, reports: int, side: Side) -> tuple[Pair, ...]:
+    if side is Side.UPPER:
+        return (cloned(epsilon, reports),)
+    found = counted_bits(epsilon, reports)
+    return found, reverse(found)
