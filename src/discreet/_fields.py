@@ -13,9 +13,9 @@ Traceback (most recent call last):
     ...
 discreet.errors.InvalidArgument: scale = -1: give a finite number above 0
 
-The function is called with the field's name, as ``_checks.positive(scale=2.5)``, and what it returns
-is held. So one function serves many fields, and its error names the argument. For a field that is
-given as one type and held as another, `Converted` tells type checkers and editors both of them.
+The function is called with the field's name, as ``_checks.positive(scale=2.5)``, and what it
+returns is held. So one function serves many fields, and its error names the argument. For a field
+that is given as one type and held as another, `Converted` tells type checkers and editors both.
 """
 
 import dataclasses

@@ -9,7 +9,7 @@ from discreet import _checks
 from discreet._bisection import edge
 from discreet._exact import Number, decimal_down, shown
 from discreet.accounting import PrivacyLoss
-from discreet.accounting._knowledge import approximate
+from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
 
 
@@ -44,7 +44,7 @@ def at_epsilon(
 ) -> Priced:
     """The mechanism that costs exactly this pure epsilon, of those that ``make`` gives for each
     scale: their epsilon is inversely proportional to it. ``about`` is what they are priced for."""
-    at_scale_1, _ = approximate(make(Fraction(1)).privacy_loss(about))
+    at_scale_1, _ = known(approximate(make(Fraction(1)).privacy_loss(about)))
     return make(at_scale_1 / _checks.positive(epsilon=epsilon))
 
 
