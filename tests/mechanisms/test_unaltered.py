@@ -22,7 +22,7 @@ from discreet.mechanisms.tuning import PoissonRuns, Scored, Tuning
 from discreet.query import Caps, Column, Declaration
 from discreet.query._plan import plan
 from discreet.query._price import Noise, QuestionPrice, price_plan
-from discreet.query._query import Aggregate, ColumnRef, Function, Query
+from discreet.query._query import Aggregate, AggregateFunction, ColumnRef, Query
 from tests.mechanisms.calls import MADE
 from tests.mechanisms.kit import PERSON
 
@@ -34,7 +34,7 @@ def offers() -> dict[str, Callable[[], object]]:
     """Offers and prices of queries, which are priced and then drawn as well."""
     columns = {"wage": Column.number(0, 10), "sex": Column.text(keys=["f", "m"])}
     declared = Declaration("t", Unit("person"), Caps(2, 2), columns)
-    query = Query("t", (Aggregate(Function.AVG, ColumnRef("wage"), "x"),), ("sex",))
+    query = Query("t", (Aggregate(AggregateFunction.AVG, ColumnRef("wage"), "x"),), ("sex",))
     made = plan(query, declared)
     return {
         "QuestionPrice": lambda: QuestionPrice(1, weights={"people": 2}),

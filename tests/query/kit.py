@@ -26,13 +26,13 @@ from discreet.query import (
 )
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
     Comparison,
     Condition,
     Either,
-    Function,
     Holds,
     IsNull,
     Literal,
@@ -160,11 +160,16 @@ def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
     return st.one_of(
         st.builds(
             Aggregate,
-            st.just(Function.COUNT),
+            st.just(AggregateFunction.COUNT),
             st.one_of(st.none(), scalars(1), st.just(ColumnRef("place"))),
             name,
         ),
-        st.builds(Aggregate, st.sampled_from([Function.SUM, Function.AVG]), scalars(), name),
+        st.builds(
+            Aggregate,
+            st.sampled_from([AggregateFunction.SUM, AggregateFunction.AVG]),
+            scalars(),
+            name,
+        ),
     )
 
 

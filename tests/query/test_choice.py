@@ -15,7 +15,7 @@ from scipy import stats
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
-from discreet.query._query import Aggregate, Function
+from discreet.query._query import Aggregate, AggregateFunction
 from discreet.query._source import source_of
 from tests.query import chosen
 from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P
@@ -23,7 +23,7 @@ from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P
 ALPHA = 1e-9
 Q, R = 2**31 - 19, 2**31 - 61  # further primes
 UNITS = 3_000
-COUNT = (Aggregate(Function.COUNT, None, "n"),)
+COUNT = (Aggregate(AggregateFunction.COUNT, None, "n"),)
 DAY = datetime.date(2024, 1, 1)
 
 KEYS: dict[str, Column] = {

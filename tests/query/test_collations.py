@@ -31,10 +31,10 @@ from discreet.query import (
 )
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     ColumnRef,
     Comparison,
     Condition,
-    Function,
     Literal,
     Membership,
     Relation,
@@ -99,7 +99,9 @@ def declaration(
 
 
 def asked(where: Condition | None = None) -> Query:
-    return Query("t", (Aggregate(Function.SUM, ColumnRef("wage"), "pay"),), ("place",), where)
+    return Query(
+        "t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),), ("place",), where
+    )
 
 
 def asking_by_place(declared: Declaration) -> Callable[[Door, ir.Table], Answer]:

@@ -30,7 +30,7 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query._query import Aggregate, ColumnRef, Function, Query
+from discreet.query._query import Aggregate, AggregateFunction, ColumnRef, Query
 from tests.query.kit import without_noise
 
 FACTS = {
@@ -138,7 +138,7 @@ FRAMES: list[Callable[[list[Any]], Any]] = [_object_frame, _polars_frame]  # Any
 
 def _count(door: Any, rows: Any, column: Column) -> object:  # Any: for `replay`
     facts = Declaration("t", dp.Unit("person"), Caps(), {"x": column})
-    query = Query("t", (Aggregate(Function.COUNT, ColumnRef("x"), "n"),))
+    query = Query("t", (Aggregate(AggregateFunction.COUNT, ColumnRef("x"), "n"),))
     return release_question(door, Question.of(Table.declared(rows, facts), query), QuestionPrice(1))
 
 

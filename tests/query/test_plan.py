@@ -11,7 +11,14 @@ from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Noise, Query, QuestionPrice
 from discreet.query._plan import Plan, plan, sensitivity
 from discreet.query._price import price_plan
-from discreet.query._query import Aggregate, Arithmetic, ColumnRef, Function, Literal, Operator
+from discreet.query._query import (
+    Aggregate,
+    AggregateFunction,
+    Arithmetic,
+    ColumnRef,
+    Literal,
+    Operator,
+)
 
 GROUPS = 3
 COLUMNS = {
@@ -71,12 +78,12 @@ def _planned(*aggregates: Aggregate, keys: tuple[str, ...] = (), caps: Caps | No
     )
 
 
-COUNT = Aggregate(Function.COUNT, None, "n")
-MEAN = Aggregate(Function.AVG, ColumnRef("x"), "m")
+COUNT = Aggregate(AggregateFunction.COUNT, None, "n")
+MEAN = Aggregate(AggregateFunction.AVG, ColumnRef("x"), "m")
 
 
 def test_shared_parts_are_drawn_once() -> None:
-    again = Aggregate(Function.COUNT, None, "again")
+    again = Aggregate(AggregateFunction.COUNT, None, "again")
     made = _planned(COUNT, again)
     assert [one.name for one in made.sums] == ["count(*)"]
     assert price_plan(made, QuestionPrice(1), 0.95).privacy_loss.epsilon() == 1
@@ -96,7 +103,7 @@ def test_a_query_without_groups_has_one_group() -> None:
 @pytest.mark.parametrize("rows", [1, 10**3, 10**6, 10**9])
 def test_no_units_total_leaves_64_bits(rows: int) -> None:
     made = _planned(
-        Aggregate(Function.SUM, ColumnRef("f"), "s"), keys=("g",), caps=Caps(3, rows, rows)
+        Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), keys=("g",), caps=Caps(3, rows, rows)
     )
     grid = made.sums[0].grid
     assert grid is not None
@@ -106,7 +113,9 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
 
 def test_caps_too_large_are_refused() -> None:
     with pytest.raises(QueryRefused, match="caps are too large"):
-        _planned(Aggregate(Function.SUM, ColumnRef("f"), "s"), caps=Caps(1, 10**12, 10**12))
+        _planned(
+            Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), caps=Caps(1, 10**12, 10**12)
+        )
 
 
 def test_too_many_groups_are_refused() -> None:
@@ -117,9 +126,9 @@ def test_too_many_groups_are_refused() -> None:
 
 def test_names_that_would_collide_in_the_answer_are_refused() -> None:
     with pytest.raises(QueryRefused, match="two columns 'n_low'"):
-        _planned(COUNT, Aggregate(Function.COUNT, None, "n_low"))
+        _planned(COUNT, Aggregate(AggregateFunction.COUNT, None, "n_low"))
     with pytest.raises(QueryRefused, match="two columns 'g'"):
-        _planned(Aggregate(Function.COUNT, None, "g"), keys=("g",))
+        _planned(Aggregate(AggregateFunction.COUNT, None, "g"), keys=("g",))
 
 
 X = ColumnRef("x")
@@ -128,23 +137,30 @@ X = ColumnRef("x")
 @pytest.mark.parametrize(
     ("aggregate", "says"),
     [
-        (Aggregate(Function.SUM, ColumnRef("g"), "s"), "no declared lower and upper"),
-        (Aggregate(Function.SUM, ColumnRef("y"), "s"), "'y' is not declared"),
-        (Aggregate(Function.SUM, Arithmetic(Operator.DIVIDE, X, X), "s"), "division by a number"),
+        (Aggregate(AggregateFunction.SUM, ColumnRef("g"), "s"), "no declared lower and upper"),
+        (Aggregate(AggregateFunction.SUM, ColumnRef("y"), "s"), "'y' is not declared"),
         (
-            Aggregate(Function.SUM, Arithmetic(Operator.DIVIDE, X, Literal(Fraction(0))), "s"),
+            Aggregate(AggregateFunction.SUM, Arithmetic(Operator.DIVIDE, X, X), "s"),
             "division by a number",
         ),
         (
-            Aggregate(Function.SUM, Arithmetic(Operator.ADD, X, Literal("a")), "s"),
+            Aggregate(
+                AggregateFunction.SUM, Arithmetic(Operator.DIVIDE, X, Literal(Fraction(0))), "s"
+            ),
+            "division by a number",
+        ),
+        (
+            Aggregate(AggregateFunction.SUM, Arithmetic(Operator.ADD, X, Literal("a")), "s"),
             "arithmetic is defined for numbers",
         ),
-        (Aggregate(Function.SUM, Literal(Fraction(3)), "s"), "of a constant"),
-        (Aggregate(Function.AVG, Literal("a"), "s"), "is text"),
-        (Aggregate(Function.SUM, None, "s"), "need a column"),
+        (Aggregate(AggregateFunction.SUM, Literal(Fraction(3)), "s"), "of a constant"),
+        (Aggregate(AggregateFunction.AVG, Literal("a"), "s"), "is text"),
+        (Aggregate(AggregateFunction.SUM, None, "s"), "need a column"),
         (
             Aggregate(
-                Function.SUM, Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(10) ** 200)), "s"
+                AggregateFunction.SUM,
+                Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(10) ** 200)),
+                "s",
             ),
             "1e150",
         ),
@@ -158,7 +174,7 @@ def test_what_has_no_rule_is_refused_by_name(aggregate: Aggregate, says: str) ->
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 7])
 @pytest.mark.parametrize("delta", [0, 1e-9, 1e-3])
 def test_no_more_is_spent_than_was_named(epsilon: float, delta: float) -> None:
-    made = _planned(COUNT, MEAN, Aggregate(Function.SUM, ColumnRef("f"), "s"), keys=("g",))
+    made = _planned(COUNT, MEAN, Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), keys=("g",))
     kinds = [None, Noise.LAPLACE] if delta == 0 else [None, *Noise]
     for noise in kinds:
         offered = price_plan(
@@ -172,7 +188,11 @@ def test_no_more_is_spent_than_was_named(epsilon: float, delta: float) -> None:
 def test_the_noise_with_the_smaller_error_is_taken() -> None:
     many = _planned(
         *(
-            Aggregate(Function.SUM, Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(k))), f"s{k}")
+            Aggregate(
+                AggregateFunction.SUM,
+                Arithmetic(Operator.MULTIPLY, X, Literal(Fraction(k))),
+                f"s{k}",
+            )
             for k in range(1, 40)
         )
     )
@@ -189,7 +209,7 @@ def test_weights_share_the_price() -> None:
         "centred sum(x)": Fraction(3, 8),
         "count(x)": Fraction(3, 8),
     }
-    known = Aggregate(Function.COUNT, ColumnRef("x"), "known")
+    known = Aggregate(AggregateFunction.COUNT, ColumnRef("x"), "known")
     shares = price_plan(_planned(known, MEAN), QuestionPrice(1), 0.95).shares
     assert shares == {"count(x)": Fraction(1, 2), "centred sum(x)": Fraction(1, 2)}
     with pytest.raises(InvalidArgument, match="'q' is no aggregate"):

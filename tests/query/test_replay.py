@@ -26,7 +26,7 @@ from discreet.query import (
     _bounding,
 )
 from discreet.query import _plan as plan
-from discreet.query._query import Aggregate, ColumnRef, Function
+from discreet.query._query import Aggregate, AggregateFunction, ColumnRef
 from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
 PRICE = QuestionPrice(1)
@@ -90,7 +90,7 @@ PEOPLE = Declaration(
     Caps(2, 2),
     {"wage": Column.number(0, 60), "place": Column.text(keys=["a", "b", "", "a'b"])},
 )
-BY_PLACE = Query("t", (Aggregate(Function.SUM, ColumnRef("wage"), "pay"),), ("place",))
+BY_PLACE = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),), ("place",))
 BUSY = [
     {"person": 1, "place": place, "wage": 60.0} for place in ("a", "b", "", "a'b") for _ in range(5)
 ]
@@ -119,7 +119,7 @@ def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.Monkey
 
 
 def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    query = Query("t", (Aggregate(Function.SUM, ColumnRef("wage"), "pay"),))
+    query = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),))
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
     act = asking(PEOPLE, query, PRICE)
     replay(act, arrow([rich]), arrow([]))
@@ -143,7 +143,7 @@ def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None
     assert (whole.person.dtype.kind, floats.person.dtype.kind) == ("i", "f")
     texts = whole.assign(person=whole.person.map(str))
     one_each = replace(PEOPLE, caps=Caps(1, 1))
-    counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+    counted = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
     found = [
         without_noise(Question.of(Table.declared(frame, one_each), counted)).to_pandas().n.tolist()
         for frame in (whole, floats, texts)
@@ -157,7 +157,7 @@ def test_ids_that_are_no_utf8_fail_nothing_and_change_nothing_of_others() -> Non
         raw = pa.array([own for own in ids for _ in "ab"])
         texts = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
         table = pa.table({"person": texts, "wage": [5.0] * len(raw), "place": [*"ab"] * len(ids)})
-        query = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+        query = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
         asked = Question.of(Table.declared(table, replace(PEOPLE, caps=Caps(1, 1))), query)
         found: list[int] = without_noise(asked).to_pandas().n.tolist()
         return found
@@ -174,7 +174,7 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
     rows = [{"person": own, "place": place, "wage": 5.0} for own in ids for place in ("a", "b")]
     for frame in (pd.DataFrame(rows), pd.DataFrame(rows).astype({"person": float})):
         table = Table.declared(frame, replace(PEOPLE, caps=Caps(1, 1)))
-        counted = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("place",))
+        counted = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
         assert 5 < without_noise(Question.of(table, counted)).to_pandas().n[1] < 35
 
 

@@ -26,14 +26,14 @@ from discreet.query import (
 )
 from discreet.query._csv_reader import read_lines
 from discreet.query._proposed import propose_types
-from discreet.query._query import Aggregate, ColumnRef, Function, IsNull, Query
+from discreet.query._query import Aggregate, AggregateFunction, ColumnRef, IsNull, Query
 from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 
 COLUMNS = {"x": Column.number(0, 10), "s": Column.text(keys=["a", "b"])}
 PEOPLE = Declaration("t", dp.Unit("u"), Caps(2, 2), COLUMNS)
-COUNT = Query("t", (Aggregate(Function.COUNT, None, "n"),))
-SUMS = Query("t", (Aggregate(Function.SUM, ColumnRef("x"), "pay"),), ("s",))
+COUNT = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),))
+SUMS = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("x"), "pay"),), ("s",))
 
 
 def _act(door: Any, source: Any, query: Query = COUNT, facts: Declaration = PEOPLE) -> object:
@@ -221,7 +221,9 @@ def test_extreme_values_fail_nothing() -> None:
     table = Table(frame, name="t", unit=dp.Unit("u"), columns=columns)
     aggregates = {name: dp.sum(name) for name in ("a", "b", "c")}
     assert without_noise(table.agg(**aggregates, nulls=dp.count("c"))).rows()[0]["c"] == 0
-    is_null = Query("t", (Aggregate(Function.COUNT, None, "n"),), ("d",), IsNull(ColumnRef("a")))
+    is_null = Query(
+        "t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("d",), IsNull(ColumnRef("a"))
+    )
     assert len(without_noise(Question.of(table, is_null)).rows()) == len(far)
 
 

@@ -12,11 +12,11 @@ from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     ColumnRef,
     Comparison,
     Condition,
-    Function,
     Holds,
     IsNull,
     Literal,
@@ -54,8 +54,10 @@ def test_a_whole_query() -> None:
     assert parse(text, WAGES) == Query(
         "wages",
         (
-            Aggregate(Function.AVG, Arithmetic(Operator.MULTIPLY, WAGE, number(12)), "pay"),
-            Aggregate(Function.COUNT, None, "count"),
+            Aggregate(
+                AggregateFunction.AVG, Arithmetic(Operator.MULTIPLY, WAGE, number(12)), "pay"
+            ),
+            Aggregate(AggregateFunction.COUNT, None, "count"),
         ),
         ("year", "place"),
         Negation(Holds(ColumnRef("in_union"))),
@@ -204,7 +206,7 @@ def test_a_default_name_leaves_the_keys_alone() -> None:
     columns = {"count": Column.text(keys=["a"])}
     declaration = Declaration("t", Unit("p"), Caps(), columns)
     query = parse("SELECT count, COUNT(*) FROM t GROUP BY count", declaration)
-    assert query == Query("t", (Aggregate(Function.COUNT, None, "count_2"),), ("count",))
+    assert query == Query("t", (Aggregate(AggregateFunction.COUNT, None, "count_2"),), ("count",))
 
 
 def test_names_match_as_in_sql() -> None:
@@ -273,5 +275,5 @@ def test_any_other_word_is_a_name(word: str) -> None:
     assert parse(str(query), table) == query
     table = Declaration("t", Unit("p"), Caps(), {"x": Column.number(0, 1)})
     assert parse(f"SELECT COUNT({word}.x) AS {word} FROM t AS {word}", table).aggregates == (
-        Aggregate(Function.COUNT, ColumnRef("x"), word),
+        Aggregate(AggregateFunction.COUNT, ColumnRef("x"), word),
     )

@@ -17,13 +17,13 @@ from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
     Comparison,
     Condition,
     Either,
-    Function,
     Holds,
     IsNull,
     Literal,
@@ -161,12 +161,15 @@ _SUMMED = (
     st.builds(Arithmetic, _SIGNS, _NUMERIC, _NUMBERS.filter(lambda n: n.value != 0)) | _NUMERIC
 )
 _AGGREGATES = st.one_of(
-    st.builds(Aggregate, st.just(Function.COUNT), st.none(), _NAMES),
-    st.builds(Aggregate, st.just(Function.COUNT), _VALUES, _NAMES),
+    st.builds(Aggregate, st.just(AggregateFunction.COUNT), st.none(), _NAMES),
+    st.builds(Aggregate, st.just(AggregateFunction.COUNT), _VALUES, _NAMES),
     st.builds(
-        Aggregate, st.just(Function.COUNT), st.sampled_from(sorted(_COLUMNS)).map(ColumnRef), _NAMES
+        Aggregate,
+        st.just(AggregateFunction.COUNT),
+        st.sampled_from(sorted(_COLUMNS)).map(ColumnRef),
+        _NAMES,
     ),
-    st.builds(Aggregate, st.sampled_from(Function), _SUMMED, _NAMES),
+    st.builds(Aggregate, st.sampled_from(AggregateFunction), _SUMMED, _NAMES),
 )
 _GROUPED = st.lists(st.sampled_from(["integer", "boolean", "text", "date"]), unique=True)
 

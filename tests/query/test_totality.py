@@ -33,10 +33,10 @@ from discreet.query._compiling import Compiler
 from discreet.query._plan import plan
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     ColumnRef,
     Comparison,
-    Function,
     Literal,
     Membership,
     Operator,
@@ -127,7 +127,13 @@ def _addends(query: Query, rows: pa.Table) -> tuple[list[list[int]], list[tuple[
 
 
 def _check_addends(scalar: Scalar) -> None:
-    query = Query("t", (Aggregate(Function.AVG, scalar, "a"), Aggregate(Function.SUM, scalar, "s")))
+    query = Query(
+        "t",
+        (
+            Aggregate(AggregateFunction.AVG, scalar, "a"),
+            Aggregate(AggregateFunction.SUM, scalar, "s"),
+        ),
+    )
     try:
         plan(query, FACTS)
     except QueryRefused:
@@ -162,8 +168,14 @@ def test_no_row_of_any_value_fails_or_shows(
     one: Scalar, other: Scalar, relation: Relation, victim: int
 ) -> None:
     where = Comparison(relation, one, other)
-    query = Query("t", (Aggregate(Function.COUNT, one, "n"), Aggregate(Function.SUM, other, "s")))
-    filtered = Query("t", (Aggregate(Function.AVG, one, "a"),), where=where)
+    query = Query(
+        "t",
+        (
+            Aggregate(AggregateFunction.COUNT, one, "n"),
+            Aggregate(AggregateFunction.SUM, other, "s"),
+        ),
+    )
+    filtered = Query("t", (Aggregate(AggregateFunction.AVG, one, "a"),), where=where)
     for asked in (query, filtered):
         try:
             plan(asked, FACTS)
@@ -206,7 +218,7 @@ def test_whole_numbers_compare_exactly() -> None:
                 (ColumnRef("big"), Literal(exact)),
                 (Literal(exact), ColumnRef("big")),
             ):
-                counted = (Aggregate(Function.COUNT, None, "n"),)
+                counted = (Aggregate(AggregateFunction.COUNT, None, "n"),)
                 query = Query("t", counted, where=Comparison(relation, left, right))
                 found = without_noise(Question.of(Table.declared(rows, FACTS), query)).rows()[0][
                     "n"
@@ -220,7 +232,7 @@ def test_membership_is_exact() -> None:
     rows = pa.table({"person": range(3), "x": [0.0] * 3, "age": [0] * 3, "big": near})
     options = tuple(Literal(Fraction(n)) for n in (2**53 + 1, Fraction(5, 2), 2**70))
     where = Membership(ColumnRef("big"), options)
-    query = Query("t", (Aggregate(Function.COUNT, None, "n"),), where=where)
+    query = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), where=where)
     assert without_noise(Question.of(Table.declared(rows, FACTS), query)).rows()[0]["n"] == 1
 
 

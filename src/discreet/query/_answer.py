@@ -24,7 +24,7 @@ from discreet.query._forecast import ratio_law
 from discreet.query._inference import column_of
 from discreet.query._plan import Plan, SumGrid
 from discreet.query._price import PricedPlan
-from discreet.query._query import Aggregate, Function, column_names
+from discreet.query._query import Aggregate, AggregateFunction, column_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +187,7 @@ def columns(
         kind = _ARROW[column_of(key, plan.declaration).type]
         arrays[key] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
-        made = _mean if aggregate.function is Function.AVG else _total
+        made = _mean if aggregate.function is AggregateFunction.AVG else _total
         found = made(priced, sources, [noisy[source] for source in sources], confidence)
         arrays |= zip(column_names(aggregate.name), found, strict=True)
     return arrays

@@ -11,7 +11,7 @@ from discreet.query._columns import Column, written
 from discreet.query._intervals import RatioLaw
 from discreet.query._plan import Plan, SumGrid, SumOf
 from discreet.query._price import Noise, PricedPlan
-from discreet.query._query import Function, columns_used, condition_text
+from discreet.query._query import AggregateFunction, columns_used, condition_text
 
 _SIZES = (100, 1_000, 10_000)
 
@@ -66,7 +66,7 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
     sizes = _SIZES if group_size is None else (_checks.positive_count(group_size=group_size),)
     lines: list[ForecastLine] = []
     for aggregate, sources in zip(priced.plan.query.aggregates, priced.plan.sources, strict=True):
-        if aggregate.function is Function.AVG:
+        if aggregate.function is AggregateFunction.AVG:
             law = ratio_law(priced, sources, level)
             lines += [
                 ForecastLine(aggregate.name, size, _step(law.grid) * law.half_width(size), None)

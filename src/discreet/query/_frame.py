@@ -14,13 +14,13 @@ from discreet._exact import Number, fraction, is_number
 from discreet.errors import InvalidArgument
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
     Comparison,
     Condition,
     Either,
-    Function,
     Holds,
     IsNull,
     Literal,
@@ -141,7 +141,7 @@ class ColumnExpression:
 class UnnamedAggregate:
     """An aggregate without a name."""
 
-    function: Function
+    function: AggregateFunction
     argument: Scalar | None
 
     def named(self, name: str) -> Aggregate:
@@ -162,17 +162,19 @@ def col(name: str) -> ColumnExpression:
 
 def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
     """The number of rows; with an argument, of those in which it is not NULL."""
-    return UnnamedAggregate(Function.COUNT, None if value is None else _expression(value).scalar)
+    return UnnamedAggregate(
+        AggregateFunction.COUNT, None if value is None else _expression(value).scalar
+    )
 
 
 def sum(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.sum
     """The sum of a column or expression, NULL skipped."""
-    return UnnamedAggregate(Function.SUM, _expression(value).scalar)
+    return UnnamedAggregate(AggregateFunction.SUM, _expression(value).scalar)
 
 
 def mean(value: ColumnExpression | str) -> UnnamedAggregate:
     """The mean of a column or expression, NULL skipped."""
-    return UnnamedAggregate(Function.AVG, _expression(value).scalar)
+    return UnnamedAggregate(AggregateFunction.AVG, _expression(value).scalar)
 
 
 def condition_of(given: object) -> Condition:

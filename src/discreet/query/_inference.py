@@ -16,6 +16,7 @@ from discreet.errors import QueryRefused
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._query import (
+    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
@@ -23,7 +24,6 @@ from discreet.query._query import (
     Condition,
     Constant,
     Either,
-    Function,
     Holds,
     IsNull,
     Literal,
@@ -238,9 +238,11 @@ def _check_names(query: Query) -> None:
         )
 
 
-def _check_argument(function: Function, argument: Scalar, declaration: Declaration) -> None:
+def _check_argument(
+    function: AggregateFunction, argument: Scalar, declaration: Declaration
+) -> None:
     fact = infer(argument, declaration)
-    if function is Function.COUNT:
+    if function is AggregateFunction.COUNT:
         return
     if not fact.type.is_numeric:
         raise QueryRefused(

@@ -34,7 +34,14 @@ from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
 from discreet.query._plan import ConversionOutcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
-from discreet.query._query import Aggregate, ColumnRef, Function, Query, columns_used, quoted
+from discreet.query._query import (
+    Aggregate,
+    AggregateFunction,
+    ColumnRef,
+    Query,
+    columns_used,
+    quoted,
+)
 from discreet.query._source import TableSource, check_schema
 
 _LOST, _HELD = "lost", "held"
@@ -134,7 +141,9 @@ def _share(
 
 def _plan(asked: NullCheck) -> Plan:
     declaration = asked.declaration
-    query = Query(declaration.name, (Aggregate(Function.COUNT, ColumnRef(asked.column), "values"),))
+    query = Query(
+        declaration.name, (Aggregate(AggregateFunction.COUNT, ColumnRef(asked.column), "values"),)
+    )
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
         SumOf(name, ConversionOutcome(asked.column, lost=name == _LOST), None, single)

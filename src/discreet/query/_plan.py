@@ -17,7 +17,14 @@ from discreet.mechanisms import Bounded, Part, Sensitivity, Value
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._inference import check, column_of, infer
-from discreet.query._query import Aggregate, Function, Query, Scalar, columns_used, scalar_text
+from discreet.query._query import (
+    Aggregate,
+    AggregateFunction,
+    Query,
+    Scalar,
+    columns_used,
+    scalar_text,
+)
 
 _MOST_GROUPS = 1_000_000
 _WORD_BITS = 60  # of a unit's total in a group
@@ -165,11 +172,11 @@ def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...
 
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
     match aggregate.function:
-        case Function.COUNT:
+        case AggregateFunction.COUNT:
             return (_count(aggregate.argument, declaration, groups),)
-        case Function.SUM:
+        case AggregateFunction.SUM:
             return (_sum(aggregate.argument, declaration, groups, is_centred=False),)
-        case Function.AVG:
+        case AggregateFunction.AVG:
             total = _sum(aggregate.argument, declaration, groups, is_centred=True)
             return total, _count(aggregate.argument, declaration, groups)
 

@@ -118,7 +118,7 @@ class Negation:
 Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
 
 
-class Function(Enum):
+class AggregateFunction(Enum):
     """The aggregate functions."""
 
     COUNT = "COUNT"
@@ -131,7 +131,7 @@ class Aggregate:
     """One aggregate under its name in the answer. COUNT without an argument counts rows, with one
     the rows where it is not NULL; SUM and AVG skip NULL."""
 
-    function: Function
+    function: AggregateFunction
     argument: Scalar | None
     name: str
 

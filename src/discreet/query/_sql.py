@@ -152,7 +152,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class _SelectItem:
     """One item of SELECT, and its alias, if it has one."""
 
     node: exp.Expr
@@ -176,13 +176,13 @@ def _aggregates(
     return tuple(aggregates)
 
 
-def _item(node: exp.Expr) -> _Item:
+def _item(node: exp.Expr) -> _SelectItem:
     if isinstance(node, exp.Alias):
-        return _Item(_bare(node.this), node.args["alias"])
-    return _Item(_bare(node), None)
+        return _SelectItem(_bare(node.this), node.args["alias"])
+    return _SelectItem(_bare(node), None)
 
 
-def _check_item(item: _Item, keys: tuple[str, ...], reader: _TreeReader) -> None:
+def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -> None:
     if type(item.node) in FUNCTIONS:
         return
     if not isinstance(item.node, exp.Column):
@@ -199,7 +199,7 @@ def _check_item(item: _Item, keys: tuple[str, ...], reader: _TreeReader) -> None
         )
 
 
-def _aggregate(item: _Item, taken: set[str], reader: _TreeReader) -> Aggregate:
+def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
     value = node.this
     if value is None:

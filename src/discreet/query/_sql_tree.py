@@ -13,14 +13,14 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from discreet.errors import QueryRefused
-from discreet.query._query import Function, Operator, Relation
+from discreet.query._query import AggregateFunction, Operator, Relation
 from discreet.query._sql_tokens import refused, tokens
 from discreet.query._sql_words import FORM, ONE_TABLE
 
-FUNCTIONS: dict[type[exp.Expr], Function] = {
-    exp.Avg: Function.AVG,
-    exp.Count: Function.COUNT,
-    exp.Sum: Function.SUM,
+FUNCTIONS: dict[type[exp.Expr], AggregateFunction] = {
+    exp.Avg: AggregateFunction.AVG,
+    exp.Count: AggregateFunction.COUNT,
+    exp.Sum: AggregateFunction.SUM,
 }
 OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.Add: Operator.ADD,
