@@ -292,7 +292,7 @@ def test_a_lowered_sum_is_found(path: Path, number: int, place: int) -> None:
         sums[place] -= 1
 
     forged(path, lower)
-    with pytest.raises(LedgerDamaged, match="not what follows"):
+    with pytest.raises(LedgerDamaged, match="do not follow"):
         Ledger.open(path).verify()
 
 
