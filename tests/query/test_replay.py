@@ -123,7 +123,7 @@ def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
     act = asking(PEOPLE, query, PRICE)
     replay(act, arrow([rich]), arrow([]))
-    for module in ("compiling", "conversion", "bounding"):
+    for module in ("_compiling", "_conversion", "_bounding"):
         path = f"discreet.query.{module}.clamped"
         monkeypatch.setattr(path, lambda value, lower, upper: value)
     with pytest.raises(Difference, match="moved by"):
