@@ -13,6 +13,11 @@ from discreet.errors import InvalidArgument, WrongUnit
 _NUMBERS = (Fraction(1, 10**7), Fraction(1, 8), Fraction(3, 2), Fraction(40))
 _WHOLE = (1, 2, 40)
 _LOSSES = (1 * Gaussian(2), 2 * Pure(0.5) + Approximate(0.1, 1e-3), Pure(0.5) + Gaussian(3))
+_CURVES = (
+    {2: Fraction(1, 8), 8: Fraction(1, 2), 64: 4},
+    {Fraction(1, 2): Fraction(1, 8), 2: Fraction(1, 1000)},
+    {0: Fraction(1, 4), 1: Fraction(1, 8)},
+)
 _MOST = 2  # instances of a kind
 
 KINDS: list[type[Term]] = [getattr(terms, name) for name in terms.__all__]
@@ -43,6 +48,8 @@ def values_of(parameter: inspect.Parameter) -> tuple[object, ...]:
         return (False, True)
     if parameter.annotation is int:
         return _WHOLE
+    if "Mapping" in str(parameter.annotation):
+        return _CURVES
     return _LOSSES if "PrivacyLoss" in str(parameter.annotation) else _NUMBERS
 
 

@@ -53,7 +53,10 @@ HAS_REFERENCE = {
     "Threshold",
     "Zcdp",
 }
-IS_ENUMERATED = {  # see test_sampling, and test_tuning
+IS_ENUMERATED = {  # see test_sampling, test_tuning, and test_curves
+    "LossDistribution",
+    "ProfileCurve",
+    "RenyiCurve",
     "RandomAllocation",
     "SampledWithReplacement",
     "SampledWithoutReplacement",

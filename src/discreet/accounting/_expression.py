@@ -3,7 +3,8 @@
     sum      = product { "+" product }
     product  = item { ("*" | "/") item }
     item     = number | name | term "(" [ argument { "," argument } ] ")" | "(" sum ")"
-    argument = [ parameter "=" ] ( sum | "True" | "False" )
+    argument = [ parameter "=" ] value
+    value    = sum | "True" | "False" | "(" [ value { "," value } [ "," ] ] ")"
 
 Python's parser splits the text, and nothing of it is ever run: what is not in these lines is
 refused. A term is one of `discreet.accounting.terms`, and an argument of it may be a privacy loss;
@@ -37,6 +38,7 @@ _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_][A-Za-z0-9_]*|[-+*/(),=.]|[ ]+")
 _SIGNS = {ast.Add: "+", ast.Mult: "*", ast.Div: "/"}
 
 _Value = Fraction | Term | PrivacyLoss
+_Argument = _Value | bool | tuple["_Argument", ...]
 
 
 def parse(text: str) -> PrivacyLoss:
@@ -196,7 +198,7 @@ class _Reading:
             told = f"no term {_short(name)!r}{near}; there are {', '.join(known)}"
             raise _mistake(self.text, at, told)
         given = [self._argument(argument) for argument in node.args]
-        named: dict[str, _Value | bool] = {}
+        named: dict[str, _Argument] = {}
         for keyword in node.keywords:
             named[self._parameter(keyword, known[name], named)] = self._argument(keyword.value)
         try:
@@ -208,10 +210,12 @@ class _Reading:
         except InvalidArgument as reason:
             raise _mistake(self.text, at, f"{name}: {reason}") from None
 
-    def _argument(self, node: ast.expr) -> _Value | bool:
+    def _argument(self, node: ast.expr) -> "_Argument":
         match node:
             case ast.Constant(value=bool(fact)):
                 return fact
+            case ast.Tuple(elts=parts):
+                return tuple(self._argument(part) for part in parts)
         return self.value(node)
 
     def _called(self, node: ast.expr) -> tuple[str, int]:

@@ -333,4 +333,9 @@ def _kinds() -> dict[str, type[Term]]:
         kinds = bases.pop().__subclasses__()
         found += [kind for kind in kinds if kind.__module__.startswith(_KINDS)]
         bases += kinds
-    return {kind.__name__: kind for kind in found if is_dataclass(kind)}
+    known: dict[str, type[Term]] = {}
+    for kind in found:
+        # a class with slots is made twice: the first one, which has none, is no term
+        if is_dataclass(kind) and "__slots__" in vars(kind):
+            known.setdefault(kind.__name__, kind)
+    return known

@@ -182,7 +182,8 @@ def pair_through(points: Sequence[Point]) -> Pair:
     """The pair whose delta in both orders of the neighbours, as a function of e^epsilon, is the
     lower hull of 1 at 0 and these points, whose e^epsilon rise from 1. It dominates all that have
     no larger delta at any point, since deltas are convex in e^epsilon."""
-    mirrored = ((1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(points[1:]))
+    above = [(odds, delta) for odds, delta in points if odds > 1]
+    mirrored = ((1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(above))
     return one_sided_pair_through([*mirrored, *points])
 
 

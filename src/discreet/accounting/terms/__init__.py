@@ -1,9 +1,11 @@
 """The kinds of term that a privacy loss is made of, with what is known of each and from where.
 
 By family: `_pure` and `_gaussian`, `_laplace` (promises and noise), `_selection`, `_sampling` and
-`_fixed_samples`, `_shuffling`, `_tuning` (terms around another privacy loss).
+`_fixed_samples`, `_shuffling`, `_tuning` (terms around another privacy loss), and `_curves`
+(bounds and distributions that come from elsewhere).
 """
 
+from discreet.accounting.terms._curves import LossDistribution, ProfileCurve, RenyiCurve
 from discreet.accounting.terms._fixed_samples import (
     SampledWithoutReplacement,
     SampledWithReplacement,
@@ -29,10 +31,13 @@ __all__ = [
     "DiscreteLaplace",
     "Gaussian",
     "Laplace",
+    "LossDistribution",
     "PoissonSampled",
+    "ProfileCurve",
     "Pure",
     "RandomAllocation",
     "RandomizedResponse",
+    "RenyiCurve",
     "ReportNoisyMax",
     "SampledWithReplacement",
     "SampledWithoutReplacement",
