@@ -19,7 +19,7 @@ from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import largest_square, square_of_pure
 from discreet.accounting._shares import Squares
-from discreet.accounting.pld._continuous import Weighted
+from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from tests.accounting import reference
 
@@ -210,7 +210,7 @@ class Beside(Term):
         told, not_told = self._told()
         atoms = Atoms.of((_NEARLY_SURE, told, not_told), (-_NEARLY_SURE, not_told, told))
         (bell,) = normal(self.square).pieces
-        return (Pair(atoms, (Weighted(bell, 1 - float(self.leaking)),)),)
+        return (Pair(atoms, (Scaled(bell, 1 - float(self.leaking)),)),)
 
     def outcomes(self) -> Outcomes:
         """Its answers, the normal value in steps."""

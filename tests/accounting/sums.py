@@ -13,7 +13,7 @@ from discreet.accounting.pld._composition import Composition, composed
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._uncomposed import Single
+from discreet.accounting.pld._uncomposed import UncomposedPld
 from tests.accounting.test_continuous import exact
 
 BITS = 400
@@ -115,7 +115,7 @@ def check_case(case: Case, log_delta: float, places: Sequence[float], what: str)
 
 
 def check_delta(
-    found: Composition | Single, law: tuple[list[arb], list[arb], arb], epsilon: float
+    found: Composition | UncomposedPld, law: tuple[list[arb], list[arb], arb], epsilon: float
 ) -> None:
     seen, true = found.delta(epsilon), hockey_stick(law, exact(epsilon))
     if found.side is Side.UPPER:
@@ -125,7 +125,7 @@ def check_delta(
 
 
 def check_epsilon(
-    found: Composition | Single, law: tuple[list[arb], list[arb], arb], delta: float
+    found: Composition | UncomposedPld, law: tuple[list[arb], list[arb], arb], delta: float
 ) -> None:
     if not 0 < delta < 1:
         return

@@ -20,19 +20,19 @@ from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
 from discreet.accounting.pld._continuous import (
     ROUND,
-    Bell,
     Floats,
-    Folded,
+    GaussianLoss,
+    LaplaceLoss,
     Masses,
     Piece,
-    Ramp,
-    Reversed,
-    Thinned,
-    Weighted,
-    likeness,
+    Scaled,
+    Subsampled,
+    Swapped,
+    Symmetrized,
     ndtr_radius,
-    thinned,
-    together,
+    similarity,
+    stacked,
+    subsampled_loss,
 )
 
 BITS = 1400  # masses down to 1e-300 are told apart from 1
@@ -104,7 +104,7 @@ def thin(smooth: Smooth, rate: Fraction) -> Smooth:
         return (1 - share) * q + share * p, q
 
     p, q = smooth.whole
-    return Smooth(((1 - share) * q + share * p, q), above, Thinned(smooth.piece, float(rate)))
+    return Smooth(((1 - share) * q + share * p, q), above, Subsampled(smooth.piece, float(rate)))
 
 
 def back(smooth: Smooth) -> Smooth:
@@ -112,14 +112,14 @@ def back(smooth: Smooth) -> Smooth:
         p, q = smooth.above(-loss)
         return smooth.whole[1] - q, smooth.whole[0] - p
 
-    return Smooth((smooth.whole[1], smooth.whole[0]), above, Reversed(smooth.piece))
+    return Smooth((smooth.whole[1], smooth.whole[0]), above, Swapped(smooth.piece))
 
 
 def weigh(smooth: Smooth, weight: Fraction) -> Smooth:
     def scaled(both: Two) -> Two:
         return exact(weight) * both[0], exact(weight) * both[1]
 
-    piece = Weighted(smooth.piece, float(weight))
+    piece = Scaled(smooth.piece, float(weight))
     return Smooth(scaled(smooth.whole), lambda loss: scaled(smooth.above(loss)), piece)
 
 
@@ -132,7 +132,7 @@ def fold(smooth: Smooth) -> Smooth:
         p, q = smooth.above(-loss)
         return p_up + q_up - q, q_up + p_up - p
 
-    return Smooth((p_up + q_up, p_up + q_up), above, Folded(smooth.piece))
+    return Smooth((p_up + q_up, p_up + q_up), above, Symmetrized(smooth.piece))
 
 
 def log_uniform(least: float, most: float) -> st.SearchStrategy[Fraction]:
@@ -166,7 +166,7 @@ def smooths(draw: st.DrawFn, wrappings: int = 3) -> Smooth:
 @st.composite
 def edges_for(draw: st.DrawFn, piece: Piece) -> Floats:
     """Near where the piece lies and far off it, wide apart and hardly apart."""
-    seen = piece.look(draw(st.sampled_from([1e-3, 1e-20, 1e-280])))
+    seen = piece.coarse_grid(draw(st.sampled_from([1e-3, 1e-20, 1e-280])))
     found: list[float] = []
     for _ in range(draw(st.integers(1, 4))):
         around = float(seen[draw(st.integers(0, len(seen) - 1))])
@@ -267,7 +267,7 @@ class TestMasses:
     @pytest.mark.parametrize("off", [0.0, np.inf])
     def test_infinite_edges(self, off: float) -> None:
         """Nested samplings have some that are off by infinitely much."""
-        for piece in (Ramp(1.0, 0.5), Bell(1.0)):
+        for piece in (LaplaceLoss(1.0, 0.5), GaussianLoss(1.0)):
             found = piece.masses(np.array([-np.inf, np.inf]), np.full(2, off))
             assert found.p.tolist() == [0.0, float(piece.masses(*NO_EDGES).p[0]), 0.0]
 
@@ -280,7 +280,7 @@ class TestMasses:
     @settings(max_examples=60)
     def test_a_look_leaves_out_no_more_than_it_says(self, smooth: Smooth, tail: float) -> None:
         """Looks are mere choices, but grids go no further than they do."""
-        edges = smooth.piece.look(tail)
+        edges = smooth.piece.coarse_grid(tail)
         assert (np.diff(edges) > 0).all()
         with precision(BITS):
             p, q = smooth.above(exact(edges[-1]))
@@ -292,19 +292,19 @@ class TestTogether:
     """Several pieces that are alike are what each is by itself."""
 
     KINDS: tuple[Callable[[float], Piece], ...] = (
-        Bell,
-        lambda x: Ramp(x, 0.5 + x / 100),
-        lambda x: Thinned(Bell(x), x / 10),
-        lambda x: Reversed(Thinned(Ramp(x, 0.5), 1 - x / 10)),
-        lambda x: Weighted(Reversed(Bell(x)), x / 5),
-        lambda x: Thinned(Weighted(Thinned(Bell(3 * x), 0.3), 0.5), x / 100),
+        GaussianLoss,
+        lambda x: LaplaceLoss(x, 0.5 + x / 100),
+        lambda x: Subsampled(GaussianLoss(x), x / 10),
+        lambda x: Swapped(Subsampled(LaplaceLoss(x, 0.5), 1 - x / 10)),
+        lambda x: Scaled(Swapped(GaussianLoss(x)), x / 5),
+        lambda x: Subsampled(Scaled(Subsampled(GaussianLoss(3 * x), 0.3), 0.5), x / 100),
     )
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_rows(self, kind: Callable[[float], Piece]) -> None:
         each = [kind(x) for x in (1.0, 1.01, 1.06)]
-        whole = together(each)
-        edges = whole.look(1e-20)
+        whole = stacked(each)
+        edges = whole.coarse_grid(1e-20)
         blur = np.linspace(0, 1e-9, len(edges))
         rows = whole.masses(edges, blur)
         for place, piece in enumerate(each):
@@ -313,15 +313,20 @@ class TestTogether:
                 assert np.array_equal(getattr(rows, name)[place], getattr(alone, name)), name
 
     def test_a_look_is_that_of_the_widest(self) -> None:
-        whole = together([Thinned(Bell(x), 0.1) for x in (1.0, 1.1)])
-        assert whole.look(1e-9).tolist() == Thinned(Bell(1.1), 0.1).look(1e-9).tolist()
+        whole = stacked([Subsampled(GaussianLoss(x), 0.1) for x in (1.0, 1.1)])
+        assert (
+            whole.coarse_grid(1e-9).tolist()
+            == Subsampled(GaussianLoss(1.1), 0.1).coarse_grid(1e-9).tolist()
+        )
 
     def test_what_is_alike(self) -> None:
-        assert likeness(Thinned(Bell(1.0), 0.1)) == likeness(Thinned(Bell(1.01), 0.101))
-        one, other = Folded(Bell(1.0)), Folded(Bell(1.0))
-        assert likeness(one) != likeness(other)
-        assert likeness(Bell(1.0)) != likeness(Bell(4.0))
-        assert likeness(Bell(1.0)) != likeness(Reversed(Bell(1.0)))
+        assert similarity(Subsampled(GaussianLoss(1.0), 0.1)) == similarity(
+            Subsampled(GaussianLoss(1.01), 0.101)
+        )
+        one, other = Symmetrized(GaussianLoss(1.0)), Symmetrized(GaussianLoss(1.0))
+        assert similarity(one) != similarity(other)
+        assert similarity(GaussianLoss(1.0)) != similarity(GaussianLoss(4.0))
+        assert similarity(GaussianLoss(1.0)) != similarity(Swapped(GaussianLoss(1.0)))
 
 
 class TestWhatScipyMayBeOffBy:
@@ -384,7 +389,7 @@ class TestThinned:
     @example(-38.0, 1 - Fraction(1, 10**17))
     @settings(max_examples=300)
     def test_the_loss(self, loss: float, rate: Fraction) -> None:
-        found = float(thinned(np.array([loss]), float(rate), float(1 - rate))[0])
+        found = float(subsampled_loss(np.array([loss]), float(rate), float(1 - rate))[0])
         with precision(2400):
             true = (1 + exact(rate) * exact(loss).expm1()).log()
             assert abs(exact(found) - true) <= exact(2.0**-46) * abs(true) + UNSEEN
@@ -399,7 +404,7 @@ class TestConstructors:
         with precision(400):
             for smooth in (ramp(width), half_ramp(width)):
                 piece = smooth.piece
-                assert isinstance(piece, Ramp)
+                assert isinstance(piece, LaplaceLoss)
                 assert isinstance(piece.width, float)
                 assert isinstance(piece.weight, float)
                 assert abs(exact(piece.width) / exact(width) - 1) <= exact(2.0**-50)
@@ -410,7 +415,7 @@ class TestConstructors:
     @settings(max_examples=100)
     def test_bells(self, mu_squared: Fraction) -> None:
         (piece,) = _dominating_pairs.normal(mu_squared).pieces
-        assert isinstance(piece, Bell)
+        assert isinstance(piece, GaussianLoss)
         assert isinstance(piece.mu, float)
         with precision(400):
             assert abs(exact(piece.mu) / exact(mu_squared).sqrt() - 1) <= exact(2.0**-52)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
-from discreet.accounting.pld._continuous import Weighted
+from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._discretize import (
     Indices,
     Points,
-    _inscribed,
+    _inscribed_polygon,
     _Outcomes,
-    lowered,
-    raised,
+    discretize_lower,
+    discretize_upper,
 )
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair
 from tests.accounting import test_continuous as pieces
@@ -173,7 +173,7 @@ class Grid:
 @st.composite
 def grids(draw: st.DrawFn, worst: Worst) -> Grid:
     """A step, cells of any widths where the pieces lie, and epsilons to look at."""
-    looks = [piece.look(1e-20) for piece in worst.pair.pieces]
+    looks = [piece.coarse_grid(1e-20) for piece in worst.pair.pieces]
     atoms = worst.pair.atoms.loss
     seen = np.concatenate([*looks, atoms[np.isfinite(atoms)], [0.0]])
     span = max(float(np.ptp(seen)), 1e-9)
@@ -224,7 +224,7 @@ def assert_fit(points: Points) -> None:
 
 
 def check_raised(worst: Worst, grid: Grid) -> None:
-    points = raised(worst.pair, grid.edges, grid.step)
+    points = discretize_upper(worst.pair, grid.edges, grid.step)
     assert_fit(points)
     with precision(BITS):
         for epsilon in epsilons_of(grid):
@@ -233,7 +233,7 @@ def check_raised(worst: Worst, grid: Grid) -> None:
 
 
 def check_lowered(worst: Worst, grid: Grid, tilt: float) -> None:
-    points = lowered(worst.pair, grid.edges, grid.step, tilt)
+    points = discretize_lower(worst.pair, grid.edges, grid.step, tilt)
     assert_fit(points)
     with precision(BITS):
         for epsilon in epsilons_of(grid):
@@ -297,7 +297,7 @@ class TestInscribed:
         q = p * np.exp(-loss)
         radii = np.full(20, q_radius), np.full(20, gap_radius)
         step, index = 0.1, np.arange(-12, 13)
-        place, mass = _inscribed(index, step, 0.0, _Outcomes(loss, p, q, p - q, *radii))
+        place, mass = _inscribed_polygon(index, step, 0.0, _Outcomes(loss, p, q, p - q, *radii))
         assert mass.sum() > 0.8
         with precision(BITS):
             fall = [(-exact(step) * at).exp() for at in place.tolist()]
@@ -320,10 +320,10 @@ class TestTotals:
     @settings(max_examples=40)
     def test_little_is_added(self, data: st.DataObject) -> None:
         worst = data.draw(simple)
-        assume(all(not isinstance(piece, Weighted) for piece in worst.pair.pieces))
+        assume(all(not isinstance(piece, Scaled) for piece in worst.pair.pieces))
         grid = data.draw(grids(worst))
-        above = raised(worst.pair, grid.edges, grid.step)
-        below = lowered(worst.pair, grid.edges, grid.step, 1.0)
+        above = discretize_upper(worst.pair, grid.edges, grid.step)
+        below = discretize_lower(worst.pair, grid.edges, grid.step, 1.0)
         assert 1 - 1e-15 <= above.mass.sum() + above.infinite <= 1 + 1e-10
         assert below.mass.sum() + below.infinite <= 1
 

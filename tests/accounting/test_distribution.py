@@ -24,6 +24,7 @@ from discreet.accounting import (
 from discreet.accounting._bounds import known
 from discreet.accounting._interval import attained
 from discreet.accounting.pld import _distribution, _tilt
+from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled
 from discreet.accounting.pld._tilt import Counted
 from discreet.errors import NoBound
@@ -120,7 +121,7 @@ class TestOneStep:
 
 def reach(pair: Pair) -> float:
     """The largest loss that plays a part."""
-    looks = [float(np.abs(piece.look(1e-40)).max()) for piece in pair.pieces]
+    looks = [float(np.abs(piece.coarse_grid(1e-40)).max()) for piece in pair.pieces]
     loss = np.abs(pair.atoms.loss)
     return float(np.max([*looks, *loss[np.isfinite(loss)], 0.0]))
 
@@ -212,7 +213,7 @@ class TestManyTerms:
     def test_rows_that_have_nothing_where_others_have_most(self) -> None:
         """A large tilt shows only the largest losses, which not all pairs have."""
         one, other = (sampled(normal(Fraction(mu)), Fraction(1, 2)) for mu in (100, 110))
-        group = _tilt.Seen.at([(one, 1), (other, 1)], 1e-9)
+        group = _tilt.CoarseGroup.of([(one, 1), (other, 1)], 1e-9)
         for tilt in (0.1, 1.0, 100.0):
             log_moments, means, variances = group.moments(tilt)
             assert np.isfinite([log_moments, means, variances]).all()
@@ -335,7 +336,7 @@ class TestJoined:
     def test_bits_and_a_normal_law(self, epsilon: str, count: int, mu: str) -> None:
         square = Fraction(mu) ** 2
         told, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
-        whole = _distribution.joined([*told, (normal(square), 1)], Side.UPPER)
+        whole = composed_pair([*told, (normal(square), 1)], Side.UPPER)
         assert np.isfinite(whole.atoms.p).all()
         assert np.isfinite(whole.atoms.q).all()
         span = count * float(Fraction(epsilon)) + float(square) + 9 * float(Fraction(mu))

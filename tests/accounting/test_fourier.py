@@ -16,7 +16,7 @@ from scipy import fft
 
 from discreet._exact import precision
 from discreet.accounting.pld import _fourier as spectrum
-from discreet.accounting.pld._composition import Tilted
+from discreet.accounting.pld._composition import TiltedSum
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
@@ -268,7 +268,7 @@ class TestTilted:
         index = np.arange(160)
         mass = np.exp(-tilt * step * index + random.uniform(-3, 0, len(index)))
         points = Points(index, mass, 0.0, step, offset)
-        found = Tilted.of([(points, 1)], tilt, side)
+        found = TiltedSum.of([(points, 1)], tilt, side)
         with precision(200):
             whole = exact(found.log_total).exp()
             for place, share in enumerate(found.share):
@@ -339,7 +339,7 @@ class TestAtWorst:
         with monkeypatch.context() as patch:
             patch.setattr(np, "log", off(np.log))
             patch.setattr(np, "exp", off(np.exp))
-            found = Tilted.of([(points, 1000)], 1.0, side).log_total
+            found = TiltedSum.of([(points, 1000)], 1.0, side).log_total
         with precision(BITS):
             true = 1000 * (exact(float(points.mass[0])).log() + 600)
             assert sign * (exact(found) - true) >= 0

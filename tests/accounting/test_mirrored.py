@@ -55,7 +55,7 @@ def outcomes(pair: Pair) -> tuple[Floats, Floats]:
     finite = np.isfinite(pair.atoms.loss)
     p, q = [pair.atoms.p[finite]], [pair.atoms.q[finite]]
     for piece in pair.pieces:
-        look = piece.look(1e-40)
+        look = piece.coarse_grid(1e-40)
         edges = np.linspace(look[0], look[-1], 20_001)
         seen = piece.masses(edges, np.zeros(len(edges)))
         p.append(np.maximum(seen.p - seen.p_radius, 0.0))

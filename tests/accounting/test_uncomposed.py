@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from discreet._exact import precision
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._uncomposed import Single
+from discreet.accounting.pld._uncomposed import UncomposedPld
 from tests.accounting.sums import (
     BITS,
     DELTAS,
@@ -30,7 +30,7 @@ def test_both_sides(case: Case, places: list[float]) -> None:
         law = replace(case, parts=[(points, 1)]).law()
         span = float(abs(law[0][0]).max(abs(law[0][-1])))
         for side in Side:
-            found = Single.of(points, side)
+            found = UncomposedPld.of(points, side)
             for epsilon in (place * span for place in places):
                 check_delta(found, law, epsilon)
                 check_epsilon(found, law, float(hockey_stick(law, exact(epsilon)).mid()))
@@ -41,5 +41,7 @@ def test_both_sides(case: Case, places: list[float]) -> None:
 def test_the_ends_meet() -> None:
     points = Points(np.array([3, 1, 1, 9]), np.array([0.2, 0.3, 0.1, 1e-9]), 1e-12, 0.1, 0.0)
     for delta in (1e-11, 1e-9, 1e-3, 0.05):
-        lower, upper = (Single.of(points, side).epsilon(delta) for side in (Side.LOWER, Side.UPPER))
+        lower, upper = (
+            UncomposedPld.of(points, side).epsilon(delta) for side in (Side.LOWER, Side.UPPER)
+        )
         assert 0 < lower <= upper <= lower * (1 + 1e-12)

@@ -11,16 +11,16 @@ from discreet._unit import Unit
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Query, Question, QuestionPrice, Table
 from discreet.query._plan import plan
-from discreet.query._query import Aggregate, ColumnRef, Function
+from discreet.query._query import Aggregate, AggregateFunction, ColumnRef
 from tests.missing_ids import COLUMNS, IDS
 from tests.query.kit import asking, without_noise
 
 PLACES = ["a", "b", "a", "a", "b", "b", "a"]
 WAGES = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0]
 AGGREGATES = (
-    Aggregate(Function.COUNT, None, "n"),
-    Aggregate(Function.SUM, ColumnRef("wage"), "pay"),
-    Aggregate(Function.AVG, ColumnRef("wage"), "mean"),
+    Aggregate(AggregateFunction.COUNT, None, "n"),
+    Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),
+    Aggregate(AggregateFunction.AVG, ColumnRef("wage"), "mean"),
 )
 QUERIES = {"all": Query("t", AGGREGATES), "by place": Query("t", AGGREGATES, ("place",))}
 

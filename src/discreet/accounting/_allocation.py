@@ -106,7 +106,7 @@ def _one(pair: Pair, sense: _Sense) -> _Law:
 
 def _edges(pair: Pair) -> list[Floats]:
     """Edges of cells for each piece, so fine that they hardly matter."""
-    looks = [piece.look(_TAIL) for piece in pair.pieces]
+    looks = [piece.coarse_grid(_TAIL) for piece in pair.pieces]
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *looks)])
     if largest > _LARGEST:

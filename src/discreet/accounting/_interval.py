@@ -14,7 +14,7 @@ from discreet.accounting._analytic import gaussian_attained
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._theorems import epsilon, upper_epsilon
 from discreet.accounting.pld import _distribution
-from discreet.accounting.pld._distribution import ONE_SIDE, float_below
+from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side, highest
 
 _FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)  # of the tolerance, tried until the ends are close
@@ -87,7 +87,7 @@ def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
         return 0.0
     if delta:
         level = math.nextafter(float_below(delta), 1.0)
-        part = tolerance * ONE_SIDE
+        part = tolerance * SHARE_OF_ONE_SIDE
         found = max(_distribution.epsilon(order, level, part, Side.LOWER) for order in orders)
     else:
         found = max(sum(count * highest(pair) for pair, count in order) for order in orders)

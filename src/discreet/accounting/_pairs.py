@@ -19,7 +19,7 @@ from discreet._exact import ball, precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Sum, Unknown
 from discreet.accounting._renyi import Curve, log_conversion
-from discreet.accounting.pld._distribution import joined
+from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
 from discreet.errors import NoBound
 
@@ -72,7 +72,7 @@ def whole_pairs(loss: Sum, side: Side) -> tuple[Pair, ...] | Unknown:
     if isinstance(orders, Unknown):
         return orders
     try:
-        return tuple(joined(order, side) for order in orders)
+        return tuple(composed_pair(order, side) for order in orders)
     except NoBound as refusal:  # of pld: numbers that no grid holds
         return Unknown(str(refusal))
 

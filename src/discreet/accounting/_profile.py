@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,9 +13,8 @@ from discreet._exact import Number, float_up, fraction
 from discreet.accounting import _bounds, _html, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting.pld._continuous import Floats
-from discreet.accounting.pld._distribution import NothingLeft, closely
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._tilt import Counted, Look, aim_at_delta, aim_at_epsilon
+from discreet.accounting.pld._profile_law import ProfileLaw
 
 _LEAST = 1e-12
 _NEAR = 1e-6
@@ -23,8 +22,11 @@ _LEVELS = (0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 _FURTHER = 1e3  # from one level to the next below these
 _POINTS = 97
 _FEW_POINTS = 33  # where each is a search over Renyi orders
-_TOLERANCE = 3e-4
-_TAIL = 1e-20
+_MOST_POINTS = 1000
+_REFINEMENTS = 6
+_LARGEST = 300.0  # the exponential's square is a number
+_CHORD = 0.003  # relative distance of a chord from delta
+_TINY = 1e-300
 _LAST = 1e-12  # for the rounding of the last steps
 _ROWS = 8
 _DIGITS = 3
@@ -104,21 +106,56 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
     ``least``."""
     end = _end(loss, least)
     if not isinstance(_bounds.mu_squared(loss), Unknown):
-        return _pointwise(loss, _spread(end, _POINTS))
+        points = _spread(end, _POINTS).tolist()
+        return _refined(lambda epsilon: _theorems.delta(loss, fraction(epsilon)), points)
     orders = _pairs.own_pairs(loss, Side.UPPER)
     if isinstance(orders, Unknown):
         return _pointwise(loss, _spread(end, _FEW_POINTS))
-    epsilons = _spread(end, _POINTS)
-    deltas = np.max([_by_distribution(order, epsilons, least) for order in orders], axis=0)
-    whole = _bounds.approximate(loss)
-    if not isinstance(whole, Unknown):
-        deltas[[fraction(one) >= whole[0] for one in epsilons.tolist()]] = float_up(whole[1])
-    return _falling(epsilons.tolist(), deltas.tolist())
+    laws = [ProfileLaw.of(order, _levels(least), end / _POINTS) for order in orders]
+    whole, spent = math.inf, 1.0
+    basic = _bounds.approximate(loss)
+    if not isinstance(basic, Unknown):
+        whole, spent = (float_up(one) for one in basic)
+
+    def delta(epsilon: float) -> float:
+        if epsilon >= whole:
+            return spent
+        worst = max if epsilon else min  # at 0, both orders have the same delta
+        return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in laws) * (1 + _LAST)
+
+    return _refined(delta, _spread(end, _POINTS).tolist())
 
 
 def _pointwise(loss: Sum, epsilons: Floats) -> Profile:
     points = epsilons.tolist()
     return _falling(points, [_theorems.delta(loss, fraction(one)) for one in points])
+
+
+def _refined(delta: Callable[[float], float], epsilons: list[float]) -> Profile:
+    """The profile through these points and others between them, until chords lie close above."""
+    deltas = [min(1.0, delta(one)) for one in epsilons]
+    for _ in range(_REFINEMENTS):
+        wide = _wide(np.array(epsilons), np.array(deltas))
+        if not wide or len(epsilons) > _MOST_POINTS:
+            break
+        added = [(epsilons[at] + epsilons[at + 1]) / 2 for at in wide]
+        more = [min(1.0, delta(one)) for one in added]
+        points = sorted(zip(epsilons + added, deltas + more, strict=True))
+        epsilons, deltas = [one for one, _ in points], [one for _, one in points]
+    return _falling(epsilons, deltas)
+
+
+def _wide(epsilons: Floats, deltas: Floats) -> list[int]:
+    """Intervals in whose middle the chord may lie too far above delta: a quarter of how far the
+    chord over two intervals lies above their common point."""
+    if len(epsilons) < 3:
+        return []
+    rise = np.exp(np.minimum(np.diff(epsilons), _LARGEST))  # of e^epsilon, over each interval
+    share = (1 - 1 / rise[:-1]) / (rise[1:] - 1 / rise[:-1])  # of the middle point
+    chord = deltas[:-2] + share * (deltas[2:] - deltas[:-2])
+    is_wide = (chord - deltas[1:-1]) > 4 * _CHORD * np.maximum(deltas[1:-1], _TINY)
+    both = np.append(is_wide, False) | np.append(False, is_wide)
+    return np.flatnonzero(both & (deltas[:-1] > deltas[1:] * (1 + _CHORD))).tolist()
 
 
 def _falling(epsilons: Sequence[float], deltas: Sequence[float]) -> Profile:
@@ -154,31 +191,6 @@ def _levels(least: float) -> list[float]:
     while levels and levels[-1] > least * _FURTHER:
         levels.append(levels[-1] / _FURTHER)
     return [*levels, least]
-
-
-def _by_distribution(order: Counted, epsilons: Floats, least: float) -> Floats:
-    """For one order of the neighbours: each delta by the looks that aim just below and above it."""
-    if not order:
-        return np.zeros(len(epsilons))
-    look = Look.at(order, min(_TAIL, least * _TAIL / _LEAST))
-    if look.is_too_far:
-        return np.ones(len(epsilons))
-    far = [aim_at_delta(look, level) for level in _levels(least)]
-    near = aim_at_epsilon(look, far[-1].epsilon / 16)  # closer to 0 a look takes long, for little
-    aims = [near]
-    for aim in far:
-        if aim.epsilon > aims[-1].epsilon + epsilons[-1] / _POINTS:
-            aims.append(aim)
-    try:
-        laws = [closely(look, aim, _TOLERANCE, Side.UPPER) for aim in aims]
-    except NothingLeft:
-        return np.ones(len(epsilons))
-    places = np.searchsorted([aim.epsilon for aim in aims], epsilons).tolist()
-    found = [
-        min(law.delta(math.nextafter(one, 0.0)) for law in laws[max(0, at - 1) : at + 1])
-        for one, at in zip(epsilons.tolist(), places, strict=True)
-    ]
-    return np.minimum(np.array(found) * (1 + _LAST), 1.0)
 
 
 def _round_step(end: float) -> Fraction:

@@ -19,7 +19,7 @@ from discreet.accounting._analytic import gaussian_deltas, gaussian_epsilon
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._renyi import delta_from_curve, epsilon_from_curve
 from discreet.accounting.pld import _distribution
-from discreet.accounting.pld._distribution import ONE_SIDE, float_below
+from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side
 
 _BITS = 256
@@ -87,11 +87,13 @@ def epsilon(loss: Sum, delta: Fraction) -> float:
     exact = _gaussian_epsilon(loss, delta)
     if not isinstance(exact, Unknown):
         return float_up(exact)
-    # 2. Some mechanism has exactly the pairs: no other theorem can improve on them.
+    # 2. Some mechanism has exactly the pairs: no other theorem can improve on their distributions.
+    # A basic bound alone can be far from the smallest: then all theorems are asked.
     if _bounds.is_attained(loss):
-        found = _numbers([_distribution_epsilon(loss, delta), _basic_epsilon(loss, delta)])
-        if found:
-            return float_up(min(found))
+        basic = _basic_epsilon(loss, delta)
+        closest = _distribution_epsilon(loss, delta) if delta else basic
+        if not isinstance(closest, Unknown):
+            return float_up(min(_numbers([closest, basic])))
     # 3. The smallest of all.
     return explain(loss, delta).epsilon
 
@@ -102,10 +104,11 @@ def delta(loss: Sum, epsilon: Fraction) -> float:
     exact = _gaussian_delta(loss, epsilon)
     if not isinstance(exact, Unknown):
         return float_up(min(exact, Fraction(1)))
-    found: list[Fraction] = []
     if _bounds.is_attained(loss):
-        found = _numbers([_distribution_delta(loss, epsilon), _basic_delta(loss, epsilon)])
-    found = found or _numbers(theorem(loss, epsilon) for theorem in _DELTAS)
+        closest = _distribution_delta(loss, epsilon)
+        if not isinstance(closest, Unknown) and closest < 1:  # 1 for losses too large for a grid
+            return float_up(min(_numbers([closest, _basic_delta(loss, epsilon)])))
+    found = _numbers(theorem(loss, epsilon) for theorem in _DELTAS)
     return float_up(min([*found, Fraction(1)]))
 
 
@@ -260,7 +263,7 @@ def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float) -> Fraction | Un
     """An epsilon at this delta, rounded up, that is to be as close as the tolerance, relatively."""
     if delta == 0:
         return _NEEDS_DELTA
-    level, close = float_below(delta), tolerance * ONE_SIDE
+    level, close = float_below(delta), tolerance * SHARE_OF_ONE_SIDE
     orders = _pairs.pairs(loss, Side.UPPER)
     if isinstance(orders, Unknown):
         return orders
@@ -277,11 +280,12 @@ def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float) -> Fraction | Un
 
 
 def _distribution_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    level, close = float_below(epsilon), _TOLERANCE * ONE_SIDE
+    level, close = float_below(epsilon), _TOLERANCE * SHARE_OF_ONE_SIDE
     orders = _pairs.pairs(loss, Side.UPPER)
     if isinstance(orders, Unknown):
         return orders
-    found = max(_distribution.delta(order, level, close, Side.UPPER) for order in orders)
+    worst = max if epsilon else min  # at 0, both orders have the same delta: total variation
+    found = worst(_distribution.delta(order, level, close, Side.UPPER) for order in orders)
     return min(Fraction(1), fraction(found) * (1 + fraction(_LAST)))
 
 

@@ -1,6 +1,13 @@
-"""Privacy loss distributions: proven bounds on delta from the law of a sum of losses on a grid.
+"""Privacy loss distributions: certified bounds on delta from the law of a sum of losses on a grid.
 
-Read `_dominating_pairs` first (what is composed), then `_continuous` (smooth components),
-`_discretize` (onto a grid, from above and below), `_tilt` and `_composition` (Fourier transforms
-of tilted laws), and `_distribution` last (which grid to take, and the bounds that follow).
+Read in this order:
+
+- `_dominating_pairs`: what is composed, as atoms and smooth pieces; `_continuous`: the pieces,
+- `_discretize`: a pair on a grid, from above and from below,
+- `_composition` and `_fourier`: sums of tilted laws on a window; `_uncomposed`: a single loss,
+- `_tilt` and `_grid`: which tilt and which grid to take, by coarse estimates,
+- `_composed_pair`: one pair for a whole sum, precise at all losses,
+- `_distribution`: epsilon at a delta and delta at an epsilon; `_profile_law`: delta everywhere.
+
+`_segments`, `_coarsen` and `_normal_sums` are arithmetic that several of them, or terms, share.
 """

@@ -27,7 +27,7 @@ class Group:
     q: arb
 
 
-def lumped(groups: Iterable[Group], side: Side) -> Atoms:
+def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
     """The groups as atoms, inside a `precision` block: what is uncertain counts for that side."""
     of_group = _ends if side is Side.UPPER else _merged
     return Atoms.of(*(atom for group in groups for atom in of_group(group)))

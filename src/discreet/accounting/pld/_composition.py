@@ -8,7 +8,7 @@ asked for. See docs/proofs/accountant.md.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import fft
@@ -17,7 +17,7 @@ from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import Indices, Law, convolved
-from discreet.accounting.pld._segments import Runs
+from discreet.accounting.pld._segments import Segments
 
 LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0
@@ -37,7 +37,7 @@ _Window = tuple[int, int, float, float]  # start, size, and ln of what may lie a
 
 
 @dataclass(frozen=True, slots=True)
-class Tilted:
+class TiltedSum:
     """Several laws on one grid, after multiplication by e^(tilt loss): one behind the other, the
     shares of each adding up to 1. All is counted in steps: of each law the mean, and of the whole
     sum the mean and the standard deviation."""
@@ -45,7 +45,7 @@ class Tilted:
     places: tuple[Indices, ...]
     index: Indices
     share: Floats
-    runs: Runs
+    runs: Segments
     counts: Floats
     tilt: float
     step: float
@@ -55,9 +55,9 @@ class Tilted:
     stddev: float
 
     @staticmethod
-    def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "Tilted":
+    def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "TiltedSum":
         """The laws, tilted; each mass is first moved by what rounding may change."""
-        runs = Runs.of([len(points.index) for points, _ in parts])
+        runs = Segments.of([len(points.index) for points, _ in parts])
         counts = np.array([count for _, count in parts], dtype=np.float64)
         index = np.concatenate([points.index for points, _ in parts])
         with np.errstate(divide="ignore"):
@@ -79,7 +79,7 @@ class Tilted:
         mean, stddev = float(counts @ means), math.sqrt(float(counts @ squares))
         step = parts[0][0].step
         places = tuple(points.index for points, _ in parts)
-        return Tilted(
+        return TiltedSum(
             places, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
         )
 
@@ -106,7 +106,7 @@ class Tilted:
             self.share > 0, way * (self.index - self.runs.spread(self.means)), -np.inf
         )
         stddev = max(self.stddev, 1e-9)
-        whole = self.tilt if way < 0 and self.tilt else _ODDS
+        whole = self.tilt if way < 0 < self.tilt else _ODDS
         powers = [reach / stddev for reach in _REACHES]
         powers = sorted([*powers, *(part * whole * self.step for part in _PARTS)])
         first = powers.index(_USUAL / stddev)
@@ -154,6 +154,10 @@ class Composition:
         """The probability of each loss, untilted."""
         power = self.log_scale - self.tilt * self.step * np.arange(len(self.mass))
         return np.asarray(np.minimum(self.mass * np.exp(np.minimum(power, 700.0)), 1.0))
+
+    def masses_inside(self) -> Floats:
+        """The same without what may have come from outside of the window."""
+        return replace(self, mass=np.maximum(self.mass - self.outside, 0.0)).masses()
 
     def epsilon(self, delta: float) -> float:
         """The epsilon at which the bound on delta is just this; from above, infinite if the mass
@@ -255,31 +259,37 @@ def composed(
     tilt: float,
     side: Side,
     *,
-    log_delta: float,
+    log_delta: float | None = None,
     least: float = math.inf,
+    window: tuple[int, int] | None = None,
 ) -> Composition:
-    """The law of the sum of independent losses, each so many times, on a window around its tilted
-    mean that leaves out next to nothing; it reaches down to the least loss of interest."""
-    tilted = Tilted.of(parts, tilt, side)
-    log_scale = tilted.log_total - tilted.fall * tilted.mean
-    start, size, above, below = (
-        _above_only(tilted, log_delta - _FAR_BELOW, log_scale)
-        if side is Side.UPPER and tilt
-        else _both_ways(tilted)
-    )
+    """Compose counted losses on a window, as a bound from this side.
+
+    The window is given by its first index and its size. Otherwise it is chosen around the tilted
+    mean and reaches down to ``least``, if that is near: it holds nearly all of the tilted law, or,
+    for bounds from above at deltas near e^log_delta, as much of it as matters.
+    """
+    # 1. Tilt each law, and choose a window.
+    tilted = TiltedSum.of(parts, tilt, side)
     step, sign = tilted.step, _sign(side)
     offsets = [count * points.offset for points, count in parts]
+    start, size, above, below = _window(tilted, side, log_delta, window)
     lowest = (least - sum(offsets)) / step - 2
     if start - LARGEST < lowest < start and size < LARGEST:
         size = fft.next_fast_len(size + start - math.floor(lowest), real=True)
         start = math.floor(lowest)
+
+    # 2. Compose by Fourier transforms.
     found = convolved(tilted.laws(), size)
+
+    # 3. Move everything that rounding may change to the side that is asked for.
     first = start * step + sum(offsets)
     log_scale = tilted.log_total + found.log_whole - tilt * first
     reach = abs(first) + step * size + sum(abs(offset) for offset in offsets)
-    log_scale += sign * 8 * ROUND * (abs(tilted.log_total) + tilt * reach + 8 * size)
+    log_scale += sign * 8 * ROUND * (abs(tilted.log_total) + abs(tilt) * reach + 8 * size)
     first += sign * 8 * (1 + len(parts)) * ROUND * reach
     mass = np.roll(found.mass, -(start - found.moved) % size) + sign * found.radius
+    log_beyond = log_scale - tilt * step * size + above if tilt >= 0 else 0.0
     return Composition(
         side,
         tilt,
@@ -287,13 +297,29 @@ def composed(
         first,
         log_scale,
         np.maximum(mass, 0.0),
-        infinite(parts, side),
+        infinite_mass(parts, side),
         min(1.0, math.exp(above) + math.exp(below)),
-        math.exp(min(0.0, log_scale - tilt * step * size + above)),
+        math.exp(min(0.0, log_beyond)),
     )
 
 
-def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
+def _window(
+    tilted: TiltedSum, side: Side, log_delta: float | None, window: tuple[int, int] | None
+) -> _Window:
+    if window is not None:
+        start, size = window
+        far_up = math.floor(start + size - tilted.mean) - 1
+        far_down = math.floor(tilted.mean - start) - 1
+        above = tilted.log_outside(far_up, 1, _LOG_OUTSIDE) if far_up > 0 else 0.0
+        below = tilted.log_outside(far_down, -1, _LOG_OUTSIDE) if far_down > 0 else 0.0
+        return start, size, above, below
+    if side is Side.UPPER and tilted.tilt > 0 and log_delta is not None:
+        log_scale = tilted.log_total - tilted.fall * tilted.mean
+        return _above_only(tilted, log_delta - _FAR_BELOW, log_scale)
+    return _both_ways(tilted)
+
+
+def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> _Window:
     """A window for bounds from above. What lies above it is charged; what wraps round from below
     counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
     smaller than the law as long as what wraps round from above stays small where it matters.
@@ -318,7 +344,7 @@ def _above_only(tilted: Tilted, log_little: float, log_scale: float) -> _Window:
     return math.floor(tilted.mean) + up - size, size, above, 0.0
 
 
-def _both_ways(tilted: Tilted) -> _Window:
+def _both_ways(tilted: TiltedSum) -> _Window:
     """A window out of which lies next to nothing on either side: for bounds from below, from which
     all of that may be taken off, and for laws that aren't tilted."""
     wanted = 14 * tilted.stddev + 64
@@ -336,18 +362,18 @@ def _both_ways(tilted: Tilted) -> _Window:
 def delta_by_moment(parts: Sequence[tuple[Points, int]], tilt: float, epsilon: float) -> float:
     """A bound on delta of the sum by one moment: (1 - e^(epsilon - loss))+ is at most tilt^tilt /
     (1 + tilt)^(1 + tilt) times e^(tilt (loss - epsilon))."""
-    log_total = Tilted.of(parts, tilt, Side.UPPER).log_total
+    log_total = TiltedSum.of(parts, tilt, Side.UPPER).log_total
     log_share = -tilt * math.log1p(1 / tilt) - math.log1p(tilt) if tilt else 0.0
     log_delta = log_total - tilt * epsilon + log_share
     log_delta += 8 * ROUND * (abs(log_total) + tilt * epsilon + abs(log_share) + 8)
-    return math.exp(min(log_delta, 0.0)) + infinite(parts, Side.UPPER)
+    return math.exp(min(log_delta, 0.0)) + infinite_mass(parts, Side.UPPER)
 
 
 def _sign(side: Side) -> int:
     return 1 if side is Side.UPPER else -1
 
 
-def infinite(parts: Sequence[tuple[Points, int]], side: Side) -> float:
+def infinite_mass(parts: Sequence[tuple[Points, int]], side: Side) -> float:
     """The probability that some loss is infinite."""
     finite = 0.0
     for points, count in parts:

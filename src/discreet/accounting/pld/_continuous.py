@@ -50,7 +50,7 @@ class Masses:
 class Piece(Protocol):
     """A part of the law of ln(p/q) that has no atoms."""
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """Some hundred rising losses between which the piece lies, but for this much of each
         law."""
         ...
@@ -61,13 +61,13 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bell:
+class GaussianLoss:
     """The loss of two normal laws of variance 1 whose means are mu apart: normal itself, with
     variance mu^2, and mean mu^2/2 under P and -mu^2/2 under Q. ``mu`` is right to 2^-52."""
 
     mu: Each
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """Evenly spread."""
         far = -float(ndtri(min(max(tail, _TINY), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
@@ -111,14 +111,14 @@ def ndtr_radius(size: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Ramp:
+class LaplaceLoss:
     """Losses on [-width, width] of density weight/2 e^((loss - width)/2) under P, mirrored under
     Q. Both fields are right to 2^-50."""
 
     width: Each
     weight: Each
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """Ever closer to both ends, where a tilted law may have nearly all."""
         width = float(np.max(self.width))
         upper = np.append(width - np.geomspace(width, width * _FINEST_LOOK, _LOOKS // 2), width)
@@ -146,16 +146,18 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Thinned:
+class Subsampled:
     """The piece if P is reached with probability ``rate`` only: of ((1 - rate) Q + rate P, Q)."""
 
     piece: Piece
     rate: Each
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """The piece's own look, without the lowest losses, which nearly coincide."""
         rate = float(np.max(self.rate))
-        return np.unique(thinned(np.maximum(self.piece.look(tail), _LOWEST), rate, 1 - rate))
+        return np.unique(
+            subsampled_loss(np.maximum(self.piece.coarse_grid(tail), _LOWEST), rate, 1 - rate)
+        )
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The probabilities between what the edges were before."""
@@ -178,7 +180,7 @@ class Thinned:
         return Masses(base.q, gap, base.q_radius, radius)
 
 
-def thinned(loss: Floats, rate: float, kept: float) -> Floats:
+def subsampled_loss(loss: Floats, rate: float, kept: float) -> Floats:
     """ln(kept + rate e^loss), kept being 1 - rate."""
     with np.errstate(divide="ignore"):
         near = np.log1p(rate * np.expm1(np.minimum(loss, 600.0)))
@@ -191,14 +193,14 @@ def thinned(loss: Floats, rate: float, kept: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Reversed:
+class Swapped:
     """The piece with P and Q exchanged."""
 
     piece: Piece
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """The piece's own look from the other side."""
-        return -self.piece.look(tail)[::-1]
+        return -self.piece.coarse_grid(tail)[::-1]
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The same cells from the other side."""
@@ -208,15 +210,15 @@ class Reversed:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class Scaled:
     """A part of the piece: both laws times ``weight``, which is right to 2^-48."""
 
     piece: Piece
     weight: Each
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """The piece's own look."""
-        return self.piece.look(min(tail / float(np.max(self.weight)), 0.1))
+        return self.piece.coarse_grid(min(tail / float(np.max(self.weight)), 0.1))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The piece's own cells times the weight."""
@@ -231,14 +233,14 @@ class Weighted:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class Symmetrized:
     """The piece's losses above 0, and for those below 0 their mirror image."""
 
     piece: Piece
 
-    def look(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> Floats:
         """The upper part of the piece's own look, and its mirror image."""
-        upper = self.piece.look(tail)
+        upper = self.piece.coarse_grid(tail)
         upper = upper[upper > 0]
         return np.concatenate([-upper[::-1], [0.0], upper])
 
@@ -248,7 +250,7 @@ class Folded:
         fine = np.unique(np.concatenate([finite, -finite, [0.0]]))
         spread = np.full(len(fine), float(np.max(blur, initial=0.0)))
         upper = self.piece.masses(fine, spread)
-        lower = Reversed(self.piece).masses(fine, spread)
+        lower = Swapped(self.piece).masses(fine, spread)
         is_upper = np.concatenate([[False], fine >= 0])
         ends = np.where(np.isneginf(edges), 0, np.searchsorted(fine, edges) + 1)
         ends = np.where(np.isposinf(edges), len(is_upper), ends)
@@ -273,17 +275,17 @@ class Folded:
         )
 
 
-def likeness(piece: Piece) -> Hashable:
+def similarity(piece: Piece) -> Hashable:
     """What pieces that may be taken together have in common: their kind, and roughly their
     numbers. A piece that goes with no other is like itself only."""
     if not isinstance(piece, _ALIKE):
         return id(piece)
     parts = (getattr(piece, name) for name in piece.__slots__)
-    told = (round(_OCTAVE * math.log2(p)) if isinstance(p, float) else likeness(p) for p in parts)
+    told = (round(_OCTAVE * math.log2(p)) if isinstance(p, float) else similarity(p) for p in parts)
     return (type(piece), *told)
 
 
-def together(pieces: Sequence[Piece]) -> Piece:
+def stacked(pieces: Sequence[Piece]) -> Piece:
     """Several pieces that are alike, as one that holds a column for each of their numbers."""
     first = pieces[0]
     assert isinstance(first, _ALIKE)
@@ -295,7 +297,7 @@ def together(pieces: Sequence[Piece]) -> Piece:
 def _column(each: Sequence[Piece] | Sequence[float]) -> Piece | Floats:
     if isinstance(each[0], float):
         return np.array(each).reshape(-1, 1)
-    return together([piece for piece in each if not isinstance(piece, float)])
+    return stacked([piece for piece in each if not isinstance(piece, float)])
 
 
-_ALIKE = (Bell, Ramp, Thinned, Reversed, Weighted)
+_ALIKE = (GaussianLoss, LaplaceLoss, Subsampled, Swapped, Scaled)

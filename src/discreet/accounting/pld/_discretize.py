@@ -66,21 +66,21 @@ class Cells:
         return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
 
 
-def raised(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
+def discretize_upper(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
     """Points that dominate the pair; ``edges`` tells each piece's cells in steps of the grid."""
     both = zip(pair.pieces, edges, strict=True)
     cells = [Cells.of(piece, index, step) for piece, index in both]
-    (points,) = raised_together(pair, cells, step)
+    (points,) = discretize_upper_all(pair, cells, step)
     return points
 
 
-def raised_together(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
+def discretize_upper_all(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
     """The same for a pair of which cells were made; for several at once, if its pieces hold
     columns, and then it has no atoms."""
     slack = _slack(pair, [each.index for each in cells], step)
-    parts = [_piece_up(each) for each in cells]
+    parts = [_upper_part(each) for each in cells]
     if len(pair.atoms.loss) or not cells:
-        parts.insert(0, _atoms_up(pair, step))
+        parts.insert(0, _upper_atoms(pair, step))
     index = np.concatenate([part.index for part in parts])
     mass = np.concatenate([np.atleast_2d(part.mass) for part in parts], axis=-1)
     infinite = np.sum([np.atleast_1d(part.infinite) for part in parts], axis=0)
@@ -88,7 +88,7 @@ def raised_together(pair: Pair, cells: Sequence[Cells], step: float) -> list[Poi
     return [Points(index, row, beyond, step, slack) for row, beyond in rows]
 
 
-def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
+def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
     """Points that the pair dominates; ``edges`` are now where each piece may have points. The grid
     lies so that the loss that matters most, masses counting e^(tilt loss) times, is on it."""
     pieces = [
@@ -99,13 +99,15 @@ def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> P
     if pair.lattice is None:
         before = math.inf
         for _ in range(_TRIES):  # moving the grid moves the loss a bit, too
-            merged = [_merged(piece, index, step, offset) for piece, index in pieces]
-            miss = _off_grid([*merged, _single(pair.atoms)], step, offset, tilt)
+            merged = [_outcomes_of_cells(piece, index, step, offset) for piece, index in pieces]
+            miss = _off_grid([*merged, _outcomes_of_atoms(pair.atoms)], step, offset, tilt)
             offset += miss / (1 - min(max(miss / before, -0.5), 0.5))
             before = miss or math.inf
-    parts = _atoms_down(pair, step, offset)
+    parts = _lower_atoms(pair, step, offset)
     for piece, index in pieces:
-        parts.append(_inscribed(index, step, offset, _merged(piece, index, step, offset)))
+        parts.append(
+            _inscribed_polygon(index, step, offset, _outcomes_of_cells(piece, index, step, offset))
+        )
     infinite = float(pair.atoms.p[pair.atoms.loss == np.inf].sum()) * (1 - ATOM)
     return Points(
         np.concatenate([index for index, _ in parts]),
@@ -119,7 +121,7 @@ def lowered(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> P
 def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
     """About ln of the mean of e^(tilt loss), each cell taken as one outcome: to see how far off a
     grid is. A number for each row of the cells."""
-    single = _single(pair.atoms)
+    single = _outcomes_of_atoms(pair.atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = [np.atleast_2d(np.log(single.p) + tilt * single.loss)]
         for each in cells:
@@ -151,7 +153,7 @@ def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
     return 2 * ATOM * (largest + step) + 4 * ROUND * max([largest + step, *ends])
 
 
-def _atoms_up(pair: Pair, step: float) -> "_Raised":
+def _upper_atoms(pair: Pair, step: float) -> "_UpperPart":
     atoms = pair.atoms
     infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + ATOM)
     held = np.isfinite(atoms.loss) & (atoms.p > 0)
@@ -159,11 +161,11 @@ def _atoms_up(pair: Pair, step: float) -> "_Raised":
     index = np.floor(loss / step).astype(np.int64)
     above = np.clip(loss - index * step + ATOM * np.abs(loss), 0.0, step)
     up = mass * np.minimum(np.expm1(-above) / np.expm1(-step) * (1 + ATOM), 1.0)
-    return _Raised(np.append(index, index + 1), np.append(mass - up, up), infinite)
+    return _UpperPart(np.append(index, index + 1), np.append(mass - up, up), infinite)
 
 
 @dataclass(frozen=True, slots=True)
-class _Raised:
+class _UpperPart:
     """Points with their masses, and the mass at infinity; for several pieces, a row each."""
 
     index: Indices
@@ -171,14 +173,14 @@ class _Raised:
     infinite: Each
 
 
-def _piece_up(cells: Cells) -> _Raised:
+def _upper_part(cells: Cells) -> _UpperPart:
     whole = cells.masses.p + cells.masses.p_radius
     inner = whole[..., 1:-1]
     up = np.minimum(_upper_shares(cells.masses, cells.edges), inner)
     mass = whole[..., :-1].copy()
     mass[..., 1:] = up
     mass[..., :-1] += inner - up
-    return _Raised(cells.index, mass, whole[..., -1])
+    return _UpperPart(cells.index, mass, whole[..., -1])
 
 
 def _upper_shares(seen: Masses, edges: Floats) -> Floats:
@@ -204,7 +206,7 @@ class _Outcomes:
     gap_radius: Floats
 
 
-def _merged(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
+def _outcomes_of_cells(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
     """Each cell, from halfway to the point before to halfway to the point behind, as one
     outcome."""
     edges = _at(index[1:] + index[:-1], step / 2, offset)
@@ -216,7 +218,7 @@ def _merged(piece: Piece, index: Indices, step: float, offset: float) -> _Outcom
     return _Outcomes(inside, seen.p[1:-1], q, gap, seen.q_radius[1:-1], seen.gap_radius[1:-1])
 
 
-def _single(atoms: Atoms) -> _Outcomes:
+def _outcomes_of_atoms(atoms: Atoms) -> _Outcomes:
     """Atoms as outcomes."""
     held = np.flatnonzero(np.isfinite(atoms.loss) & (atoms.p > 0))
     held = held[np.argsort(atoms.loss[held])]
@@ -235,9 +237,9 @@ def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: flo
     return most - offset - round((most - offset) / step) * step
 
 
-def _atoms_down(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
+def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
     """Atoms on the grid as they are, others from below."""
-    seen = _single(pair.atoms)
+    seen = _outcomes_of_atoms(pair.atoms)
     kept = seen.loss > -_DEEP * step
     seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
     near = np.rint((seen.loss - offset) / step)
@@ -249,11 +251,11 @@ def _atoms_down(pair: Pair, step: float, offset: float) -> list[tuple[Indices, F
     parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * ATOM))]
     rest = _Outcomes(*(getattr(seen, column.name)[~on_grid] for column in fields(seen)))
     floor = floor[~on_grid].astype(np.int64)
-    parts.append(_inscribed(np.unique(np.append(floor, floor + 1)), step, offset, rest))
+    parts.append(_inscribed_polygon(np.unique(np.append(floor, floor + 1)), step, offset, rest))
     return parts
 
 
-def _inscribed(
+def _inscribed_polygon(
     index: Indices, step: float, offset: float, seen: _Outcomes
 ) -> tuple[Indices, Floats]:
     """Points whose privacy profile lies below that of the outcomes.

@@ -16,15 +16,15 @@ import numpy as np
 from discreet._exact import ball, precision
 from discreet.accounting.pld._continuous import (
     ROUND,
-    Bell,
     Floats,
-    Folded,
+    GaussianLoss,
+    LaplaceLoss,
     Piece,
-    Ramp,
-    Reversed,
-    Thinned,
-    Weighted,
-    thinned,
+    Scaled,
+    Subsampled,
+    Swapped,
+    Symmetrized,
+    subsampled_loss,
 )
 from discreet.errors import NoBound
 
@@ -85,7 +85,7 @@ def normal(mu_squared: Fraction) -> Pair:
     if mu_squared > _LARGEST_LOSS:
         raise NoBound("its losses are too large for a grid")
     with precision(128):
-        return Pair(pieces=(Bell(float(ball(mu_squared).sqrt().mid())),))
+        return Pair(pieces=(GaussianLoss(float(ball(mu_squared).sqrt().mid())),))
 
 
 def randomized_response(epsilon: Fraction, leak: Fraction = Fraction(0), others: int = 0) -> Pair:
@@ -109,13 +109,13 @@ def laplace(epsilon: Fraction) -> Pair:
     centre, and there the loss is constant."""
     eps = float(epsilon)
     low = math.exp(-eps) / 2
-    return Pair(Atoms.of((eps, 0.5, low), (-eps, low, 0.5)), (Ramp(eps, 0.5),), epsilon)
+    return Pair(Atoms.of((eps, 0.5, low), (-eps, low, 0.5)), (LaplaceLoss(eps, 0.5),), epsilon)
 
 
 def bounded_range(width: Fraction) -> Pair:
     """The worst of all pairs whose losses lie in some interval of this width: their joint privacy
     profile (1 - e^((epsilon - width)/2))^2 / (1 - e^-width)."""
-    return Pair(pieces=(Ramp(float(width), -1 / math.expm1(-float(width))),))
+    return Pair(pieces=(LaplaceLoss(float(width), -1 / math.expm1(-float(width))),))
 
 
 def sampled(pair: Pair, rate: Fraction) -> Pair:
@@ -123,10 +123,12 @@ def sampled(pair: Pair, rate: Fraction) -> Pair:
     if rate < _LEAST_RATE:
         raise NoBound("its rate is too small for a grid")
     share, kept, atoms = float(rate), float(1 - rate), pair.atoms
-    pieces = tuple(Thinned(piece, share) for piece in pair.pieces)
+    pieces = tuple(Subsampled(piece, share) for piece in pair.pieces)
     if not len(atoms.loss):
         return Pair(pieces=pieces)
-    mixed = Atoms(thinned(atoms.loss, share, kept), kept * atoms.q + share * atoms.p, atoms.q)
+    mixed = Atoms(
+        subsampled_loss(atoms.loss, share, kept), kept * atoms.q + share * atoms.p, atoms.q
+    )
     return Pair(mixed, pieces)
 
 
@@ -135,7 +137,7 @@ def reverse(pair: Pair) -> Pair:
     atoms = (
         Atoms(-pair.atoms.loss, pair.atoms.q, pair.atoms.p) if len(pair.atoms.loss) else _NO_ATOMS
     )
-    return Pair(atoms, tuple(Reversed(piece) for piece in pair.pieces), pair.lattice)
+    return Pair(atoms, tuple(Swapped(piece) for piece in pair.pieces), pair.lattice)
 
 
 def one_of(pairs: Sequence[tuple[float, Pair]]) -> Pair:
@@ -145,7 +147,7 @@ def one_of(pairs: Sequence[tuple[float, Pair]]) -> Pair:
         np.concatenate([weight * pair.atoms.p for weight, pair in pairs]),
         np.concatenate([weight * pair.atoms.q for weight, pair in pairs]),
     )
-    pieces = (Weighted(piece, weight) for weight, pair in pairs for piece in pair.pieces)
+    pieces = (Scaled(piece, weight) for weight, pair in pairs for piece in pair.pieces)
     return Pair(atoms, tuple(pieces))
 
 
@@ -155,7 +157,7 @@ def symmetric(pair: Pair) -> Pair:
     atoms = pair.atoms
     above = atoms.loss > 0
     loss, p, q = atoms.loss[above], atoms.p[above], atoms.q[above]
-    pieces = tuple(Folded(piece) for piece in pair.pieces)
+    pieces = tuple(Symmetrized(piece) for piece in pair.pieces)
     folded = Atoms(np.append(loss, -loss), np.append(p, q), np.append(q, p))
     rest = _missing(folded, pieces)
     at_zero = Atoms(

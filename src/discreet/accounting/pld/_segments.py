@@ -12,17 +12,17 @@ from discreet.accounting.pld._continuous import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Segments:
     """Where each of several lists begins, and how long it is; none is empty."""
 
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
     @staticmethod
-    def of(sizes: Sequence[int]) -> "Runs":
+    def of(sizes: Sequence[int]) -> "Segments":
         """Lists of these sizes."""
         lengths = np.array(sizes, dtype=np.int64)
-        return Runs(np.cumsum(lengths) - lengths, lengths)
+        return Segments(np.cumsum(lengths) - lengths, lengths)
 
     def sums(self, values: NDArray[Any]) -> Floats:
         """Each list's sum."""

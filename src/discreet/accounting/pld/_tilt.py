@@ -1,6 +1,8 @@
-"""A first look at a sum of privacy losses: how to tilt, and what epsilon and spread to expect.
+"""A coarse estimate of a sum of privacy losses, and the exponential tilt that follows from it.
 
-All here is rough: any choice gives bounds, a good one gives close ones.
+A tilt multiplies each mass by e^(exponent * loss). A good one moves the mean of the sum to the
+epsilon in question (a saddle point). Everything here is rough: any choice gives bounds, a good
+choice gives close ones.
 """
 
 import math
@@ -10,30 +12,34 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import erfcx
 
-from discreet.accounting.pld._continuous import Floats, likeness, together
+from discreet.accounting.pld._continuous import Floats, similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
-from discreet.accounting.pld._segments import Runs, log_sums
+from discreet.accounting.pld._segments import Segments, log_sums
 
 Counted = Sequence[tuple[Pair, int]]
 
-_CLOSE = 0.02  # how close, in ln delta or standard deviations, an aim comes to what is wanted
-_FARTHEST = 600.0  # a loss whose exponential, and its square root's inverse, is a number
-_LEAST_TILT = 0.1  # times the standard deviation: a smaller tilt changes nothing
-_LARGEST_TILT = 1e5  # times the largest loss: a larger one leaves nothing but that loss
-_MOST_TRIES = 40  # bisections, at least, halve what is left 20 times
-_FLATTEST = 1e-300  # what is above 0 in a logarithm
-_MANY = 3  # from so many pairs on it pays to look which are alike
-_TOGETHER = 64  # at most: so that numbers on all cells of a group stay in a processor's cache
-_SKIP = 2  # of the losses of a look, those that are enough where many pairs are seen
+_CLOSE = 0.02  # tolerance of a tilt, in ln delta or in standard deviations
+_LARGEST_LOSS = 600.0  # the exponential, and the inverse of its square root, are finite
+_LEAST_EXPONENT = 0.1  # times the standard deviation: a smaller exponent changes nothing
+_LARGEST_EXPONENT = 1e5  # times the largest loss: a larger one leaves only that loss
+_MOST_TRIES = 40  # bisections that halve the bracket 20 times, at least
+_TINY = 1e-300  # avoids divisions by 0 and logarithms of 0
+_MANY = 3  # from this number of pairs on, similar pairs are grouped
+_LARGEST_GROUP = 64  # so that the numbers of a group stay in a processor's cache
+_CAP = 4.0  # times the bulk's scale: squares of larger losses count as this
+_SETTLED = 0.9  # of the scale before: rare losses no longer play a part
+_SKIP = 2  # of a coarse grid, the part that is used where many pairs are evaluated
 
 _NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One pair, or several that are alike, as one pair whose pieces hold columns: the losses of
-    cells, one atom or piece behind the other, and for each pair a row of masses. ``pieces`` tells
-    where each piece's cells begin, and what lies between them."""
+class CoarseGroup:
+    """One pair, or several similar pairs stacked into one, on a coarse grid of losses.
+
+    ``loss`` holds the atoms and then the cells of each piece, ``mass`` a row of probabilities
+    for each pair. ``pieces`` gives the place of each piece's second cell, and the piece's edges.
+    """
 
     pairs: Counted
     whole: Pair
@@ -42,50 +48,50 @@ class Seen:
     pieces: tuple[tuple[int, Floats], ...]
 
     @staticmethod
-    def at(pairs: Counted, tail: float) -> "Seen":
-        """Look at these pairs, leaving out this much of each."""
+    def of(pairs: Counted, tail: float) -> "CoarseGroup":
+        """Evaluate similar pairs. At most ``tail`` of each law lies above its cells."""
         whole = pairs[0][0]
         if len(pairs) > 1:
             columns = zip(*(pair.pieces for pair, _ in pairs), strict=True)
-            whole = replace(whole, pieces=tuple(map(together, columns)))
-        held = np.isfinite(whole.atoms.loss) & (whole.atoms.p > 0)
-        losses, masses, pieces = [whole.atoms.loss[held]], [whole.atoms.p[held]], []
+            whole = replace(whole, pieces=tuple(map(stacked, columns)))
+        is_finite = np.isfinite(whole.atoms.loss) & (whole.atoms.p > 0)
+        losses, masses, pieces = [whole.atoms.loss[is_finite]], [whole.atoms.p[is_finite]], []
         at = len(losses[0])
         for piece in whole.pieces:
-            edges = piece.look(tail)
+            edges = piece.coarse_grid(tail)
             if len(pairs) > 1:
                 edges = np.unique(np.append(edges[::_SKIP], edges[-1]))
             mass = piece.masses(edges, np.zeros(len(edges))).p
             above = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
-            kept = max(int(np.count_nonzero(above > tail, axis=-1).max()), 2)
-            edges, mass = edges[:kept], mass[..., : min(kept, len(edges))]
+            used = max(int(np.count_nonzero(above > tail, axis=-1).max()), 2)
+            edges, mass = edges[:used], mass[..., : min(used, len(edges))]
             losses.append(np.append(edges[:1], (edges[1:] + edges[:-1]) / 2))
             masses.append(mass)
-            pieces.append((at + 1, edges))  # the first cell is open, and seen at its end
+            pieces.append((at + 1, edges))  # the first cell is open: its loss is its one edge
             at += mass.shape[-1]
         mass = np.concatenate(masses[len(pairs) > 1 :], axis=-1)
-        return Seen(pairs, whole, np.concatenate(losses), np.atleast_2d(mass), tuple(pieces))
+        return CoarseGroup(pairs, whole, np.concatenate(losses), np.atleast_2d(mass), tuple(pieces))
 
     @property
     def counts(self) -> Floats:
-        """How often each pair is counted."""
+        """Count of each pair."""
         return np.array([count for _, count in self.pairs], dtype=np.float64)
 
-    def tilted(self, tilt: float) -> tuple[Floats, Floats]:
-        """Of each pair: ln of its moment, and its shares."""
+    def tilted(self, exponent: float) -> tuple[Floats, Floats]:
+        """ln of each pair's moment, and its tilted masses, which add up to 1."""
         with np.errstate(divide="ignore"):
-            power = tilt * self.loss + np.log(self.mass)
+            power = exponent * self.loss + np.log(self.mass)
         log_moment = log_sums(power)
         return log_moment, np.exp(power - log_moment[:, np.newaxis])
 
-    def moments(self, tilt: float) -> tuple[Floats, Floats, Floats]:
-        """Of each tilted pair: ln of its moment, mean and variance."""
-        power = tilt * self.loss
+    def moments(self, exponent: float) -> tuple[Floats, Floats, Floats]:
+        """ln of each pair's moment, and the tilted mean and variance."""
+        power = exponent * self.loss
         most = float(power.max())
         weight = np.exp(power - most)
         total = (self.mass * weight).sum(axis=-1)
-        if float(total.min()) < _FLATTEST:  # some have nothing where others have most
-            log_moment, share = self.tilted(tilt)
+        if float(total.min()) < _TINY:  # some pairs have no mass where others have most
+            log_moment, share = self.tilted(exponent)
             means = share @ self.loss
             return log_moment, means, (share * (self.loss - means[:, np.newaxis]) ** 2).sum(axis=-1)
         means = (self.mass * (weight * self.loss)).sum(axis=-1) / total
@@ -95,123 +101,159 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A first look at a sum of pairs. Those that are seen by themselves lie one behind the other,
-    as ``runs`` tells: there may be thousands of few cells each."""
+class CoarsePld:
+    """A coarse estimate of a sum of pairs.
 
-    groups: tuple[Seen, ...]
+    Groups of a single pair are laid out one behind the other in ``loss`` and ``mass``, divided by
+    ``segments``: there may be thousands of them, with few cells each.
+    """
+
+    groups: tuple[CoarseGroup, ...]
     loss: Floats
     mass: Floats
     counts: Floats
-    runs: Runs
+    segments: Segments
 
     @staticmethod
-    def at(pairs: Counted, tail: float) -> "Look":
-        """Look at these pairs, leaving out this much of each."""
-        groups = tuple(Seen.at(group, tail) for group in _alike(pairs))
-        lone = [group for group in groups if len(group.pairs) == 1]
-        return Look(
+    def of(pairs: Counted, tail: float) -> "CoarsePld":
+        """Evaluate counted pairs. At most ``tail`` of each law lies above its cells."""
+        groups = tuple(CoarseGroup.of(group, tail) for group in _similar(pairs))
+        single = [group for group in groups if len(group.pairs) == 1]
+        return CoarsePld(
             groups,
-            np.concatenate([_NOTHING, *(group.loss for group in lone)]),
-            np.concatenate([_NOTHING, *(group.mass[0] for group in lone)]),
-            np.array([group.pairs[0][1] for group in lone], dtype=np.float64),
-            Runs.of([len(group.loss) for group in lone]),
+            np.concatenate([_NOTHING, *(group.loss for group in single)]),
+            np.concatenate([_NOTHING, *(group.mass[0] for group in single)]),
+            np.array([group.pairs[0][1] for group in single], dtype=np.float64),
+            Segments.of([len(group.loss) for group in single]),
         )
 
     @property
     def pairs(self) -> Counted:
-        """All pairs, counted."""
+        """All pairs with their counts."""
         return [counted for group in self.groups for counted in group.pairs]
 
     @property
     def count(self) -> int:
-        """How many losses are added up."""
+        """Number of losses in the sum."""
         return sum(count for _, count in self.pairs)
 
     @property
-    def shared(self) -> Iterator[Seen]:
-        """The groups of several pairs."""
+    def shared(self) -> Iterator[CoarseGroup]:
+        """Groups of several pairs."""
         return (group for group in self.groups if len(group.pairs) > 1)
 
     @property
     def largest(self) -> float:
-        """The largest loss above 0, or, if there is none, in size."""
+        """Largest positive loss, or the largest absolute value if none is positive."""
         losses = [self.loss, *(group.loss for group in self.shared)]
         most = max(float(loss.max(initial=0.0)) for loss in losses)
         return most or max(float(np.abs(loss).max(initial=0.0)) for loss in losses)
 
     @property
-    def is_too_far(self) -> bool:
-        """Whether some loss is too large for its exponential to be a number, or all are."""
+    def is_too_large(self) -> bool:
+        """Whether some loss is too large for floating point, or a pair has no finite loss."""
         losses = [self.loss, *(group.loss for group in self.shared)]
         most = max(float(np.abs(loss).max(initial=0.0)) for loss in losses)
-        return not self.runs.sizes.all() or not most < _FARTHEST
+        return not self.segments.sizes.all() or not most < _LARGEST_LOSS
 
-    def moments(self, tilt: float) -> tuple[float, float, float]:
-        """Of the tilted sum: ln of the moment, mean and standard deviation."""
-        sums = self._of_lone(tilt) if len(self.loss) else np.zeros(3)
+    def moments(self, exponent: float) -> tuple[float, float, float]:
+        """ln of the sum's moment, and the tilted mean and standard deviation."""
+        sums = self._of_single(exponent) if len(self.loss) else np.zeros(3)
         for group in self.shared:
-            sums = sums + np.array(group.moments(tilt)) @ group.counts
+            sums = sums + np.array(group.moments(exponent)) @ group.counts
         log_moment, mean, variance = sums.tolist()
         return log_moment, mean, math.sqrt(variance)
 
-    def _of_lone(self, tilt: float) -> Floats:
-        most, powers = self.runs.exponentials(tilt * self.loss)
+    def _of_single(self, exponent: float) -> Floats:
+        most, powers = self.segments.exponentials(exponent * self.loss)
         weight = self.mass * powers
-        total = self.runs.sums(weight)
-        share = weight / self.runs.spread(total)
-        means = self.runs.sums(share * self.loss)
-        squares = self.runs.sums(share * (self.loss - self.runs.spread(means)) ** 2)
+        total = self.segments.sums(weight)
+        share = weight / self.segments.spread(total)
+        means = self.segments.sums(share * self.loss)
+        squares = self.segments.sums(share * (self.loss - self.segments.spread(means)) ** 2)
         return np.array([most + np.log(total), means, squares]) @ self.counts
 
-    def log_delta(self, tilt: float) -> tuple[float, float, float]:
-        """About ln delta at the epsilon that is the tilted mean (a normal law in place of the
-        tilted one), that epsilon and the standard deviation."""
-        log_moment, mean, stddev = self.moments(tilt)
-        near, far = tilt * stddev / math.sqrt(2), (tilt + 1) * stddev / math.sqrt(2)
+    def log_delta(self, exponent: float) -> tuple[float, float, float]:
+        """About ln delta at the epsilon that is the tilted mean, that epsilon, and the tilted
+        standard deviation. The tilted law is taken to be normal."""
+        log_moment, mean, stddev = self.moments(exponent)
+        near, far = exponent * stddev / math.sqrt(2), (exponent + 1) * stddev / math.sqrt(2)
         share = float(erfcx(near) - erfcx(far)) / 2
         if far - near < _CLOSE * (1 + near):  # arguments nearly agree: by the slope
             slope = 1 / math.sqrt(math.pi) - near * float(erfcx(near))
             share = (far - near) * max(slope, 0.25 / (1 + near * near))
-        return log_moment - tilt * mean + math.log(max(share, _FLATTEST)), mean, stddev
+        return log_moment - exponent * mean + math.log(max(share, _TINY)), mean, stddev
+
+    def bulk(self, stddev: float, exponent: float | None = None) -> float:
+        """Scale of the sum apart from rare losses: the root of a sum of squares, each of which is
+        capped at a few times the result; of the losses themselves, or, given an exponent, of
+        their distances from the tilted means. At most ``stddev``, the scale of all of it."""
+        parts = list(self._squares(exponent))
+        scale = stddev
+        while True:
+            cap = (_CAP * scale) ** 2
+            found = math.sqrt(
+                sum(float(weight @ np.minimum(square, cap)) for square, weight in parts)
+            )
+            if found > _SETTLED * scale or not found:
+                return min(found, stddev) or stddev
+            scale = found
+
+    def _squares(self, exponent: float | None) -> Iterator[tuple[Floats, Floats]]:
+        """Squares of losses, or of tilted distances, with their expected numbers."""
+        if len(self.loss):
+            counts = self.segments.spread(self.counts)
+            if exponent is None:
+                yield self.loss**2, self.mass * counts
+            else:
+                weight = self.mass * self.segments.exponentials(exponent * self.loss)[1]
+                share = weight / self.segments.spread(self.segments.sums(weight))
+                means = self.segments.spread(self.segments.sums(share * self.loss))
+                yield (self.loss - means) ** 2, share * counts
+        for group in self.shared:
+            share = group.mass if exponent is None else group.tilted(exponent)[1]
+            means = np.zeros(len(share)) if exponent is None else share @ group.loss
+            squares = (group.loss - means[:, np.newaxis]) ** 2
+            yield squares.ravel(), (share * group.counts[:, np.newaxis]).ravel()
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """How to look closely: the tilt, and about which epsilon and what spread will be found."""
+class Tilt:
+    """An exponent, and the epsilon, spread and ln delta that are expected there."""
 
-    tilt: float
+    exponent: float
     epsilon: float
     stddev: float
     log_delta: float
 
 
-def aim_at_delta(look: Look, delta: float) -> Aim:
+def tilt_for_delta(coarse: CoarsePld, delta: float) -> Tilt:
     """The tilt whose mean is about the epsilon for this delta, or 0."""
     wanted = math.log(delta)
 
-    def miss(tilt: float) -> float:
-        found, mean, stddev = look.log_delta(tilt)
+    def miss(exponent: float) -> float:
+        found, mean, stddev = coarse.log_delta(exponent)
         return max(found - wanted, -mean / (stddev or 1.0))
 
-    return replace(_aimed(look, miss), log_delta=wanted)
+    return replace(_tilt_where(coarse, miss), log_delta=wanted)
 
 
-def aim_at_epsilon(look: Look, epsilon: float) -> Aim:
+def tilt_for_epsilon(coarse: CoarsePld, epsilon: float) -> Tilt:
     """The tilt whose mean is about this epsilon."""
 
-    def miss(tilt: float) -> float:
-        _, mean, stddev = look.log_delta(tilt)
+    def miss(exponent: float) -> float:
+        _, mean, stddev = coarse.log_delta(exponent)
         return (epsilon - mean) / (stddev or 1.0)
 
-    return _aimed(look, miss)
+    return _tilt_where(coarse, miss)
 
 
-def _aimed(look: Look, miss: Callable[[float], float]) -> Aim:
-    """Where ``miss``, which falls, is nearly 0; or the end of what is sensible."""
-    scale = look.largest or 1.0
-    spread = look.moments(0.0)[2] or scale
-    least, most = min(_LEAST_TILT / spread, 1 / scale), _LARGEST_TILT / scale
+def _tilt_where(coarse: CoarsePld, miss: Callable[[float], float]) -> Tilt:
+    """The tilt at which the falling function ``miss`` is about 0, or the end of the range."""
+    # 1. Bracket the exponent, beginning where it is one over the standard deviation.
+    scale = coarse.largest or 1.0
+    spread = coarse.moments(0.0)[2] or scale
+    least, most = min(_LEAST_EXPONENT / spread, 1 / scale), _LARGEST_EXPONENT / scale
     low = high = min(most, 1 / spread)
     at_low = at_high = miss(low)
     while at_high > 0 and high < most:
@@ -220,27 +262,29 @@ def _aimed(look: Look, miss: Callable[[float], float]) -> Aim:
     while at_low < 0 and low > least:
         high, at_high, low = low, at_low, low / 4
         at_low = miss(low)
+
+    # 2. Interpolate in the logarithm of the exponent.
     for _ in range(_MOST_TRIES):
         if at_low <= _CLOSE or -at_high <= _CLOSE or high <= low * (1 + _CLOSE / 4):
             break
         share = min(max(at_low / (at_low - at_high), 0.05), 0.95)
-        tilt = low * (high / low) ** share
-        found = miss(tilt)
+        exponent = low * (high / low) ** share
+        found = miss(exponent)
         low, at_low, high, at_high = (
-            (tilt, found, high, at_high) if found > 0 else (low, at_low, tilt, found)
+            (exponent, found, high, at_high) if found > 0 else (low, at_low, exponent, found)
         )
-    tilt = low if abs(at_low) < abs(at_high) else high
-    log_delta, mean, stddev = look.log_delta(tilt)
-    return Aim(tilt, mean, stddev, log_delta)
+    exponent = low if abs(at_low) < abs(at_high) else high
+    log_delta, mean, stddev = coarse.log_delta(exponent)
+    return Tilt(exponent, mean, stddev, log_delta)
 
 
-def _alike(pairs: Counted) -> Iterator[Counted]:
-    """The pairs in groups that may be seen together: those with atoms are alone."""
+def _similar(pairs: Counted) -> Iterator[Counted]:
+    """Groups of pairs that can be evaluated together. A pair with atoms is a group of its own."""
     found: dict[Hashable, list[tuple[Pair, int]]] = {}
     for place, (pair, count) in enumerate(pairs):
         is_smooth = not len(pair.atoms.loss) and len(pairs) >= _MANY
-        kind = tuple(map(likeness, pair.pieces)) if is_smooth else place
+        kind = tuple(map(similarity, pair.pieces)) if is_smooth else place
         found.setdefault(kind, []).append((pair, count))
     for group in found.values():
-        for start in range(0, len(group), _TOGETHER):
-            yield group[start : start + _TOGETHER]
+        for start in range(0, len(group), _LARGEST_GROUP):
+            yield group[start : start + _LARGEST_GROUP]

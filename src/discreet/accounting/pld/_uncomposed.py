@@ -1,4 +1,4 @@
-"""The law of a single loss on a grid, and what it says of delta: by plain sums, no transform."""
+"""The law of a single loss, and its privacy profile: by plain sums, no transform."""
 
 import math
 from bisect import bisect_left
@@ -6,37 +6,59 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._continuous import ROUND, Floats, Piece
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side
+
+_TAIL = 1e-280
+_BISECTIONS = 60
+_CLOSE = 1e-10  # relative distance at which a bisection ends
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
-    """A law as a bound from one side: rising losses, moved to that side by what rounding may do,
-    their masses, and the mass at infinity."""
+class UncomposedPld:
+    """Law of one loss, as a bound from one side.
+
+    ``loss`` rises, with the probabilities ``mass``, both moved to that side by what rounding may
+    do; ``infinite`` is the mass at infinity. ``pieces`` are the smooth parts.
+    """
 
     side: Side
     loss: Floats
     mass: Floats
     infinite: float
+    pieces: tuple[Piece, ...] = ()
 
     @staticmethod
-    def of(points: Points, side: Side) -> "Single":
-        """The law of these points."""
+    def of(points: Points, side: Side) -> "UncomposedPld":
+        """The law of discretized losses."""
         order = np.argsort(points.index)
-        loss, sign = points.loss[order], 1 if side is Side.UPPER else -1
-        moved = 4 * ROUND * (np.abs(loss) + 2 * abs(points.offset))
-        return Single(side, loss + sign * moved, points.mass[order], points.infinite)
+        loss = points.loss[order]
+        moved = _sign(side) * 4 * ROUND * (np.abs(loss) + 2 * abs(points.offset))
+        return UncomposedPld(side, loss + moved, points.mass[order], points.infinite)
+
+    @staticmethod
+    def of_pair(pair: Pair, side: Side) -> "UncomposedPld":
+        """The law of a pair's loss, its pieces as they are."""
+        atoms, sign = pair.atoms, _sign(side)
+        is_finite = np.isfinite(atoms.loss) & (atoms.p > 0)
+        loss, mass = atoms.loss[is_finite], atoms.p[is_finite]
+        order = np.argsort(loss)
+        moved = sign * ATOM * float(np.abs(loss).max(initial=0.0))
+        infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + sign * ATOM)
+        mass = mass[order] * (1 + sign * ATOM)
+        return UncomposedPld(side, loss[order] + moved, mass, infinite, pair.pieces)
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon at which the bound on delta is just this; from above, infinite if the mass
+        """The epsilon at which the bound on delta is just this. From above, infinite if the mass
         at infinity alone is more."""
         left = (delta - self.infinite) * (1 - self._slip)
         if left <= 0:
-            return math.inf if self.side is Side.UPPER else max(0.0, float(self.loss[-1]))
+            return math.inf if self.side is Side.UPPER else max(0.0, self._largest())
         if self._finite(0.0) <= left:
             return 0.0
+        if self.pieces:
+            return self._by_bisection(left)
         place = bisect_left(self.loss, True, key=lambda loss: self._finite(float(loss)) <= left)
         loss = float(self.loss[place])
         above, behind = self.mass[place:], loss - self.loss[place:]
@@ -46,15 +68,54 @@ class Single:
 
     def delta(self, epsilon: float) -> float:
         """The bound on delta at this epsilon."""
-        return min(1.0, (self._finite(epsilon) + self.infinite) * (1 + self._slip))
+        found = (self._finite(epsilon) + self.infinite) * (1 + self._slip)
+        return min(1.0, max(found, 0.0))
+
+    def _by_bisection(self, left: float) -> float:
+        """An epsilon near which the finite losses' delta falls to what is left: from above where
+        it is no more, from below where it is."""
+        low, high = 0.0, max(self._largest(), 1.0)
+        while self._finite(high) > left:
+            low, high = high, 2 * high
+            if high > _LARGEST_LOSS:
+                return math.inf if self.side is Side.UPPER else low
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._finite(middle) > left else (low, middle)
+            if high - low <= _CLOSE * high:
+                break
+        return high if self.side is Side.UPPER else low
+
+    def _largest(self) -> float:
+        """About the largest loss."""
+        grids = (float(piece.coarse_grid(_TAIL)[-1]) for piece in self.pieces)
+        return max([float(self.loss.max(initial=0.0)), *grids])
 
     def _finite(self, epsilon: float) -> float:
-        """The sum over the finite losses."""
+        """Delta of the finite losses."""
         above = int(np.searchsorted(self.loss, epsilon, side="right"))
-        return float((self.mass[above:] * -np.expm1(epsilon - self.loss[above:])).sum())
+        found = float((self.mass[above:] * -np.expm1(epsilon - self.loss[above:])).sum())
+        return found + sum(self._of_piece(piece, epsilon) for piece in self.pieces)
+
+    def _of_piece(self, piece: Piece, epsilon: float) -> float:
+        """p - q e^epsilon of the outcomes whose loss is above epsilon."""
+        if epsilon > _LARGEST_LOSS:
+            return 0.0 if self.side is Side.LOWER else 1.0
+        cells = piece.masses(np.array([epsilon]), np.zeros(1))
+        gap, q = float(cells.gap[-1]), float(cells.q[-1])
+        rise = math.expm1(epsilon)
+        doubt = float(cells.gap_radius[-1]) + rise * float(cells.q_radius[-1])
+        doubt += 8 * ROUND * (abs(gap) + rise * q)
+        return max(0.0, gap - rise * q + _sign(self.side) * doubt)
 
     @property
     def _slip(self) -> float:
-        """What such a sum may be off by, relatively, to the side that is asked for."""
-        size = 2 * ROUND * (len(self.loss) + 16)
-        return size if self.side is Side.UPPER else -size
+        """Relative error of a sum of so many numbers, with the sign of the side."""
+        return _sign(self.side) * 2 * ROUND * (len(self.loss) + 16)
+
+
+_LARGEST_LOSS = 600.0  # its exponential is a number
+
+
+def _sign(side: Side) -> int:
+    return 1 if side is Side.UPPER else -1

@@ -13,7 +13,7 @@ from discreet._exact import ball, precision
 from discreet._fields import NotNegative, Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import Term
-from discreet.accounting.pld._coarsen import Group, lumped
+from discreet.accounting.pld._coarsen import Group, coarsen
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from discreet.accounting.pld._normal_sums import NormalSums
 
@@ -170,8 +170,8 @@ def _discrete_gaussian_pair(term: DiscreteGaussian, side: Side) -> Pair:
     with precision(_BITS + 2 * max(0, int(sigma / distance).bit_length())):
         if sigma <= _SMALL:
             spacing = distance * (2 - distance % 2) / (2 * sigma**2)
-            return Pair(_with_tails(lumped(_outcomes(term), side), side), lattice=spacing)
-        return Pair(_with_tails(lumped(_groups(term), side), side))
+            return Pair(_with_tails(coarsen(_outcomes(term), side), side), lattice=spacing)
+        return Pair(_with_tails(coarsen(_groups(term), side), side))
 
 
 def _loss(term: DiscreteGaussian, outcome: int) -> Fraction:

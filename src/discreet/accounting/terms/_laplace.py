@@ -10,7 +10,7 @@ from discreet._exact import ball, precision
 from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import Term
-from discreet.accounting.pld._coarsen import Group, lumped
+from discreet.accounting.pld._coarsen import Group, coarsen
 from discreet.accounting.pld._dominating_pairs import Pair, Side, laplace
 
 _MOST_GROUPS = 1024
@@ -100,13 +100,13 @@ class DiscreteLaplace(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """One coordinate moved by the whole sensitivity D: the outcomes on either side of the two
-        centres have the losses D/scale and -D/scale, those between are lumped if they are many."""
+        centres have the losses D/scale and -D/scale, those between are merged if they are many."""
         if self.sensitivity / self.scale > _LARGEST_EPSILON:
             return Unknown(f"{self!r} hides nothing that could be computed")
         size = -(-(self.sensitivity - 1) // _MOST_GROUPS) or 1
         spacing = (2 - self.sensitivity % 2) / self.scale
         with precision(_BITS + 2 * max(0, int(self.scale).bit_length())):
-            atoms = lumped(self._groups(size), side)
+            atoms = coarsen(self._groups(size), side)
         return (Pair(atoms, lattice=spacing if size == 1 else None),)
 
     def _groups(self, size: int) -> Iterator[Group]:

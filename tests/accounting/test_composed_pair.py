@@ -17,6 +17,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import convolved
 from discreet.errors import NoBound
@@ -36,7 +37,7 @@ SUMS = [
 @pytest.mark.parametrize("loss", SUMS, ids=str)
 def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None:
     for order in known(_pairs.pairs(loss, Side.UPPER)):
-        atoms = _distribution.joined(order, Side.UPPER).atoms
+        atoms = composed_pair(order, Side.UPPER).atoms
         assert 1 <= atoms.p.sum() < 1 + 1e-6
         assert 1 - 1e-9 <= atoms.q.sum() < 1 + 1e-3
         for epsilon in (0.0, 0.2, 1.0, 2.0):
@@ -50,7 +51,7 @@ def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None
 def test_losses_too_large_for_a_grid(loss: PrivacyLoss) -> None:
     for order in known(_pairs.pairs(loss, Side.UPPER)):
         with pytest.raises(NoBound, match="too large for a grid"):
-            _distribution.joined(order, Side.UPPER)
+            composed_pair(order, Side.UPPER)
 
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)

@@ -1,0 +1,270 @@
+"""One dominating pair of atoms for a whole sum, to be sampled, mixed, or evaluated at any loss.
+
+A tilted composition has precise masses only near its own mean. So the sum is composed at a ladder
+of tilts, each of which overlaps the next one. Every composition bounds every mass, and the best
+bound is taken. Then neighbouring atoms are merged. See docs/proofs/accountant.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from discreet.accounting.pld._composition import composed
+from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._discretize import Indices, Points
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing
+from discreet.accounting.pld._grid import on_common_grid
+from discreet.accounting.pld._tilt import CoarsePld, Counted
+from discreet.accounting.pld._uncomposed import UncomposedPld
+from discreet.errors import NoBound
+
+_TAIL = 1e-100  # of each loss: what a coarse estimate leaves out above
+_LOG_TAIL = -230.0  # ln of what may lie above the last rung
+_PARTS = (1.0, 0.4, 0.15)  # of that, tried until the grid is fine enough
+_LEAST_LOG_TAIL = -40.0
+_LOG_OTHER_TAIL = -40.0  # ln of what the other law may have below the first rung
+_ROOM = -30.0  # more of a tail for bounds from below, which lose all that wraps round
+_VISIBLE = -20.0  # ln of a share that rounding hardly touches
+_APART = 8.0  # standard deviations between two rungs
+_FARTHEST = 40.0  # Bregman divergence of two rungs, in ln of a probability
+_MOST_RUNGS, _MOST_HALVINGS = 24, 20
+_FINENESS = 0.01  # a step in the scale of the bulk, times the root of the count
+_COARSEST = 1 / 64  # a step in that scale, at most
+_FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
+_BELOW = 16.0  # scales of the bulk: what lies below is of no account at losses above 0
+_MOST_POINTS = 1 << 17  # of a window
+_CELLS = 2048  # of the pair
+_LARGEST_LOSS = 700.0  # its exponential is a number
+_LEAST_SHARE = 1e-40  # of the largest mass: each point counts as this, at least
+_REMOTE = 0.03  # weight of a rung's masses, to the power of its distance from the middle
+_MARGIN = 8  # points beyond the last possible sum
+_TINY = 1e-300
+_TOO_LARGE = "the losses of a sum that is sampled are too large for a grid"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rung:
+    """A tilt's exponent, ln of the sum's moment, and the tilted mean and standard deviation."""
+
+    exponent: float
+    log_moment: float
+    mean: float
+    stddev: float
+
+    @staticmethod
+    def at(coarse: CoarsePld, exponent: float) -> "_Rung":
+        """The rung of this exponent."""
+        with np.errstate(all="ignore"):  # an exponent may be far too large: no rung is near it
+            return _Rung(exponent, *coarse.moments(exponent))
+
+    def divergence(self, other: "_Rung") -> float:
+        """Bregman divergence of the logarithmic moment."""
+        way = other.exponent - self.exponent
+        return other.log_moment - self.log_moment - way * self.mean
+
+    def is_near(self, other: "_Rung") -> bool:
+        """Whether, between the two, no mass is lost in rounding."""
+        return min(self.divergence(other), other.divergence(self)) <= _FARTHEST
+
+
+@dataclass(frozen=True, slots=True)
+class _Masses:
+    """Rising losses of a whole sum, evenly spaced, bounds on their masses from one side, and the
+    mass at infinity. ``importance`` says where the tilted laws have mass."""
+
+    loss: Floats
+    mass: Floats
+    infinite: float
+    importance: Floats
+
+
+def composed_pair(pairs: Counted, side: Side) -> Pair:
+    """One pair for the sum of all pairs, as a bound from this side."""
+    if not pairs:
+        return nothing()
+    if len(pairs) == 1 and pairs[0][1] == 1:
+        return pairs[0][0]
+    found = _composed_masses(pairs, side, _LOG_TAIL)
+    return _upper_pair(found) if side is Side.UPPER else _lower_pair(found)
+
+
+def composed_pld(pairs: Counted, side: Side, tail: float) -> UncomposedPld:
+    """The whole sum's law, precise at all losses up to one above which less than ``tail`` lies,
+    as a bound from this side. Slower than one tilted composition: for sums that no tilt suits.
+    """
+    log_tail = max(math.log(tail), _LOG_TAIL)
+    found = _composed_masses(pairs, side, log_tail, is_above_0=True)
+    sign = 1 if side is Side.UPPER else -1
+    moved = sign * 4 * ROUND * np.abs(found.loss)
+    return UncomposedPld(side, found.loss + moved, found.mass, found.infinite)
+
+
+def _composed_masses(
+    pairs: Counted, side: Side, log_tail: float, *, is_above_0: bool = False
+) -> _Masses:
+    # 1. Choose tilts, and a grid that suits all of them.
+    coarse = CoarsePld.of(pairs, _TAIL)
+    if coarse.is_too_large:
+        raise NoBound(_TOO_LARGE)
+    for part in _PARTS:  # a far tail must not make the grid coarse
+        ends = min(part * log_tail, max(log_tail, _LEAST_LOG_TAIL))
+        rungs = _ladder(coarse, ends)
+        middle = next(place for place, rung in enumerate(rungs) if rung.exponent == 0)
+        bulk = coarse.bulk(rungs[middle].stddev or coarse.largest)
+        step = bulk * min(_FINENESS / math.sqrt(coarse.count), _COARSEST)
+        low, high = _reach(coarse, rungs, ends + (_ROOM if side is Side.LOWER else 0.0))
+        if is_above_0:
+            rungs, middle, low = rungs[middle:], 0, max(low, rungs[middle].mean - _BELOW * bulk)
+        most = _MOST_POINTS << is_above_0
+        finest = max((high - low) / most, coarse.largest * _FINEST_STEP)
+        if finest <= step:
+            break
+    exponents = [rung.exponent for rung in rungs]
+    points = on_common_grid(coarse, exponents, max(step, finest), side, least=low - max(high, 0.0))
+    if not all(float(one.mass.sum()) > 0 for one, _ in points):
+        raise NoBound(_TOO_LARGE)
+
+    # 2. Compose at each tilt, on the same window.
+    window = _window(points, low, high)
+    laws = [composed(points, exponent, side, window=window) for exponent in exponents]
+    if max(abs(laws[0].first), abs(laws[0].end)) > _LARGEST_LOSS:
+        raise NoBound(_TOO_LARGE)
+    importance = np.zeros(window[1])
+    for place, law in enumerate(laws):
+        weight = _REMOTE ** abs(place - middle) / max(float(law.mass.max()), _TINY)
+        importance = np.maximum(importance, weight * law.mass)
+
+    # 3. Take the best bound on each mass.
+    loss = np.asarray(laws[0].first + np.arange(window[1]) * laws[0].step, dtype=np.float64)
+    if side is Side.LOWER:
+        mass = np.max([law.masses_inside() for law in laws], axis=0)
+        return _Masses(loss, mass, laws[0].infinite, importance)
+    mass = np.min([law.masses() for law in laws], axis=0)
+    top = sum(count * float(one.loss[one.mass > 0].max()) for one, count in points)
+    mass[loss > top + laws[0].step / 2] = 0.0  # rounding only: no sum reaches there
+    if laws[0].outside:  # what lies below the window goes up to its first point
+        mass[0] += math.exp(min(laws[0].log_scale + math.log(laws[0].outside), 0.0))
+    beyond = min(law.beyond for law in laws)
+    return _Masses(loss, mass, laws[0].infinite + beyond, importance)
+
+
+def _ladder(coarse: CoarsePld, log_tail: float) -> list[_Rung]:
+    """Rungs in rising order, near each other, from the exponent -1, at which the tilted law is
+    the other law's, over 0 to where ln of the mass is below ``log_tail`` or the last mass shows."""
+    start = _Rung.at(coarse, 0.0)
+    down = [start]
+    while down[-1].exponent > -1:
+        down.append(_next(coarse, down[-1], -1.0))
+    up = [start]
+    end, log_end = _last_mass(coarse)
+    while len(up) < _MOST_RUNGS:
+        last = up[-1]
+        is_past = last.log_moment - last.exponent * last.mean < log_tail
+        if is_past or last.exponent * end + log_end - last.log_moment > _VISIBLE:
+            break
+        up.append(_next(coarse, last, math.inf))
+    return [*reversed(down), *up[1:]]
+
+
+def _last_mass(coarse: CoarsePld) -> tuple[float, float]:
+    """The largest loss of the coarse estimate, and ln of its probability."""
+    end = log_end = 0.0
+    with np.errstate(divide="ignore"):
+        for group in coarse.groups:
+            place = int(np.argmax(group.loss))
+            end += float(group.counts.sum()) * float(group.loss[place])
+            log_end += float(group.counts @ np.log(group.mass[:, place]))
+    return end, log_end
+
+
+def _next(coarse: CoarsePld, last: _Rung, limit: float) -> _Rung:
+    """A rung that is near the last one, on the way to the limit."""
+    width = _APART / max(last.stddev, coarse.largest * 1e-6)
+    for _ in range(_MOST_HALVINGS):
+        moved = last.exponent + math.copysign(width, limit)
+        found = _Rung.at(coarse, max(moved, limit) if limit < 0 else moved)
+        if last.is_near(found):
+            break
+        width /= 2
+    return found
+
+
+def _reach(coarse: CoarsePld, rungs: Sequence[_Rung], log_tail: float) -> tuple[float, float]:
+    """Losses beyond which less than e^log_tail of the sum lies, by Chernoff's bound."""
+    up = [one for one in rungs if one.exponent > 0]
+    down = [one for one in rungs if one.exponent < 0]
+    high = min([(one.log_moment - log_tail) / one.exponent for one in up], default=math.inf)
+    low = max([(one.log_moment - log_tail) / one.exponent for one in down], default=-math.inf)
+    other = _next(coarse, rungs[0], -math.inf)  # its power of the other law is below 0
+    low_of_other = (other.log_moment - _LOG_OTHER_TAIL) / (other.exponent + 1)
+    return max(min(low, low_of_other), -_LARGEST_LOSS), min(high, _LARGEST_LOSS)
+
+
+def _window(points: Sequence[tuple[Points, int]], low: float, high: float) -> tuple[int, int]:
+    """First index and size of a window that holds all sums between the two losses."""
+    step = points[0][0].step
+    offset = sum(count * one.offset for one, count in points)
+    least = sum(count * int(one.index[one.mass > 0].min()) for one, count in points)
+    most = sum(count * int(one.index[one.mass > 0].max()) for one, count in points)
+    start = max(math.floor((low - offset) / step), least) - _MARGIN
+    stop = min(math.ceil((high - offset) / step), most) + _MARGIN
+    return start, fft.next_fast_len(max(stop - start, 2 * _MARGIN), real=True)
+
+
+def _upper_pair(found: _Masses) -> Pair:
+    """Atoms from above: a cell's probability goes to its two ends, so that both laws keep their
+    masses."""
+    ends = _cells(found.importance)
+    cell = np.searchsorted(ends, np.arange(len(found.mass)), side="right") - 1
+    cell = np.minimum(cell, len(ends) - 2)
+    loss = found.loss[ends]
+    low, high = loss[cell], loss[cell + 1]
+    up = found.mass * np.expm1(low - found.loss) / np.expm1(low - high)
+    up = np.minimum(up * (1 + 16 * ROUND), found.mass)
+    at_low = np.bincount(cell, found.mass - up, len(ends))
+    at_high = np.bincount(cell + 1, up, len(ends))
+    rounding = 4 * (int(np.diff(ends).max()) + 8) * ROUND
+    p = np.asarray((at_low + at_high) * (1 + rounding), dtype=np.float64)
+    q = p * np.exp(-loss)
+    rest = max(0.0, 1 - float(q.sum()) * (1 - 1e-9))
+    return Pair(
+        Atoms(
+            np.concatenate([[-np.inf], loss, [np.inf]]),
+            np.concatenate([[0.0], p, [found.infinite]]),
+            np.concatenate([[rest], q, [0.0]]),
+        )
+    )
+
+
+def _lower_pair(found: _Masses) -> Pair:
+    """Atoms from below: each cell is one outcome."""
+    starts = _cells(found.importance)[:-1]
+    sizes = np.diff(np.append(starts, len(found.mass)))
+    rounding = 4 * (int(sizes.max()) + 8) * ROUND
+    low = found.loss[starts]
+    p = np.add.reduceat(found.mass, starts)
+    fall = -np.expm1(np.repeat(low, sizes) - found.loss)
+    lost = np.add.reduceat(found.mass * fall, starts)  # p - q e^low
+    is_seen = p > 0
+    p, share = p[is_seen], np.minimum(lost[is_seen] / p[is_seen], 1.0)
+    loss = low[is_seen] - np.log1p(-share * (1 - rounding))
+    p *= 1 - rounding
+    q = p * np.exp(-loss)
+    above = np.cumsum(q[::-1])[::-1] * (1 + rounding + len(q) * ROUND)
+    room = np.clip((1 - (above - q)) / q, 0.0, 1.0)  # so that the other law has mass 1, at most
+    p, q = p * room, q * room
+    return Pair(Atoms(np.append(loss, np.inf), np.append(p, found.infinite), np.append(q, 0.0)))
+
+
+def _cells(importance: Floats) -> Indices:
+    """Ends of cells, as places of the window, finer where the laws have more mass: the cube root
+    of a density divides cells so that the mean square of their widths is least."""
+    last = len(importance) - 1
+    if last < _CELLS:
+        return np.arange(last + 1)
+    wish = np.cumsum(np.cbrt(np.maximum(importance, _LEAST_SHARE)))
+    place = np.searchsorted(wish, np.linspace(wish[0], wish[-1], _CELLS))
+    return np.unique(np.concatenate([[0], place, [last]]))
