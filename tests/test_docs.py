@@ -9,11 +9,13 @@ Other blocks (``sh``, ``text``, ``toml``) are not run.
 """
 
 import ast
+import importlib
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,12 +28,16 @@ from typer.main import get_command
 ROOT = Path(__file__).parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 READ = [*RUN, *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
+SOURCE = ROOT / "src" / "discreet"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOT_RUN = "# not run by the tests:"  # in an example, with the reason behind it
 
 FENCE = re.compile(r"^([ ]*)```(\w+)([^\n]*)\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^\s*# (-?\d+(?:\.(\d+))?)(…?)(?=[,:;]|$)")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
+PARTS = "accounting|audit|cli|ledger|local|mechanisms|noise|plots|query|tests|tools|train"
+PLACE = re.compile(rf"`((?:{PARTS})/[\w/]+\.py)`(?:: `([\w.]+)`)?")
+DOTTED = re.compile(r"`(discreet(?:\.(?!toml|owner)\w+)+)`")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -69,6 +75,51 @@ def test_examples_of_a_page_run(
 @pytest.mark.parametrize("page", READ, ids=relative)
 def test_links_lead_somewhere(page: Path) -> None:
     assert dead_links(page) == []
+
+
+@pytest.mark.parametrize("page", READ, ids=relative)
+def test_places_in_the_source_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        pytest.skip("it names places of earlier versions, too")
+    assert list(missing_places(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`train/_run.py` and `tests/test_docs.py`", []),
+        ("`train/nothing.py`", ["train/nothing.py"]),
+        ("(`query/_table.py`: `Table`, `_ready`)", []),
+        ("`query/_table.py`: `gone`", ["query/_table.py: gone"]),
+        ("| charge | `mechanisms/_door.py`: `Door.charge` |", []),
+        ("`discreet.accounting._theorems`, `discreet.Table`", []),
+        ("`discreet.accounting.theorems`", ["discreet.accounting.theorems"]),
+    ],
+)
+def test_a_missing_place_is_found(text: str, missing: list[str]) -> None:
+    assert list(missing_places(text)) == missing
+
+
+def missing_places(text: str) -> Iterator[str]:
+    """Files, names behind a file, and dotted names that the source doesn't have."""
+    for file, name in PLACE.findall(text):
+        path = next((at / file for at in (SOURCE, ROOT) if (at / file).is_file()), None)
+        if path is None:
+            yield file
+        elif name and not re.search(rf"(def|class) {name.rpartition('.')[2]}\b", path.read_text()):
+            yield f"{file}: {name}"
+    for dotted in DOTTED.findall(text):
+        if not is_there(dotted):
+            yield dotted
+
+
+def is_there(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        with suppress(ImportError):
+            found: object = importlib.import_module(".".join(parts[:length]))
+            return all((found := getattr(found, part, None)) is not None for part in parts[length:])
+    return False
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
