@@ -48,7 +48,7 @@ WHOLE = {
 TEXTS = {
     "ledger/_entries.py": {"Fraction"},
     "accounting/_expression.py": {"Fraction", "Decimal"},
-    "accounting/_loss.py": {"Fraction"},
+    "accounting/_json.py": {"Fraction"},
     "cli/_options.py": {"Decimal"},
     "query/_sql.py": {"Fraction", "Decimal"},
 }

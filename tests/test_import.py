@@ -34,7 +34,7 @@ SECONDS = """
 import time
 import numpy, scipy.special, scipy.fft
 start = time.process_time()
-import discreet
+import discreet, discreet.accounting
 print(time.process_time() - start)
 """
 
@@ -52,8 +52,8 @@ def test_import_loads_no_heavy_guest() -> None:
 
 
 def test_balls_are_loaded_when_they_are_needed() -> None:
-    assert "flint" not in json.loads(run(LOADED.format(code="import discreet.accounting")))
-    needed = "from discreet.accounting import Pure; Pure(1)"
+    assert "flint" not in json.loads(run(LOADED.format(code="import discreet")))
+    needed = "import discreet; discreet.PrivacyLoss()"
     assert "flint" in json.loads(run(LOADED.format(code=needed)))
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from discreet._budget import Limit, MuLimit, Receipt, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet._version import __version__
-from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
     from discreet import train as train
+    from discreet.accounting import PrivacyLoss
     from discreet.ledger import Ledger
     from discreet.mechanisms import (
         Bounded,
@@ -84,9 +84,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name that needs noise, an engine or a database, imported when it is first used."""
+    """The names that need arithmetic, noise, an engine or a database, imported when they are first
+    used."""
     if name in _LATE_PARTS:
         return import_module(f"discreet.{name}")
+    if name == "PrivacyLoss":  # other names of accounting are mechanisms here
+        return import_module("discreet.accounting").PrivacyLoss
     if name in __all__:
         packages = (import_module(f"discreet.{package}") for package in _PACKAGES)
         return next(getattr(package, name) for package in packages if name in package.__all__)

@@ -340,7 +340,7 @@ def _noise_told(term: Term) -> _Told | None:
         case terms.DiscreteLaplace(scale=scale, sensitivity=most):
             return "DiscreteLaplaceDpEvent", float_up(1 / scale), int(most)
         case terms.DiscreteGaussian(stddev=stddev, sensitivity=most):
-            return "DiscreteGaussianDpEvent", float_down(stddev), float_up(Fraction(most)), None
+            return "DiscreteGaussianDpEvent", float_down(stddev), float_up(fraction(most)), None
         case terms.DiscreteGaussianVector(stddev=stddev, squared_sensitivity=square):
             with precision(_BITS):
                 length = float_up(ball(square).sqrt())

@@ -11,18 +11,28 @@ import numpy as np
 from flint import arb
 
 from discreet import _checks
-from discreet._exact import Number, ball, decimal_up, float_up, fraction, precision, upper_fraction
+from discreet._exact import (
+    Number,
+    ball,
+    decimal_up,
+    float_down,
+    float_up,
+    fraction,
+    precision,
+    upper_fraction,
+)
 from discreet._fields import Converted, frozen
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.accounting._pairs import pair_of_profile, pair_through
-from discreet.accounting._renyi import infinite_probability, log_moment
+from discreet.accounting._renyi import at_most_pure, infinite_probability, log_moment
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
 from discreet.errors import InvalidArgument
 
 _BITS = 256
 _DIGITS = 15
 _MOST_POINTS = 100_000
+_LEAST_ORDER = Fraction(101, 100)
 _NEARLY_ALL = 1 - Fraction(1, 2**40)
 _LARGEST_LOSS = 500
 
@@ -183,8 +193,9 @@ class ProfileCurve(Term):
         return _fails(self._pair())
 
     def renyi(self, order: Fraction) -> arb:
-        """That of the pair, given that its losses are finite."""
-        return _renyi_of_atoms(self._pair(), order)
+        """That of the pair, given that its losses are finite; or that of the smallest delta's
+        epsilon, if that is less."""
+        return at_most_pure(self, order, _renyi_of_atoms(self._pair(), order))
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """The pair that has just these deltas; it is not known to be attained."""
@@ -227,7 +238,7 @@ class LossDistribution(Term):
         finite = np.isfinite(pair.atoms.loss) & (pair.atoms.p > 0)
         both = zip(pair.atoms.loss[finite].tolist(), pair.atoms.p[finite].tolist(), strict=True)
         # What is taken away from the masses counts as an infinite loss.
-        return LossDistribution([(Fraction(one), Fraction(p) * _NEARLY_ALL) for one, p in both])
+        return LossDistribution([(fraction(one), fraction(p) * _NEARLY_ALL) for one, p in both])
 
     def failure_probability(self) -> Fraction:
         """The probability of an infinite loss."""
@@ -274,12 +285,16 @@ def _fails(pair: Pair) -> Fraction:
 
 
 def _renyi_of_atoms(pair: Pair, order: Fraction) -> arb:
-    """The divergence of the pair, given that no loss is infinite."""
-    failure = _fails(pair)
+    """The divergence of the pair, given that no loss is infinite. Near order 1 it is bounded by
+    that of a larger order, for which floats give a closer bound."""
+    failure, sharp = _fails(pair), max(order, _LEAST_ORDER)
     if failure == 1:
         return arb(0)  # nothing is left to bound
-    rest = (-ball(failure)).log1p()
-    return (ball(log_moment(pair, order)) - ball(order) * rest) / ball(order - 1)
+    atoms = pair.atoms
+    finite = atoms.loss < np.inf
+    p = atoms.p[finite] / float_down(1 - failure)
+    rest = Pair(Atoms(atoms.loss[finite], p, atoms.q[finite]))
+    return ball(log_moment(rest, sharp)) / ball(sharp - 1)
 
 
 def _lower_hull(points: Points) -> list[tuple[Fraction, Fraction]]:
