@@ -1,7 +1,7 @@
 """The law of a sum of independent privacy losses on one grid, and what it says of delta.
 
 Masses are tilted, multiplied by e^(tilt loss), before they meet a Fourier transform: so rounding
-is small against the masses that matter, however small delta is. What may have gone wrong
+is small against the masses that matter, however small delta is. Possible errors
 (rounding, wrapping round, what lies beyond the window) is bounded, and charged to the side that is
 asked for. See docs/proofs/accountant.md.
 """
@@ -193,7 +193,7 @@ class Composition:
 
     @property
     def _slip(self) -> float:
-        """What sums of so many numbers may be off by, relatively, to the side that is asked for."""
+        """Relative rounding error of sums over the window, with the sign of the side."""
         return _sign(self.side) * 8 * ROUND * (len(self.mass) + 2 * _EXPONENT)
 
     def _back(self, target: float, head: float, delta: float) -> float:
@@ -234,7 +234,7 @@ class Composition:
 
     @property
     def extra(self) -> float:
-        """What is added at every epsilon."""
+        """Delta that is added at every epsilon."""
         return self.infinite + (self.beyond if self.side is Side.UPPER else 0.0)
 
     def _blocks(self, start: int) -> Iterator[tuple[int, Floats, Floats]]:
@@ -324,6 +324,7 @@ def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> _Wind
     counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
     smaller than the law as long as what wraps round from above stays small where it matters.
     Where nearly all of delta lies elsewhere rounding counts, which shows less in a wide one."""
+    # 1. The upper end: widen until what lies above is little, by Chernoff's bound.
     half, fall = 7 * tilted.stddev + 32, tilted.fall
     log_beyond = log_little - log_scale
     wanted = min(half, max(-log_beyond, 0.0) / fall) + 8
@@ -334,7 +335,8 @@ def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> _Wind
         if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SMALL:
             break
         wanted *= 1.4
-    is_usual = -1.5 * _FAR_BELOW < log_beyond < -0.5 * _FAR_BELOW  # delta is seen where one aims
+    # 2. The size: as small as wrapping round allows.
+    is_usual = -1.5 * _FAR_BELOW < log_beyond < -0.5 * _FAR_BELOW  # delta comes from near the mean
     most = max(half, up) + (up if is_usual else max(half, up))
     near = min(most, _NEAR / fall + 8)
     wanted = max(_FIRST * tilted.stddev, -log_little / fall, up) + near if is_usual else most

@@ -18,8 +18,8 @@ Each = float | Floats  # a number, or a column of them: one for each of several 
 
 ROUND = 2.0**-53
 _TINY = 1e-300
-_LOOKS = 256
-_FINEST_LOOK = 1e-8  # of a ramp's width: what lies closer to its end counts as one loss
+_GRID = 256
+_FINEST = 1e-8  # of a ramp's width: what lies closer to its end counts as one loss
 _LOWEST = -20.0
 _OCTAVE = 2  # pieces are alike if their numbers agree to a quarter of an octave or so
 _NEAR = 2.0**-40
@@ -51,8 +51,7 @@ class Piece(Protocol):
     """A part of the law of ln(p/q) that has no atoms."""
 
     def coarse_grid(self, tail: float) -> Floats:
-        """Some hundred rising losses between which the piece lies, but for this much of each
-        law."""
+        """About 256 rising losses that cover all but ``tail`` of each law."""
         ...
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
@@ -71,7 +70,7 @@ class GaussianLoss:
         """Evenly spread."""
         far = -float(ndtri(min(max(tail, _TINY), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
-        return np.linspace(-end, end, _LOOKS)
+        return np.linspace(-end, end, _GRID)
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """By the normal distribution function."""
@@ -106,7 +105,7 @@ def _padded(row: Floats, first: Each, last: Each) -> Floats:
 
 
 def ndtr_radius(size: Floats) -> Floats:
-    """What ``scipy.special.ndtr(-size)`` may be off by, relatively, where it is above 1e-300."""
+    """Bound on the relative error of ``scipy.special.ndtr(-size)`` where it is above 1e-300."""
     return ROUND * (32 + 3 * size * size)
 
 
@@ -121,7 +120,7 @@ class LaplaceLoss:
     def coarse_grid(self, tail: float) -> Floats:
         """Ever closer to both ends, where a tilted law may have nearly all."""
         width = float(np.max(self.width))
-        upper = np.append(width - np.geomspace(width, width * _FINEST_LOOK, _LOOKS // 2), width)
+        upper = np.append(width - np.geomspace(width, width * _FINEST, _GRID // 2), width)
         return np.unique(np.append(-upper, upper))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
@@ -153,7 +152,7 @@ class Subsampled:
     rate: Each
 
     def coarse_grid(self, tail: float) -> Floats:
-        """The piece's own look, without the lowest losses, which nearly coincide."""
+        """The piece's own grid, without the lowest losses, which nearly coincide."""
         rate = float(np.max(self.rate))
         return np.unique(
             subsampled_loss(np.maximum(self.piece.coarse_grid(tail), _LOWEST), rate, 1 - rate)
@@ -180,16 +179,16 @@ class Subsampled:
         return Masses(base.q, gap, base.q_radius, radius)
 
 
-def subsampled_loss(loss: Floats, rate: float, kept: float) -> Floats:
-    """ln(kept + rate e^loss), kept being 1 - rate."""
+def subsampled_loss(loss: Floats, rate: float, rest: float) -> Floats:
+    """ln(rest + rate e^loss), where rest is 1 - rate."""
     with np.errstate(divide="ignore"):
         near = np.log1p(rate * np.expm1(np.minimum(loss, 600.0)))
     high = np.maximum(loss, 600.0) + math.log(rate)
-    high = high + np.log1p(kept / rate * np.exp(-np.maximum(loss, 600.0)))
+    high = high + np.log1p(rest / rate * np.exp(-np.maximum(loss, 600.0)))
     found = np.where(loss <= 600.0, near, high)
     if rate <= 0.5:
         return found
-    return np.where(loss < -1.0, np.log(kept + rate * np.exp(np.minimum(loss, -1.0))), found)
+    return np.where(loss < -1.0, np.log(rest + rate * np.exp(np.minimum(loss, -1.0))), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class Swapped:
     piece: Piece
 
     def coarse_grid(self, tail: float) -> Floats:
-        """The piece's own look from the other side."""
+        """The piece's own grid with the signs changed."""
         return -self.piece.coarse_grid(tail)[::-1]
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
@@ -217,7 +216,7 @@ class Scaled:
     weight: Each
 
     def coarse_grid(self, tail: float) -> Floats:
-        """The piece's own look."""
+        """The piece's own grid."""
         return self.piece.coarse_grid(min(tail / float(np.max(self.weight)), 0.1))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
@@ -239,7 +238,7 @@ class Symmetrized:
     piece: Piece
 
     def coarse_grid(self, tail: float) -> Floats:
-        """The upper part of the piece's own look, and its mirror image."""
+        """The upper part of the piece's own grid, and its mirror image."""
         upper = self.piece.coarse_grid(tail)
         upper = upper[upper > 0]
         return np.concatenate([-upper[::-1], [0.0], upper])
@@ -276,13 +275,15 @@ class Symmetrized:
 
 
 def similarity(piece: Piece) -> Hashable:
-    """What pieces that may be taken together have in common: their kind, and roughly their
-    numbers. A piece that goes with no other is like itself only."""
+    """A key that pieces share if they can be stacked: their kinds and, roughly, their numbers. A
+    piece that can't be stacked has a key of its own."""
     if not isinstance(piece, _ALIKE):
         return id(piece)
     parts = (getattr(piece, name) for name in piece.__slots__)
-    told = (round(_OCTAVE * math.log2(p)) if isinstance(p, float) else similarity(p) for p in parts)
-    return (type(piece), *told)
+    rough = (
+        round(_OCTAVE * math.log2(p)) if isinstance(p, float) else similarity(p) for p in parts
+    )
+    return (type(piece), *rough)
 
 
 def stacked(pieces: Sequence[Piece]) -> Piece:

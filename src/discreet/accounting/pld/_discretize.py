@@ -22,7 +22,7 @@ Indices = NDArray[np.int64]
 _NEAR = 2.0**-16
 _TRIES = 4
 _FEW = 8
-_DEEP = 2.0**52  # steps below 0, further than which no atom is told apart
+_DEEP = 2.0**52  # steps below 0, below which atoms are moved up to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
 
 
 def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
-    """What any loss may be off by, from rounding."""
+    """Bound on the rounding error of any loss."""
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = float(np.abs(finite).max(initial=0.0))
     ends = [step * float(np.abs(index[[0, -1]]).max()) for index in edges]
@@ -184,7 +184,8 @@ def _upper_part(cells: Cells) -> _UpperPart:
 
 
 def _upper_shares(seen: Masses, edges: Floats) -> Floats:
-    """What of each inner cell goes to its upper end: (p - q e^low) / (1 - e^-width), at most."""
+    """Upper bounds on the mass that goes to each inner cell's upper end: (p - q e^low) /
+    (1 - e^-width)."""
     q, gap = seen.q[..., 1:-1], seen.gap[..., 1:-1]
     rise, width = np.expm1(edges[:-1]), np.diff(edges)
     doubt = seen.gap_radius[..., 1:-1] + np.abs(rise) * seen.q_radius[..., 1:-1]
@@ -266,6 +267,7 @@ def _inscribed_polygon(
     lies above the chords between D minus that, and above their convex hull, whose corners are the
     points.
     """
+    # 1. Each outcome's cell, and how far it lets the profile lie below the chord there.
     edges = _at(index, step, offset)
     rise = np.expm1(edges)
     count = len(edges)
@@ -282,10 +284,12 @@ def _inscribed_polygon(
     def from_each(values: Floats) -> Floats:  # the sum of what lies above each point
         return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
 
+    # 2. The profile at the points, less all radii.
     q, gap = from_each(seen.q), from_each(seen.gap)
     doubt = from_each(seen.gap_radius) + from_each(seen.q_radius) * np.abs(rise)
     doubt += rounding * (from_each(np.abs(seen.gap)) + q * np.abs(rise))
     profile, line = gap - q * rise, gap[0] - q[0] * rise
+    # 3. Subtract the larger of what the two cells of each point need.
     is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
     falls = is_first & (2 * above > profile[1:][cell])
     rises = is_first & ~falls
@@ -294,6 +298,7 @@ def _inscribed_polygon(
     lows = np.append(np.bincount(cell, at_low + size, count - 1), 0.0)
     highs = np.append(0.0, np.bincount(cell, at_high + size, count - 1))
     value = profile - doubt - np.maximum(lows, highs)
+    # 4. The corners of the convex hull are the points of a measure.
     end = int(np.argmin(np.append(value, -1.0) > 0)) - 1  # here the polygon meets 0
     if end < 1:
         return index[:0], edges[:0]

@@ -69,7 +69,7 @@ def epsilon(
     if not pairs:
         return 0.0
 
-    # 1. What no grid is needed for: infinite losses, and a single loss.
+    # 1. Infinite losses and a single loss need no grid.
     pairs = without_remote(pairs, side, delta * _TAIL)
     infinite = sum(count * float(p.atoms.p[p.atoms.loss == np.inf].sum()) for p, count in pairs)
     if infinite >= delta and _surely_infinite(pairs) > delta:

@@ -1,6 +1,6 @@
-"""Dominating pairs: the two worst laws of an answer on neighbouring tables, seen by their losses.
+"""Dominating pairs: the two worst laws of an answer on neighbouring tables, by their losses.
 
-A pair (P, Q) is told by how probable each privacy loss ln(p/q) is: by atoms, which are single
+A pair (P, Q) is described by the law of the privacy loss ln(p/q): by atoms, which are single
 losses, and by smooth pieces. What happens to a pair when rows are sampled, neighbours change
 sides, or one of several pairs is drawn, is a function from pairs to pairs.
 """
@@ -89,19 +89,19 @@ def normal(mu_squared: Fraction) -> Pair:
 
 
 def randomized_response(epsilon: Fraction, leak: Fraction = Fraction(0), others: int = 0) -> Pair:
-    """One of 2 + others values told truly with odds e^epsilon to 1 against each other value, or,
-    with probability ``leak``, for sure."""
+    """One of 2 + others values, reported truly with odds e^epsilon to 1 against each other value,
+    or, with probability ``leak``, for sure."""
     if epsilon > _LARGEST_LOSS:
         raise NoBound("its losses are too large for a grid")
     eps = float(epsilon)
     all_odds = 1 + (1 + others) * math.exp(-eps)
     true, false = float(1 - leak) / all_odds, float(1 - leak) * math.exp(-eps) / all_odds
-    told = [(eps, true, false), (-eps, false, true)]
+    atoms = [(eps, true, false), (-eps, false, true)]
     if others:
-        told.append((0.0, others * false, others * false))
+        atoms.append((0.0, others * false, others * false))
     if leak:
-        told += [(math.inf, float(leak), 0.0), (-math.inf, 0.0, float(leak))]
-    return Pair(Atoms.of(*told), lattice=epsilon or None)
+        atoms += [(math.inf, float(leak), 0.0), (-math.inf, 0.0, float(leak))]
+    return Pair(Atoms.of(*atoms), lattice=epsilon or None)
 
 
 def laplace(epsilon: Fraction) -> Pair:
@@ -141,7 +141,8 @@ def reverse(pair: Pair) -> Pair:
 
 
 def one_of(pairs: Sequence[tuple[float, Pair]]) -> Pair:
-    """One of the pairs, drawn with these probabilities, which are right to 2^-48, and told."""
+    """One of the pairs, drawn with these probabilities, which are right to 2^-48; which one
+    it is becomes known."""
     atoms = Atoms(
         np.concatenate([pair.atoms.loss for _, pair in pairs]),
         np.concatenate([weight * pair.atoms.p for weight, pair in pairs]),

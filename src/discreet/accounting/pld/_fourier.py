@@ -27,13 +27,13 @@ _PRODUCT = 1 << 18  # multiplications in a product of matrices: so few are left 
 
 
 def fft_radius(size: int) -> float:
-    """What each entry of a transform by `scipy.fft.rfft`, of numbers whose absolute values add up
-    to 1, may be off by; and of one by `scipy.fft.irfft`, times its size."""
+    """Bound on the error of each entry of `scipy.fft.rfft`, of numbers whose absolute values add up
+    to 1; and of `scipy.fft.irfft`, times its size."""
     return _LEVEL * (1 + math.log2(size))
 
 
 def sum_radius(length: int) -> float:
-    """The same for a transform that is a plain sum of so many numbers, in any order."""
+    """The same for a transform that is a plain sum of this many numbers, in any order."""
     return 2 * (16 + length) * ROUND
 
 

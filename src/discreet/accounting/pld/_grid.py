@@ -178,7 +178,7 @@ class _Fineness:
 
     @staticmethod
     def at(tilt: Tilt, step: float, tolerance: float) -> "_Fineness":
-        """What the tolerance needs at this tilt."""
+        """The fineness that the tolerance needs at this tilt."""
         bend = min(math.sqrt(4 * tolerance * (1 + tilt.exponent * max(tilt.epsilon, 0.0))), 0.5)
         return _Fineness(tilt.exponent, bend, (_WIDER * step) ** 2, step)
 
