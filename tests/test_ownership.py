@@ -54,8 +54,6 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "audit._bits.ZeroNoiseBits": "words that are no secret",
     "audit._replay.Run": "a payer of audits, which pays nothing",
     "cli._exit_codes._OwnersFile": "the handler of a log",
-    "_fields.Converted": "a type for annotations",
-    "_fields._Declared": "a class's fields",
     "_frozen.FrozenMapping": "a value that can't be altered",
     "ledger._database.Database": "a connection that the stores of a process lend",
     "ledger._database._Driver": "a connection that the stores of a process lend",
