@@ -18,7 +18,7 @@ from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door
-from discreet.mechanisms._fixed_point import FloatArray
+from discreet.noise._arrays import FloatArray
 
 Wrong = Any  # of a type that nobody may give there, on purpose
 

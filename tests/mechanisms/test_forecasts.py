@@ -28,7 +28,6 @@ from discreet.mechanisms import (
     MaxNorm,
     Rows,
 )
-from discreet.mechanisms._rows import Places
 from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, ProposeTestRelease
 from discreet.mechanisms.quantiles import (
     ApproximateBounds,
@@ -59,6 +58,7 @@ from discreet.mechanisms.thresholds import (
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.noise import Bits, SecureBits
+from discreet.noise._arrays import IndexArray
 from tests.mechanisms.calls import MADE
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.registry import ADDITIVE, real
@@ -136,7 +136,7 @@ def some_best(mechanism: TopK, error: int, bits: Bits) -> bool:
     return set(mechanism.sample(scores, bits)) != set(NAMES[: mechanism.k])
 
 
-def rows(places: Places, grid: Grid = GRID) -> Rows:
+def rows(places: IndexArray, grid: Grid = GRID) -> Rows:
     return Rows((("x", grid),), places.reshape(-1, 1))
 
 

@@ -131,7 +131,7 @@ class TableReference:
 
 @by_sigma
 def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> None:
-    table, reference = _discrete_gaussian._Table(sigma), TableReference(sigma)
+    table, reference = _discrete_gaussian._TableLaw(sigma), TableReference(sigma)
     rest = np.random.default_rng(1)
     with precision(BITS):
         edges = [
@@ -154,7 +154,7 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
 @pytest.mark.parametrize("sigma", [Fraction("0.3"), Fraction("7.7")], ids=str)
 def test_every_word_of_a_few_digits(sigma: Fraction, size: int) -> None:
-    table, reference = _discrete_gaussian._Table(sigma), TableReference(sigma)
+    table, reference = _discrete_gaussian._TableLaw(sigma), TableReference(sigma)
     words = np.arange(1 << size, dtype=np.uint64)
     found, left = table.resolve_many(words, size)
     for word in range(0, 1 << size, max(1, (1 << size) // 128)):
@@ -191,7 +191,7 @@ def test_the_threshold_of_refusing_is_the_ratios(sigma: str, ks: tuple[int, ...]
     for k in ks:
         for bits in (64, 80, 128, 300):
             with precision(bits + 64):
-                found = _discrete_gaussian._Refusing(exact, k).threshold(0)
+                found = _discrete_gaussian._Rejection(exact, k).threshold(0)
             assert found.rad() < 2.0**-bits
             with precision(700):
                 true = refusal(exact, k)
@@ -211,7 +211,7 @@ def test_the_loose_bound_bounds_the_refusal(sigma: Fraction, far: int) -> None:
     y = Fraction(k) / sigma**2
     bound = y**2 / 24
     with precision(800):
-        refusing = _discrete_gaussian._Refusing(sigma, k).threshold(0)
+        refusing = _discrete_gaussian._Rejection(sigma, k).threshold(0)
         assert refusing > 0
         assert not refusing > 1
         assert refusing < ball(bound)
@@ -243,7 +243,7 @@ def test_refusals_are_decided_by_the_digits(sigma: str) -> None:
     law, exact = DiscreteGaussianLaw(Fraction(sigma)), Fraction(sigma)
     k = math.ceil(2 * exact)
     with precision(1500):
-        true = _discrete_gaussian._Refusing(exact, k).threshold(0)
+        true = _discrete_gaussian._Rejection(exact, k).threshold(0)
         on = int((true * arb(2) ** 64).floor().unique_fmpz() or 0)
         longer = int((true * arb(2) ** 128).floor().unique_fmpz() or 0) - (on << 64)
     for found in (k, -k):

@@ -19,8 +19,8 @@ from discreet.noise import (
     _steps,
 )
 from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
-from discreet.noise._inversion import Inverse, Outcomes, Resolved
-from discreet.noise._quantiles import FloatArray
+from discreet.noise._arrays import FloatArray
+from discreet.noise._inversion import Inverse, OutcomeArray, Resolved
 from tests.noise.reference import ExponentialBernoulliLaw
 from tests.noise.walk import (
     Chance,
@@ -138,7 +138,7 @@ def test_a_magnitude_off_by_one_is_refuted(
 def test_cells_of_the_guide_judged_by_one_end_are_refuted(
     law: Inverse, chance: Chance[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def by_their_beginning(law: Inverse, size: int) -> Outcomes:
+    def by_their_beginning(law: Inverse, size: int) -> OutcomeArray:
         return law.resolve_many(np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size), 64)[
             0
         ]
@@ -232,14 +232,14 @@ def test_words_joined_in_the_wrong_order_are_refuted(
 # Digits
 
 
-def low_half(bits: Bits, count: int, size: int) -> Outcomes:
+def low_half(bits: Bits, count: int, size: int) -> OutcomeArray:
     """All digits of a word taken from its lowest ones."""
     in_a_word = bits.width // size
     words = bits.words(-(-count // in_a_word)) & np.uint64((1 << size) - 1)
     return words.repeat(in_a_word)[:count]
 
 
-def overlapping(bits: Bits, count: int, size: int) -> Outcomes:
+def overlapping(bits: Bits, count: int, size: int) -> OutcomeArray:
     """A digit that begins one bit too early."""
     in_a_word = bits.width // size
     words = bits.words(-(-count // in_a_word))
@@ -256,7 +256,7 @@ def overlapping(bits: Bits, count: int, size: int) -> Outcomes:
 def test_digits_that_depend_on_each_other_are_refuted(
     law: Noise,
     width: int,
-    wrong: Callable[[Bits, int, int], Outcomes],
+    wrong: Callable[[Bits, int, int], OutcomeArray],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guided(monkeypatch, width // 2)
@@ -268,7 +268,9 @@ def test_digits_that_depend_on_each_other_are_refuted(
 def test_the_digits_of_a_guide_drawn_twice_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The digits that settle an open cell are those that opened it."""
 
-    def repeated(law: Inverse, bits: Bits, part: Outcomes, guide: Outcomes) -> dict[int, int]:
+    def repeated(
+        law: Inverse, bits: Bits, part: OutcomeArray, guide: OutcomeArray
+    ) -> dict[int, int]:
         size = guide.size.bit_length() - 1
         begun = _inversion.digits(bits, part.size, size)
         np.take(guide, begun, out=part, mode="clip")

@@ -18,7 +18,7 @@ from discreet.noise import (
     _discrete_gaussian,
     _inversion,
 )
-from discreet.noise._inversion import Outcomes, Shape
+from discreet.noise._inversion import OutcomeArray, Shape
 from tests.noise.walk import (
     BITS,
     Chance,
@@ -222,7 +222,7 @@ def test_so_they_have_in_bulk(
 
 
 def table(sigma: Fraction, count: int) -> Callable[[Bits], tuple[int, ...]]:
-    return lambda bits: numbers(_inversion.draws(_discrete_gaussian._Table(sigma), bits, count))
+    return lambda bits: numbers(_inversion.draws(_discrete_gaussian._TableLaw(sigma), bits, count))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_table_has_the_law(
     sigma: str, words: int, sliver: float, record_property: Record
 ) -> None:
     exact = Fraction(sigma)
-    law = _discrete_gaussian._Table(exact)
+    law = _discrete_gaussian._TableLaw(exact)
     found = walk(lambda bits: _inversion.draw(law, bits), 8, words)
     assert_exact(found, discrete_gaussian_law(exact), sliver, record_property)
 
@@ -310,7 +310,7 @@ def test_a_loose_bound_that_is_too_small_is_refuted(monkeypatch: pytest.MonkeyPa
 def test_one_digit_for_two_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = _inversion.digits
 
-    def shared(bits: Bits, count: int, size: int) -> Outcomes:
+    def shared(bits: Bits, count: int, size: int) -> OutcomeArray:
         return honest(bits, 1, size).repeat(count)
 
     monkeypatch.setattr(_inversion, "digits", shared)
@@ -319,10 +319,10 @@ def test_one_digit_for_two_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_refusing_a_little_too_often_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = _discrete_gaussian._Refusing.threshold
+    honest = _discrete_gaussian._Rejection.threshold
     often = ball(Fraction(101, 100))
     monkeypatch.setattr(
-        _discrete_gaussian._Refusing, "threshold", lambda law, step: honest(law, step) * often
+        _discrete_gaussian._Rejection, "threshold", lambda law, step: honest(law, step) * often
     )
     assert_refuted(walk(refusals(Fraction(1), (2,)), 8, 2), refusals_law(Fraction(1), (2,)))
 

@@ -36,16 +36,16 @@ both = pytest.mark.parametrize(("choose", "law"), KINDS, ids=["exponential", "pe
 @pytest.fixture(autouse=True)
 def _quickened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The noise at digits that were seen before is remembered."""
-    honest = _selection._Noise.at
-    known: dict[tuple[_selection._Noise, int, int], arb] = {}
+    honest = _selection._KeyNoise.at
+    known: dict[tuple[_selection._KeyNoise, int, int], arb] = {}
 
-    def at(noise: _selection._Noise, numerator: int, size: int) -> arb:
+    def at(noise: _selection._KeyNoise, numerator: int, size: int) -> arb:
         key = noise, numerator, size
         if key not in known:
             known[key] = honest(noise, numerator, size)
         return known[key]
 
-    monkeypatch.setattr(_selection._Noise, "at", at)
+    monkeypatch.setattr(_selection._KeyNoise, "at", at)
     forget()
     yield
     forget()
@@ -139,7 +139,7 @@ def test_contenders_told_apart_by_their_first_digits_are_refuted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def nearest(
-        noise: _selection._Noise, gaps: _selection._Gaps, contenders: dict[int, int], size: int
+        noise: _selection._KeyNoise, gaps: _selection._Gaps, contenders: dict[int, int], size: int
     ) -> dict[int, int]:
         keys = {
             place: float(noise.at(2 * digits + 1, size + 1)) - float(gaps.exact(place))
@@ -161,7 +161,7 @@ def test_open_contenders_drawn_again_are_refuted(
     def again(bits: Bits) -> int:
         while True:
             gaps = _selection._gaps((0, 3), HALF)
-            noise = _selection._Noise(is_gumbel=choose is exponential_choice)
+            noise = _selection._KeyNoise(is_gumbel=choose is exponential_choice)
             left = _selection._contenders(gaps, noise, bits.width, bits)
             left = _selection._ahead(noise, gaps, left, bits.width)
             if len(left) == 1:
@@ -207,7 +207,7 @@ def test_cells_that_are_cut_short_are_refuted(
 ) -> None:
     honest = _selection._cells
 
-    def cut(noise: _selection._Noise, size: int) -> _selection._Cells:
+    def cut(noise: _selection._KeyNoise, size: int) -> _selection._NoiseCells:
         cells = honest(noise, size)
         upper = np.minimum(cells.upper, cells.lower + 0.01)
         return replace(cells, upper=upper)

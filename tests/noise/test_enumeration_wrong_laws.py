@@ -18,8 +18,9 @@ from discreet.noise import (
     _inversion,
 )
 from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
+from discreet.noise._arrays import FloatArray
 from discreet.noise._inversion import Resolved
-from discreet.noise._quantiles import FloatArray, Quantile
+from discreet.noise._quantiles import QuantileFunction
 from tests.noise.walk import (
     Path,
     assert_refuted,
@@ -69,19 +70,23 @@ def test_an_interval_not_widened_is_refuted(
 def test_a_quantile_beyond_its_radius_is_refuted(
     law: Noise, error: float, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many_honest, one_honest, resolution = Quantile.many, Quantile.one, AffineQuantile._resolution
+    many_honest, one_honest, resolution = (
+        QuantileFunction.many,
+        QuantileFunction.one,
+        AffineQuantile._resolution,
+    )
 
-    def many_off(quantile: Quantile, uniform: FloatArray) -> FloatArray:
+    def many_off(quantile: QuantileFunction, uniform: FloatArray) -> FloatArray:
         return many_honest(quantile, uniform) + error
 
-    def one_off(quantile: Quantile, mantissa: float, exponent: int) -> float:
+    def one_off(quantile: QuantileFunction, mantissa: float, exponent: int) -> float:
         return one_honest(quantile, mantissa, exponent) + error
 
     def sharp(stretch: AffineQuantile, known: int) -> tuple[int, float]:
         return resolution(stretch, 63 if known == 63 else 48)
 
-    monkeypatch.setattr(Quantile, "many", many_off)
-    monkeypatch.setattr(Quantile, "one", one_off)
+    monkeypatch.setattr(QuantileFunction, "many", many_off)
+    monkeypatch.setattr(QuantileFunction, "one", one_off)
     monkeypatch.setattr(AffineQuantile, "_resolution", sharp)
     path.refute(law, chance_of(law), monkeypatch)
 

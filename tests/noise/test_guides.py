@@ -34,8 +34,8 @@ GUIDED: list[Guided] = [
     ExponentialBernoulliLaw(Fraction(1, 7)),
     CategoricalLaw([3, 0, 1, Fraction(1, 7), 0, 10**30]),
     CategoricalLaw(list(range(1, 400))),
-    _discrete_gaussian._Table(Fraction("2.5")),
-    _discrete_gaussian._Table(Fraction(64)),
+    _discrete_gaussian._TableLaw(Fraction("2.5")),
+    _discrete_gaussian._TableLaw(Fraction(64)),
 ]
 
 
@@ -76,7 +76,7 @@ def test_guides_are_shared_among_equal_laws_bounded_and_fixed() -> None:
     one = _inversion._guide(DiscreteLaplaceLaw(2.5), 16)
     assert _inversion._guide(DiscreteLaplaceLaw(Fraction(5, 2)), 16) is one
     assert _inversion._guide(RoundedGaussianLaw(2.5), 16) is not one
-    assert _inversion._guide(_discrete_gaussian._Table(Fraction("2.5")), 16) is not one
+    assert _inversion._guide(_discrete_gaussian._TableLaw(Fraction("2.5")), 16) is not one
     assert one.nbytes == 1 << 19
     with pytest.raises(ValueError, match="read-only"):
         one[0] = 0

@@ -94,7 +94,7 @@ def test_a_radius_is_kept_with_exactly_its_share() -> None:
     law = MaxNormLaw(Fraction(5, 2), 3)
     blocks = _max_norm._blocks(law.scale, law.length)
     for radius, most, step in ((4, Fraction(3, 2), 0), (9, Fraction(2), 3)):
-        refusing = _max_norm._Refusing(blocks.chances, radius, most, Fraction(3, 4), step)
+        refusing = _max_norm._RadiusRejection(blocks.chances, radius, most, Fraction(3, 4), step)
         found = walk(lambda bits, r=refusing: int(r.is_kept(bits)), 8, 2)  # type: ignore[misc]
         with precision(BITS):
             share = blocks.chances.of(radius) / ball(most * Fraction(3, 4) ** step)

@@ -21,7 +21,7 @@ from discreet.noise._quantiles import (
     OCTAVES,
     RADIUS,
     FloatArray,
-    Quantile,
+    QuantileFunction,
 )
 
 BITS = 128  # twice what the tables are made with
@@ -96,7 +96,7 @@ def rounded_by_horner(coefficients: list[arb]) -> arb:
     return error
 
 
-def error_bounds(quantile: Quantile, index: int) -> tuple[arb, arb, arb]:
+def error_bounds(quantile: QuantileFunction, index: int) -> tuple[arb, arb, arb]:
     """Of the remainder, the coefficients and the rounding, in one cell."""
     held = [arb(float(c)) for c in _quantiles._table(quantile)[:, index]]
     true, sixth = COEFFICIENTS[quantile.name](*cell(index))
@@ -110,7 +110,7 @@ def error_bounds(quantile: Quantile, index: int) -> tuple[arb, arb, arb]:
 
 @by_quantile
 def test_every_float_of_every_cell_is_within_half_the_radius(
-    quantile: Quantile, record_property: Callable[[str, object], None]
+    quantile: QuantileFunction, record_property: Callable[[str, object], None]
 ) -> None:
     assert PROVEN == RADIUS / 2
     assert _quantiles._table(quantile).shape == (DEGREE + 1, CELLS)
@@ -169,7 +169,7 @@ def floats_to_try() -> FloatArray:
 
 
 @by_quantile
-def test_value_and_function_at_ends_and_middles_and_anywhere(quantile: Quantile) -> None:
+def test_value_and_function_at_ends_and_middles_and_anywhere(quantile: QuantileFunction) -> None:
     at = floats_to_try()
     values = quantile.many(at.copy())
     with precision(BITS):
@@ -182,14 +182,14 @@ def test_value_and_function_at_ends_and_middles_and_anywhere(quantile: Quantile)
 
 
 @by_quantile
-def test_one_is_many_bit_for_bit(quantile: Quantile) -> None:
+def test_one_is_many_bit_for_bit(quantile: QuantileFunction) -> None:
     at = floats_to_try()
     ones = [quantile.one(*math.frexp(p)) for p in at.tolist()]
     np.testing.assert_array_equal(np.array(ones), quantile.many(at.copy()), strict=True)
 
 
 @by_quantile
-def test_one_is_many_for_numerators_that_round_up_to_1(quantile: Quantile) -> None:
+def test_one_is_many_for_numerators_that_round_up_to_1(quantile: QuantileFunction) -> None:
     words = [(1 << 63) - 1, (1 << 63) - 512, (1 << 63) - 513, 1 << 62, (1 << 62) - 1, 1 << 39]
     uniform = np.array(words, dtype=np.int64) * np.float64(2.0**-63)
     assert uniform[0] == 1
@@ -200,13 +200,13 @@ def test_one_is_many_for_numerators_that_round_up_to_1(quantile: Quantile) -> No
 
 
 @by_quantile
-def test_numbers_below_the_table_get_a_value_and_no_error(quantile: Quantile) -> None:
+def test_numbers_below_the_table_get_a_value_and_no_error(quantile: QuantileFunction) -> None:
     below = np.array([0.0, 5e-324, 2.0**-63, 2.0**-25, np.nextafter(2.0**-OCTAVES, 0)])
     assert np.isfinite(quantile.many(below)).all()
 
 
 @by_quantile
-def test_a_call_leaves_its_argument_and_the_table_as_they_are(quantile: Quantile) -> None:
+def test_a_call_leaves_its_argument_and_the_table_as_they_are(quantile: QuantileFunction) -> None:
     at = floats_to_try()
     before = at.copy()
     quantile.many(at)

@@ -115,7 +115,7 @@ def true_ends(size: int, *, is_gumbel: bool) -> list[tuple[arb, arb]]:
 
 @noises
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 13, 16])
-def test_the_bounds_hold_in_every_cell(noise: _selection._Noise, size: int) -> None:
+def test_the_bounds_hold_in_every_cell(noise: _selection._KeyNoise, size: int) -> None:
     cells = _selection._cells(noise, size)
     assert cells.lower.shape == cells.upper.shape == (1 << size,)
     is_gumbel = noise.is_gumbel
@@ -129,7 +129,7 @@ def test_the_bounds_hold_in_every_cell(noise: _selection._Noise, size: int) -> N
 
 @noises
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 16])
-def test_a_cell_is_narrow_or_among_the_wide_ones(noise: _selection._Noise, size: int) -> None:
+def test_a_cell_is_narrow_or_among_the_wide_ones(noise: _selection._KeyNoise, size: int) -> None:
     """With what the filter allows for the errors of two keys, all narrow ones are within it."""
     cells = _selection._cells(noise, size)
     places = np.arange(1 << size)

@@ -180,7 +180,7 @@ def quickened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start with no table that another test left, and answer the same slow question about the same
     digits once: many scripts ask it."""
     forget()
-    table = _discrete_gaussian._Table
+    table = _discrete_gaussian._TableLaw
     honest, known = _steps.resolve, cache(_steps.resolve)
 
     def resolve(law: _steps.StepLaw, numerator: int, size: int) -> int | None:

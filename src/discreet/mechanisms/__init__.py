@@ -4,7 +4,7 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._door import Door, Trace
-from discreet.mechanisms._fixed_point import FixedPoint, FloatArray, IntegerArray
+from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._laplace import Laplace
 from discreet.mechanisms._max_norm import MaxNorm
@@ -17,6 +17,7 @@ from discreet.mechanisms._sensitivity import RealSensitivity, Sensitivity
 from discreet.mechanisms._session import Session, session, session_through
 from discreet.mechanisms._staircase import Staircase
 from discreet.mechanisms._together import Together
+from discreet.noise._arrays import FloatArray
 
 __all__ = [
     "Additive",

@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._exact import fraction, is_number
+from discreet.noise._arrays import FloatArray
 
 IntegerArray = npt.NDArray[Any]  # Any: int64, or object for Python integers of any size
 """An array of integers, with dtype int64, or dtype object for Python integers of any size."""
-
-FloatArray = npt.NDArray[np.float64]
-"""An array of 64-bit floats."""
 
 _EXACT = 2.0**52
 _INT64 = np.iinfo(np.int64)

@@ -14,7 +14,7 @@ from discreet.mechanisms._additive import integers, with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Part, Value
 from discreet.noise import Bits
-from discreet.noise._inversion import Outcomes, Shape
+from discreet.noise._inversion import OutcomeArray, Shape
 from discreet.noise._max_norm import MaxNormLaw
 
 V = TypeVar("V", bound=Value)
@@ -74,7 +74,7 @@ class MaxNorm:
 
     def sample(self, value: V, bits: Bits) -> V:
         """The integers with noise."""
-        return with_noise(value, _Together(self._law), bits)
+        return with_noise(value, _JointDraws(self._law), bits)
 
     def error(self, confidence: Number) -> int:
         """A whole q such that the noise of all numbers together lies in [-q, q] at this
@@ -87,7 +87,7 @@ class MaxNorm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Together:
+class _JointDraws:
     """One draw of the noise in the value's shape."""
 
     law: MaxNormLaw
@@ -95,7 +95,7 @@ class _Together:
     def draw(self, bits: Bits) -> int:
         return int(self.law.draws(bits)[0])
 
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         return self.law.draws(bits).reshape(shape)
 
 

@@ -9,9 +9,10 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._additive import IndependentNoise, with_noise
 from discreet.mechanisms._bounded import Bounded, stated
-from discreet.mechanisms._fixed_point import FixedPoint, FloatArray
+from discreet.mechanisms._fixed_point import FixedPoint
 from discreet.mechanisms._parts import RealPart, Value
 from discreet.noise import Bits
+from discreet.noise._arrays import FloatArray
 
 
 class NoiseOnGrid(ABC):

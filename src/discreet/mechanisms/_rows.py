@@ -21,8 +21,7 @@ from discreet._exact import Number, shown
 from discreet._fields import Finite, Positive, field, frozen
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
-
-Places = npt.NDArray[np.int64]
+from discreet.noise._arrays import IndexArray
 
 _MOST_PLACES = 1 << 52
 _TRUTHS = {"True": 1, "False": 0}  # as NumPy writes them
@@ -82,7 +81,7 @@ class Grid:
             raise InvalidArgument(f"{name} = {value}: give one of the values of {self!r}")
         return int(place)
 
-    def places(self, values: npt.NDArray[np.float64]) -> Places:
+    def places(self, values: npt.NDArray[np.float64]) -> IndexArray:
         """The place nearest to each value, to float64's precision; values beyond an end count as
         the end, and NaN as the lower one (`Rows.of` skips or replaces it first).
 
@@ -102,7 +101,7 @@ class Rows:
     """Rows as ``places`` on the grids of their ``columns``: an array of (rows, columns)."""
 
     columns: tuple[tuple[str, Grid], ...]
-    places: Places
+    places: IndexArray
 
     @staticmethod
     def of(
@@ -135,7 +134,7 @@ class Rows:
                 is_missing[:, i] = False
         return Rows(tuple(columns), found[~is_missing.any(axis=1)])
 
-    def column(self, number: int = 0) -> Places:
+    def column(self, number: int = 0) -> IndexArray:
         """The places of one column, row by row."""
         return self.places[:, number]
 

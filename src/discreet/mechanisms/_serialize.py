@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 _LARGE = 10**4000  # beyond it Python writes no integer as a decimal
-Answer = Any  # Any: numbers, texts, truth values, None; arrays, tuples and mappings of these
+Serializable = Any  # Any: numbers, texts, truth values, None; arrays, tuples and mappings of these
 
 
-def serialize(answer: Answer) -> str:
+def serialize(answer: Serializable) -> str:
     """The answer as JSON; a ``TypeError`` for anything that would not come back the same.
 
     >>> deserialize(serialize({"mean": np.array([1.5, 2]), "best": ("red", 3)}))
@@ -20,12 +20,12 @@ def serialize(answer: Answer) -> str:
     return json.dumps(_plain(answer), separators=(",", ":"))
 
 
-def deserialize(text: str) -> Answer:
+def deserialize(text: str) -> Serializable:
     """The answer that `serialize` was given."""
     return _built(json.loads(text))
 
 
-def written(answer: Answer) -> str:
+def written(answer: Serializable) -> str:
     """The answer as Python writes it, and integers of any size as decimals.
 
     >>> len(written({"people": 10**5000}))
@@ -37,7 +37,7 @@ def written(answer: Answer) -> str:
         return _written(answer)
 
 
-def _written(answer: Answer) -> str:
+def _written(answer: Serializable) -> str:
     if type(answer) is int:
         return str(Decimal(answer))
     if isinstance(answer, np.ndarray):
@@ -49,7 +49,7 @@ def _written(answer: Answer) -> str:
     return repr(answer)
 
 
-def _plain(answer: Answer) -> object:
+def _plain(answer: Serializable) -> object:
     if type(answer) is int and abs(answer) >= _LARGE:
         return {"whole": hex(answer)}
     if answer is None or type(answer) in (bool, int, float, str):
@@ -64,7 +64,7 @@ def _plain(answer: Answer) -> object:
     raise TypeError(f"an answer of type {type(answer).__name__} can't be kept")
 
 
-def _built(stored: Any) -> Answer:  # Any: JSON
+def _built(stored: Any) -> Serializable:  # Any: JSON
     if not isinstance(stored, dict):
         return stored
     ((kind, content),) = stored.items()

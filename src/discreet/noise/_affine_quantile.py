@@ -16,7 +16,7 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet.noise._bits import Words
 from discreet.noise._inversion import Inverted, Resolved, aligned
-from discreet.noise._quantiles import OCTAVES, RADIUS, Quantile
+from discreet.noise._quantiles import OCTAVES, RADIUS, QuantileFunction
 
 _SPARE_BITS = 64
 _WORD = 63  # bits of U in an int64
@@ -29,7 +29,7 @@ _NARROW = 1 << 11
 class AffineQuantile:
     """A law's offset, scale and quantile function, the first two in float64."""
 
-    quantile: Quantile
+    quantile: QuantileFunction
     scale: float
     offset: float = 0.0
 

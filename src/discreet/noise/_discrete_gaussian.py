@@ -15,7 +15,7 @@ from discreet.noise import _inversion
 from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits, Words
 from discreet.noise._grid import OnGrid, steps_of
-from discreet.noise._inversion import Outcomes, Resolved, Shape
+from discreet.noise._inversion import OutcomeArray, Resolved, Shape
 from discreet.noise._laws import RoundedGaussianLaw
 from discreet.noise._normal_tails import normal_tail, normal_variance
 from discreet.noise._tail_inversion import invert_tail
@@ -69,11 +69,11 @@ class DiscreteGaussianLaw:
             if self._is_kept(found, bits, bits.word(), bits.width):
                 return found
 
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
         count = _inversion.size_of(shape)
         if self.sigma <= _LARGEST_TABLE and count >= _TABLE_PAYS * float(self.sigma) ** 2:
-            return _inversion.draws(_Table(self.sigma), bits, shape)
+            return _inversion.draws(_TableLaw(self.sigma), bits, shape)
         found = RoundedGaussianLaw(self.sigma).draws(bits, count)
         for start in range(0, count, _CHUNK):
             for place in self._refused(found[start : start + _CHUNK], bits):
@@ -83,7 +83,7 @@ class DiscreteGaussianLaw:
                 found[start + place] = again
         return found.reshape(shape)
 
-    def _refused(self, found: Outcomes, bits: Bits) -> list[int]:
+    def _refused(self, found: OutcomeArray, bits: Bits) -> list[int]:
         """The places of those that are not kept. A digit each decides nearly all of them."""
         size = min(_DIGIT, bits.width)
         digits = _inversion.digits(bits, found.size, size)
@@ -109,7 +109,7 @@ class DiscreteGaussianLaw:
         over, under = self.sigma.as_integer_ratio()
         if 24 * numerator * over**4 >= found**2 * under**4 << size:
             return True
-        refusing = _Refusing(self.sigma, abs(found))
+        refusing = _Rejection(self.sigma, abs(found))
         while (reached := steps.resolve(refusing, numerator, size)) is None:
             numerator = numerator << bits.width | bits.word()
             size += bits.width
@@ -117,7 +117,7 @@ class DiscreteGaussianLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusing:
+class _Rejection:
     """The threshold 1 - r(k) / r(0), r being the discrete law's chances over the rounded one's."""
 
     sigma: Fraction
@@ -136,7 +136,7 @@ class _Refusing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableLaw:
     """The same law for a small sigma by its tails: a sign, and how many tails U lies below."""
 
     sigma: Fraction

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InvalidArgument
-from discreet.noise._inversion import Outcomes
+from discreet.noise._inversion import OutcomeArray
 
 L = TypeVar("L")
 
@@ -36,7 +36,7 @@ class OnGrid(Generic[L]):
     law: L
     k: int
 
-    def floats(self, steps: Outcomes) -> npt.NDArray[np.float64]:
+    def floats(self, steps: OutcomeArray) -> npt.NDArray[np.float64]:
         """``steps * 2^-k``: exact up to 2^53 steps, and beyond the nearest float. A sum of more
         than a float can hold becomes the largest one."""
         if steps.dtype != object:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.noise._bits import Bits, Words
 
-Outcomes = npt.NDArray[Any]  # Any: int64, or object where an outcome lies beyond it
+OutcomeArray = npt.NDArray[Any]  # Any: int64, or object where an outcome lies beyond it
 Resolved = tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]
 Shape = int | tuple[int, ...]
 
@@ -61,7 +61,7 @@ class Inverted:
         """One outcome."""
         return draw(self, bits)
 
-    def draws(self: Inverse, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self: Inverse, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
         return draws(self, bits, shape)
 
@@ -71,7 +71,7 @@ def draw(law: Inverse, bits: Bits) -> int:
     return _finished(law, bits, bits.word(), bits.width)
 
 
-def draws(law: Inverse, bits: Bits, shape: Shape) -> Outcomes:
+def draws(law: Inverse, bits: Bits, shape: Shape) -> OutcomeArray:
     """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
     flat = np.empty(size_of(shape), np.int64)
     beyond: dict[int, int] = {}
@@ -96,10 +96,10 @@ def aligned(numerators: Words, size: int) -> Words:
     return numerators << np.uint64(64 - size) if size < 64 else numerators
 
 
-def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> Outcomes:
+def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> OutcomeArray:
     if not beyond:
         return flat
-    exact: Outcomes = flat.astype(object)
+    exact: OutcomeArray = flat.astype(object)
     for place, outcome in beyond.items():
         exact[place] = outcome
     return exact

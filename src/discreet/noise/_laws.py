@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.noise._affine_quantile import AffineQuantile, Magnitudes, Signed
 from discreet.noise._bits import Bits
 from discreet.noise._grid import OnGrid, steps_of
-from discreet.noise._inversion import Outcomes, Shape
+from discreet.noise._inversion import OutcomeArray, Shape
 from discreet.noise._quantiles import EXPONENTIAL, HALF_NORMAL
 
 _BITS = 128
@@ -30,7 +30,7 @@ class Law(Protocol):
         """One outcome."""
         ...
 
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes in an array of this shape: int64, or, should one of them lie
         beyond that, Python integers."""
         ...

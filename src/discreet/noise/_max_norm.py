@@ -20,7 +20,7 @@ from discreet.errors import InvalidArgument
 from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits
 from discreet.noise._choices import CategoricalLaw
-from discreet.noise._inversion import Outcomes
+from discreet.noise._inversion import OutcomeArray
 from discreet.noise._laws import GeometricLaw
 from discreet.noise._uniform import UniformLaw
 
@@ -60,7 +60,7 @@ class MaxNormLaw:
         if self.length > _LONGEST:
             raise InvalidArgument(f"length = {self.length}: at most 10^9")
 
-    def draws(self, bits: Bits) -> Outcomes:
+    def draws(self, bits: Bits) -> OutcomeArray:
         """One outcome: int64, or Python integers where the cube is too large for that."""
         radius = self.radius(bits)
         return UniformLaw(2 * radius + 1).draws(bits, self.length) - radius
@@ -76,7 +76,7 @@ class MaxNormLaw:
             else:
                 step = GeometricLaw(1 - blocks.ratio).draw(bits)
                 found, over = blocks.end + step, blocks.highest
-            if _Refusing(blocks.chances, found, over, blocks.ratio, step).is_kept(bits):
+            if _RadiusRejection(blocks.chances, found, over, blocks.ratio, step).is_kept(bits):
                 return found
 
     def half_width(self, confidence: Fraction) -> int:
@@ -210,7 +210,7 @@ def _above(number: arb) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusing:
+class _RadiusRejection:
     """The threshold from which on U keeps a radius: 1 less the share that its chance has of
     ``most * ratio^step``."""
 

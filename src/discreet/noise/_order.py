@@ -1,19 +1,17 @@
 """Orders and samples in which all are equally likely: permutations, no replacement."""
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
+from discreet.noise._arrays import IndexArray
 from discreet.noise._bits import Bits
 from discreet.noise._uniform import UniformLaw
-
-Places = npt.NDArray[np.int64]
 
 _MOST = 1 << 62
 
 
-def permutation(count: int, bits: Bits) -> Places:
+def permutation(count: int, bits: Bits) -> IndexArray:
     """The numbers from 0 up to count - 1 in random order, each order having the same probability.
 
     They are sorted by random numbers, each packed into a word with its own; those whose random
@@ -38,7 +36,7 @@ def permutation(count: int, bits: Bits) -> Places:
     return order
 
 
-def sample_without_replacement(count: int, size: int, bits: Bits) -> Places:
+def sample_without_replacement(count: int, size: int, bits: Bits) -> IndexArray:
     """``size`` different numbers from 0 up to count - 1 in random order, all such lists having
     the same probability.
 
@@ -63,7 +61,7 @@ def sample_without_replacement(count: int, size: int, bits: Bits) -> Places:
     return found
 
 
-def _of_the_others(found: Places, among: int, wanted: int, bits: Bits) -> Places:
+def _of_the_others(found: IndexArray, among: int, wanted: int, bits: Bits) -> IndexArray:
     """So many different numbers that aren't among the found ones. When they are asked for depends
     on which draws were equal and on nothing else, so that all numbers remain alike."""
     ranks = _drawn_in_turn(among - found.size, wanted, bits)
@@ -71,7 +69,7 @@ def _of_the_others(found: Places, among: int, wanted: int, bits: Bits) -> Places
     return ranks + np.searchsorted(taken, ranks, side="right")
 
 
-def _drawn_in_turn(count: int, size: int, bits: Bits) -> Places:
+def _drawn_in_turn(count: int, size: int, bits: Bits) -> IndexArray:
     """The same as a sample, by Fisher and Yates: one after the other among those that are left."""
     moved: dict[int, int] = {}  # what lies at a place, where that isn't its own number
     found = np.empty(size, np.int64)

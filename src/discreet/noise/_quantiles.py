@@ -12,15 +12,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb, fmpq
 
 from discreet._exact import precision
+from discreet.noise._arrays import FloatArray
 
 RADIUS = 2.0**-42
 OCTAVES = 24  # the table goes down to 2^-24
-
-FloatArray = npt.NDArray[np.float64]
 
 _LEADING = 6
 _DEGREE = 5
@@ -37,7 +35,7 @@ Expansion = Callable[[list[arb], FloatArray], list[FloatArray]]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class QuantileFunction:
     """A falling function on [2^-24, 1], within `RADIUS` of the one it stands for.
 
     ``slope`` bounds how far it moves where ln(uniform) moves by 1.
@@ -76,7 +74,7 @@ class Quantile:
 
 
 @cache
-def _table(quantile: Quantile) -> FloatArray:
+def _table(quantile: QuantileFunction) -> FloatArray:
     """The coefficients, (degree, cell)."""
     cells = [(e, j) for e in range(-OCTAVES, 0) for j in range(1 << _LEADING)] + [(0, 0)]
     units = np.array([2.0**e for e, _ in cells])
@@ -92,7 +90,7 @@ def _middle(leading: int) -> arb:
 
 
 @cache
-def _rows(quantile: Quantile) -> list[list[float]]:
+def _rows(quantile: QuantileFunction) -> list[list[float]]:
     """The same by cell, highest degree first, for single draws."""
     rows: Any = _table(quantile)[::-1].T.tolist()  # NumPy's stubs give it no type
     return list(rows)
@@ -125,5 +123,5 @@ def _beyond(p: arb) -> arb:
     return arb(2).sqrt() * (p.erfcinv() if p < 1 else -(2 - p).erfcinv())
 
 
-EXPONENTIAL = Quantile("-ln(U)", 1.0, _logarithm)
-HALF_NORMAL = Quantile("z with P(|Z| > z) = U", 1.2534, _half_normal)
+EXPONENTIAL = QuantileFunction("-ln(U)", 1.0, _logarithm)
+HALF_NORMAL = QuantileFunction("z with P(|Z| > z) = U", 1.2534, _half_normal)

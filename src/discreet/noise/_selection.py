@@ -18,13 +18,14 @@ from flint import arb
 from discreet import _checks
 from discreet._exact import Number, ball, precision
 from discreet.errors import InvalidArgument
+from discreet.noise._arrays import FloatArray
 from discreet.noise._bits import Bits
 from discreet.noise._inversion import digits
-from discreet.noise._quantiles import EXPONENTIAL, FloatArray
+from discreet.noise._quantiles import EXPONENTIAL
 from discreet.noise._uniform import UniformLaw
 
 Scores = Sequence[Number] | npt.NDArray[Any]  # Any: integers of any kind
-_Whole = npt.NDArray[Any]  # Any: int64 or uint64
+_ScoreArray = npt.NDArray[Any]  # Any: int64 or uint64
 
 _DIGIT = 16
 _CHUNK = 1 << 15
@@ -68,7 +69,7 @@ def permute_and_flip(scores: Scores, rate: Number, bits: Bits) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
+class _KeyNoise:
     """The noise as a function of U: Gumbel's -ln(-ln U), which rises, or -ln U, which falls."""
 
     is_gumbel: bool
@@ -101,12 +102,12 @@ class _Noise:
         return gumbel
 
 
-_GUMBEL = _Noise(is_gumbel=True)
-_EXPONENTIAL = _Noise(is_gumbel=False)
+_GUMBEL = _KeyNoise(is_gumbel=True)
+_EXPONENTIAL = _KeyNoise(is_gumbel=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _NoiseCells:
     """The noise by the leading digits of U: from ``lower`` to ``upper``, which lie at most
     `_NARROW` apart but for so many ``wide`` cells from ``first_wide`` on, going round."""
 
@@ -117,12 +118,12 @@ class _Cells:
 
 
 @lru_cache(maxsize=4)
-def _cells(noise: _Noise, size: int) -> _Cells:
+def _cells(noise: _KeyNoise, size: int) -> _NoiseCells:
     ends = noise.cells(size)
     lower, upper = np.minimum(ends[:-1], ends[1:]), np.maximum(ends[:-1], ends[1:])
     is_wide = upper - lower > _NARROW
     first_wide = int(np.argmax(is_wide & ~np.roll(is_wide, 1)))
-    return _Cells(lower - _ERROR, upper + _ERROR, first_wide, int(is_wide.sum()))
+    return _NoiseCells(lower - _ERROR, upper + _ERROR, first_wide, int(is_wide.sum()))
 
 
 class _Gaps(Protocol):
@@ -143,7 +144,7 @@ class _Gaps(Protocol):
 class _ArrayGaps:
     """Those of integers in an array, no two of them further apart than int64 can say."""
 
-    scores: _Whole
+    scores: _ScoreArray
     top: int
     unit: Fraction
 
@@ -186,7 +187,7 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
     if not len(scores):
         raise InvalidArgument("scores: give at least one")
     if isinstance(scores, np.ndarray) and scores.dtype != object:
-        whole: _Whole = scores.astype(f"{scores.dtype.kind}8", copy=False)
+        whole: _ScoreArray = scores.astype(f"{scores.dtype.kind}8", copy=False)
         top = int(whole.max())
         if top - int(whole.min()) <= _INT64_MAX:
             return _ArrayGaps(whole, top, unit)
@@ -199,7 +200,7 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
     return _ListGaps([(top_one - score) * unit for score in exact])
 
 
-def _largest(noise: _Noise, scores: Scores, rate: Number, bits: Bits) -> int:
+def _largest(noise: _KeyNoise, scores: Scores, rate: Number, bits: Bits) -> int:
     """The place of the largest key."""
     gaps, size = _gaps(scores, rate), min(_DIGIT, bits.width)
     contenders = _contenders(gaps, noise, size, bits)
@@ -218,7 +219,7 @@ def _are_alike(gaps: _Gaps, contenders: dict[int, int]) -> bool:
     return len({(numerator, gaps.exact(place)) for place, numerator in contenders.items()}) == 1
 
 
-def _contenders(gaps: _Gaps, noise: _Noise, size: int, bits: Bits) -> dict[int, int]:
+def _contenders(gaps: _Gaps, noise: _KeyNoise, size: int, bits: Bits) -> dict[int, int]:
     """The places of the keys that may be the largest, each with its first digits of U."""
     best, found, cells = -np.inf, [], _cells(noise, size)
     for start in range(0, len(gaps), _CHUNK):
@@ -244,7 +245,7 @@ def _bar(best: float) -> float:
     return best - _SLACK - abs(best) * _ROUNDING if best > _LOWEST else -np.inf
 
 
-def _ahead(noise: _Noise, gaps: _Gaps, contenders: dict[int, int], size: int) -> dict[int, int]:
+def _ahead(noise: _KeyNoise, gaps: _Gaps, contenders: dict[int, int], size: int) -> dict[int, int]:
     """Those of which it isn't known that another key is larger."""
     with precision(size + _SPARE_BITS):
         bounds = {}

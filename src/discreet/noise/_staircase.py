@@ -11,7 +11,7 @@ from discreet._exact import ball, precision
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise._bits import Bits
-from discreet.noise._inversion import Outcomes, Shape, size_of
+from discreet.noise._inversion import OutcomeArray, Shape, size_of
 from discreet.noise._laws import DiscreteLaplaceLaw
 from discreet.noise._tail_inversion import invert_tail
 from discreet.noise._uniform import UniformLaw
@@ -54,7 +54,7 @@ class StaircaseLaw:
             if place < (self.width if level else 2 * self.top - 1):
                 return self._at(level, place)
 
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
         count = size_of(shape)
         parts = self._parts()
@@ -98,7 +98,7 @@ class StaircaseLaw:
         most = max(self.width, 2 * self.top - 1)
         return DiscreteLaplaceLaw(1 / self.drop), UniformLaw(most)
 
-    def _is_there(self, level: Outcomes, place: Outcomes) -> npt.NDArray[np.bool_]:
+    def _is_there(self, level: OutcomeArray, place: OutcomeArray) -> npt.NDArray[np.bool_]:
         return place < np.where(level == 0, 2 * self.top - 1, self.width)
 
     def _at(self, level: int, place: int) -> int:
@@ -107,17 +107,17 @@ class StaircaseLaw:
         magnitude = (abs(level) - 1) * self.width + self.top + place
         return magnitude if level > 0 else -magnitude
 
-    def _all_at(self, level: Outcomes, place: Outcomes) -> Outcomes:
+    def _all_at(self, level: OutcomeArray, place: OutcomeArray) -> OutcomeArray:
         farthest = (int(np.abs(level).max(initial=0)) + 2) * self.width
         if object in (level.dtype, place.dtype) or farthest > _INT64:
             level, place = level.astype(object), place.astype(object)
         below = (abs(level) - 1) * self.width + self.top + place
         inside = (place + 1) // 2 * np.where(place % 2, 1, -1)
-        found: Outcomes = np.where(level == 0, inside, np.sign(level) * below)
+        found: OutcomeArray = np.where(level == 0, inside, np.sign(level) * below)
         return found
 
 
-def _replaced(old: Outcomes, new: Outcomes, places: Outcomes) -> Outcomes:
+def _replaced(old: OutcomeArray, new: OutcomeArray, places: OutcomeArray) -> OutcomeArray:
     both = old.astype(object) if new.dtype == object else old
     both[places] = new
     return both

@@ -4,14 +4,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from discreet._exact import precision
+from discreet.noise._arrays import FloatArray
 from discreet.noise._half_width import half_width
 from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 
-Floats = npt.NDArray[np.float64]
 PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
 
 _SAFE = 1 + 1e-9  # more than what floats round
@@ -86,7 +85,7 @@ def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
     return (farthest - within) * (2 * half + 1) + count * half
 
 
-def _cells(law: NoiseLaw, half: int) -> Floats:
+def _cells(law: NoiseLaw, half: int) -> FloatArray:
     """The chance of each cell, up to where hardly anything is left, which is put into the last."""
     beyond = [1.0]  # the middle of cell 0, of cell 1, ... and its mirror image
     with precision(_BITS):

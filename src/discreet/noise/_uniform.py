@@ -4,7 +4,7 @@ import numpy as np
 
 from discreet._fields import PositiveCount, frozen
 from discreet.noise._bits import Bits, Words
-from discreet.noise._inversion import Outcomes, Shape, size_of
+from discreet.noise._inversion import OutcomeArray, Shape, size_of
 
 
 @frozen
@@ -33,12 +33,12 @@ class UniformLaw:
             if number < accepted:
                 return number % self.m
 
-    def draws(self, bits: Bits, shape: Shape) -> Outcomes:
+    def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes: int64, or Python integers if m lies beyond it."""
         size = size_of(shape)
         count = self._words(bits)
         if count * bits.width > 64 or self.m > 1 << 63:
-            exact: Outcomes = np.empty(size, dtype=object)
+            exact: OutcomeArray = np.empty(size, dtype=object)
             exact[:] = [self.draw(bits) for _ in range(size)]
             return (exact if self.m > 1 << 63 else exact.astype(np.int64)).reshape(shape)
         found = _joined(bits, size, count)

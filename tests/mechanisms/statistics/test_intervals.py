@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.mechanisms.statistics import Interval
+from discreet.mechanisms.statistics import NoisyEstimate
 from discreet.mechanisms.statistics._intervals import product, ratio, square
 
 ends = st.integers(-8, 8).map(lambda n: n / 8)
-intervals = st.tuples(ends, ends).map(lambda two: Interval(min(two), min(two), max(two)))
+intervals = st.tuples(ends, ends).map(lambda two: NoisyEstimate(min(two), min(two), max(two)))
 
 
 @given(intervals, intervals)
-def test_products_and_squares_are_tight(one: Interval, other: Interval) -> None:
+def test_products_and_squares_are_tight(one: NoisyEstimate, other: NoisyEstimate) -> None:
     inside = [np.linspace(each.lower, each.upper, 161) for each in (one, other)]
     products, squares = np.outer(*inside), inside[0] ** 2
     for found, all_there in ((product(one, other), products), (square(one), squares)):
@@ -39,7 +39,7 @@ def test_a_ratio_is_all_that_fits_the_noise(total: float, count: float, least: f
 
 
 def test_an_interval_moves_and_narrows_as_a_whole() -> None:
-    assert Interval(1, 0, 2).moved(3, 1) == Interval(4, 1, 7)
-    assert Interval(-1, -2, 3).within(0, 1) == Interval(0, 0, 1)
-    assert Interval(5, 4, 6).within(0, 1) == Interval(1, 1, 1)
-    assert str(Interval(1.25, 0, 2)) == "1.25 (from 0 to 2)"
+    assert NoisyEstimate(1, 0, 2).moved(3, 1) == NoisyEstimate(4, 1, 7)
+    assert NoisyEstimate(-1, -2, 3).within(0, 1) == NoisyEstimate(0, 0, 1)
+    assert NoisyEstimate(5, 4, 6).within(0, 1) == NoisyEstimate(1, 1, 1)
+    assert str(NoisyEstimate(1.25, 0, 2)) == "1.25 (from 0 to 2)"

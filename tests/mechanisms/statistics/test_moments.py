@@ -24,7 +24,7 @@ from discreet.mechanisms import (
     release_through,
 )
 from discreet.mechanisms.statistics import Moments, _products, moment_errors, moments
-from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._products import gram
 from tests.mechanisms.kit import number
 from tests.mechanisms.statistics.kit import (
@@ -92,7 +92,7 @@ def test_moments_are_what_they_say() -> None:
     rows = people(table, columns)
     on_grid = rows.checked(table)
     grids = list(columns.values())
-    layout = Layout.of(rows)
+    layout = MomentLayout.of(rows)
 
     def y(row: Any, i: int) -> Fraction:
         grid = grids[i]
@@ -141,7 +141,7 @@ def test_replacing_is_nearly_exact() -> None:
 def test_no_two_points_of_a_box_are_further_apart_than_proven(d: int) -> None:
     """Climbing from many places finds nothing beyond the bounds, and comes near them."""
     columns = {f"c{i}": Grid(0, 2**20) for i in range(d)}
-    bound, unit = claimed(columns, REPLACED, 1), Layout(tuple(columns.items())).unit
+    bound, unit = claimed(columns, REPLACED, 1), MomentLayout(tuple(columns.items())).unit
     random = np.random.default_rng(d)
     equal = [np.r_[np.ones(d), np.full(d, 1 - 2 * t)] for t in np.linspace(0.5, 1, 26)]
     best = {"l1": 0.0, "l2_squared": 0.0}
@@ -175,7 +175,7 @@ def test_an_accuracy_of_m_cases_moves_by_one_in_m() -> None:
     """Whether each of m cases is right: replacing one moves the share of right ones by 1 / m."""
     m, columns = 50, {"right": Grid(0, 1)}
     bound = claimed(columns, REPLACED, 1)
-    layout = Layout(tuple(columns.items()))
+    layout = MomentLayout(tuple(columns.items()))
     half = Fraction(1, 2)
     of_sum = Fraction(bound.linf, layout.weights[1] * layout.largest[1]) * half
     assert of_sum / m == Fraction(1, m)
@@ -238,7 +238,7 @@ def test_errors_are_as_forecast(kind: Callable[[Any], Noise]) -> None:
     """Of 10^5 draws the share within the forecast is its confidence, to 3 % of the rest and what
     chance adds; and 3 % nearer it is less."""
     rows = people(np.zeros((0, 2)), {"a": Grid(0, 10, 0.5), "b": Grid(0, 1)})
-    layout = Layout.of(rows)
+    layout = MomentLayout.of(rows)
     noise, draws = kind(5 * layout.unit), 100_000
     forecast = moment_errors(rows, noise, 0.9)
     assert list(forecast) == [(), ("a",), ("b",), ("a", "a"), ("a", "b"), ("b", "b")]

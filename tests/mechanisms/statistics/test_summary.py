@@ -21,7 +21,7 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import Moments, moment_errors, moments
-from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._reach import Reach
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong
 from tests.mechanisms.statistics.kit import (
@@ -107,7 +107,7 @@ def test_intervals_hold_what_they_say(kind: Callable[[Any], Noise], confidence: 
     facts: Bounded[IntegerArray] = Bounded(
         lambda: value, sensitivity=1, unit=PERSON, name="a", shape=value.shape
     )
-    noise, trials = kind(20 * Layout.of(fixed).unit), 400
+    noise, trials = kind(20 * MomentLayout.of(fixed).unit), 400
     covariance = np.cov(table.T, bias=True)
     held = dict.fromkeys(["count", "mean", "variance", "covariance", "too short"], 0)
     for seed in range(trials):
@@ -129,7 +129,7 @@ def test_a_mean_square_is_known_as_well_as_it_says(kind: Callable[[Any], Noise])
     """Where all are in the middle both noises count fully, and there is nothing below 0; 600
     releases, at a false alarm of 10^-9. Half of it would hold too little."""
     rows = people(np.full(400, 5), {"a": Grid(0, 10)})
-    noise, trials, held, shorter = kind(10 * Layout.of(rows).unit), 600, 0, 0
+    noise, trials, held, shorter = kind(10 * MomentLayout.of(rows).unit), 600, 0, 0
     value = moments(rows).compute()
     facts: Bounded[IntegerArray] = Bounded(
         lambda: value, sensitivity=1, unit=PERSON, name="a", shape=value.shape
@@ -158,7 +158,7 @@ def test_the_statements_behind_a_covariance_share_its_confidence() -> None:
 def test_where_nothing_is_known_an_interval_is_the_whole_range() -> None:
     rows = people(np.zeros((0, 1)), {"a": Grid(2, 6)})
     for seed in range(20):
-        read = noisy(moments(rows), rows, Gaussian(10 * Layout.of(rows).unit), seed)
+        read = noisy(moments(rows), rows, Gaussian(10 * MomentLayout.of(rows).unit), seed)
         if read.count <= 0:
             assert (read.mean("a").lower, read.mean("a").upper) == (2, 6)
         assert 2 <= read.means[0] <= 6

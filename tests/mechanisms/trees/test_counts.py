@@ -23,14 +23,14 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._release import Release
-from discreet.mechanisms.trees import Levels, Noise, TreeCounts, consistent
+from discreet.mechanisms.trees import TreeCounts, TreeLevels, TreeNoise, consistent
 from discreet.mechanisms.trees._counts import _histogram, _least_squares
 from discreet.noise import SecureBits
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number, silent_door
 from tests.noise.walk import discrete_laplace
 
 INT64 = np.iinfo(np.int64)
-NOISES: list[Noise] = [DiscreteLaplace(2), Gaussian(3), DiscreteGaussian(3)]
+NOISES: list[TreeNoise] = [DiscreteLaplace(2), Gaussian(3), DiscreteGaussian(3)]
 
 
 def histogram(
@@ -46,7 +46,7 @@ def histogram(
     )
 
 
-def levels_of(counts: Any, branching: int) -> Levels:
+def levels_of(counts: Any, branching: int) -> TreeLevels:
     return TreeCounts(DiscreteLaplace(1), branching=branching).sample(counts, ZeroNoiseBits())
 
 
@@ -77,7 +77,7 @@ def test_sums_beyond_int64_stay_at_its_ends_and_nothing_else_shows() -> None:
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
-def test_a_tree_costs_what_its_levels_do(noise: Noise) -> None:
+def test_a_tree_costs_what_its_levels_do(noise: TreeNoise) -> None:
     """One unit in one bin: each level is as sensitive as the counts."""
     loss = TreeCounts(noise, branching=2).privacy_loss(histogram())
     assert loss == 4 * noise.privacy_loss(number())
@@ -181,7 +181,7 @@ def test_neighbours_draw_and_show_alike(change: Change) -> None:
 # Consistency
 
 
-def released(counts: Any, tree: TreeCounts) -> Release[Levels]:
+def released(counts: Any, tree: TreeCounts) -> Release[TreeLevels]:
     return release_through(silent_door(FakePayer()), histogram(counts), tree)
 
 

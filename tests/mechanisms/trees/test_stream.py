@@ -23,7 +23,7 @@ from discreet.mechanisms import (
     session_through,
 )
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.trees import Noise, StreamCounter
+from discreet.mechanisms.trees import StreamCounter, TreeNoise
 from discreet.noise import SecureBits
 from discreet.noise._sums import sum_half_width
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
@@ -96,7 +96,7 @@ def test_no_neighbour_of_a_small_universe_loses_more(
 
 
 @pytest.mark.parametrize("noise", [DiscreteLaplace(9), Gaussian(9), DiscreteGaussian(9)], ids=repr)
-def test_one_step_of_a_unit_costs_as_many_sums_as_it_is_in(noise: Noise) -> None:
+def test_one_step_of_a_unit_costs_as_many_sums_as_it_is_in(noise: TreeNoise) -> None:
     counter = StreamCounter(noise, steps=365)
     assert counter.privacy_loss(PERSON) == 9 * noise.privacy_loss(number())
     assert counter.privacy_loss(PERSON).unit == PERSON
@@ -165,7 +165,7 @@ def test_neighbours_draw_and_show_alike() -> None:
     "noise", [DiscreteLaplace(1000), Gaussian(2.5), DiscreteLaplace(1)], ids=repr
 )
 @pytest.mark.parametrize("count", [1, 2, 9])
-def test_a_sums_forecast_holds_and_is_hardly_too_wide(noise: Noise, count: int) -> None:
+def test_a_sums_forecast_holds_and_is_hardly_too_wide(noise: TreeNoise, count: int) -> None:
     """1e5 sums; six standard deviations of a share, and 1 % for cells."""
     bits, draws = SecureBits(), 100_000
     sums = sum(noise.law.draws(bits, draws).astype(np.int64) for _ in range(count))

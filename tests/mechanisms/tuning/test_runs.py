@@ -12,13 +12,13 @@ from discreet._exact import ball, precision
 from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson, _tuning
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Runs
+from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw
 from discreet.mechanisms.tuning._runs import best_share, draw, epsilon_of_each, share_missed
 from tests.noise.walk import BITS, Real, assert_refuted, e_to, refutation, walk
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
 
-LAWS: list[Runs] = [
+LAWS: list[RunsLaw] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 3)),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 4)),
     NegativeBinomialRuns(eta=Fraction(3, 2), gamma=Fraction(1, 5)),
@@ -30,7 +30,7 @@ LAWS: list[Runs] = [
 ]
 
 
-def chance(runs: Runs, number: int) -> Real:
+def chance(runs: RunsLaw, number: int) -> Real:
     """By the law's definition, and not from one number to the next."""
     with precision(BITS):
         if runs.law == _tuning.NegativeBinomial(Fraction(1), Fraction(1)):
@@ -41,7 +41,7 @@ def chance(runs: Runs, number: int) -> Real:
         return weight(runs, number) / whole(runs)
 
 
-def weight(runs: Runs, k: int) -> arb:
+def weight(runs: RunsLaw, k: int) -> arb:
     if isinstance(runs, PoissonRuns):
         return exact(runs.mean) ** k / arb(k + 1).gamma()
     assert isinstance(runs, NegativeBinomialRuns)
@@ -50,7 +50,7 @@ def weight(runs: Runs, k: int) -> arb:
     return exact(1 - runs.gamma) ** (k - 1) * (exact(runs.eta) + k).gamma() / arb(k + 1).gamma()
 
 
-def whole(runs: Runs) -> arb:
+def whole(runs: RunsLaw) -> arb:
     if isinstance(runs, PoissonRuns):
         return e_to(runs.mean)
     assert isinstance(runs, NegativeBinomialRuns)
@@ -65,16 +65,16 @@ def exact(number: Real) -> arb:
 
 @pytest.mark.parametrize("runs", LAWS, ids=repr)
 class TestEveryScript:
-    def test_each_number_has_its_chance(self, runs: Runs) -> None:
+    def test_each_number_has_its_chance(self, runs: RunsLaw) -> None:
         found = walk(partial(draw, runs), 6, 2)
         assert refutation(found, lambda number: chance(runs, number)) is None
         assert found.undecided[-1] < 0.01
 
-    def test_another_law_is_refuted(self, runs: Runs) -> None:
+    def test_another_law_is_refuted(self, runs: RunsLaw) -> None:
         found = walk(partial(draw, runs), 6, 2)
         assert_refuted(found, lambda number: exact(chance(runs, number)) * 19 / 20)
 
-    def test_the_chances_are_those_of_the_price(self, runs: Runs) -> None:
+    def test_the_chances_are_those_of_the_price(self, runs: RunsLaw) -> None:
         if runs.most:
             pytest.skip("the price is of the law without its ceiling, and of the ceiling")
         with precision(BITS):
@@ -85,7 +85,7 @@ class TestEveryScript:
 @pytest.mark.parametrize("runs", LAWS, ids=repr)
 class TestShares:
     @pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 3), Fraction(9, 10)])
-    def test_what_all_runs_miss(self, runs: Runs, share: Fraction) -> None:
+    def test_what_all_runs_miss(self, runs: RunsLaw, share: Fraction) -> None:
         with precision(BITS):
             last = runs.most or 400
             missed = sum(
@@ -95,7 +95,7 @@ class TestShares:
             assert float(missed) <= stated + 1e-30
             assert runs.most or stated == pytest.approx(float(missed), rel=1e-9, abs=1e-30)
 
-    def test_the_best_share(self, runs: Runs) -> None:
+    def test_the_best_share(self, runs: RunsLaw) -> None:
         share = best_share(runs, Fraction(1, 2))
         if share < 1:
             assert share_missed(runs, share) <= 0.5
@@ -138,7 +138,7 @@ def test_the_geometric_law_is_drawn_at_its_mean() -> None:
 
 
 @pytest.mark.parametrize("runs", LAWS, ids=repr)
-def test_the_epsilon_of_each_run(runs: Runs) -> None:
+def test_the_epsilon_of_each_run(runs: RunsLaw) -> None:
     each = epsilon_of_each(runs, Fraction(1))
     assert (1 * runs.term(Pure(each))).epsilon() <= 1
     assert (1 * runs.term(Pure(each * Fraction(10001, 10000)))).epsilon() > 1

@@ -18,7 +18,7 @@ from discreet.accounting import PrivacyLoss, Pure, TunedNegativeBinomial
 from discreet.audit import SeededBits, replay
 from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door, release, release_through
-from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Runs, Scored, Tuning
+from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw, Scored, Tuning
 from discreet.noise import BernoulliLaw, Bits
 from tests.noise.walk import BITS, Real, refutation, walk
 
@@ -53,7 +53,7 @@ def person(value: int = 1) -> Bounded[int]:
     return Bounded(lambda: value, sensitivity=1, unit=PERSON, name="a bit")
 
 
-def best_score(runs: Runs, one_run: list[Fraction]) -> dict[int | None, Real]:
+def best_score(runs: RunsLaw, one_run: list[Fraction]) -> dict[int | None, Real]:
     """The exact chance of each score to be the best, from the chances of each number of runs."""
     with precision(BITS):
         numbers = [chance for chance, _ in zip(runs.law.chances(), range(600), strict=False)]
@@ -73,7 +73,7 @@ def best_score(runs: Runs, one_run: list[Fraction]) -> dict[int | None, Real]:
         return {None: numbers[0] / total, 0: worse / total, 1: (some - worse) / total}
 
 
-RUNS: list[Runs] = [
+RUNS: list[RunsLaw] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 4), most=2),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 4), most=2),
     NegativeBinomialRuns(eta=Fraction(-3, 4), gamma=Fraction(1, 4), most=2),
@@ -83,7 +83,7 @@ RUNS: list[Runs] = [
 
 @pytest.mark.parametrize("runs", RUNS, ids=repr)
 @pytest.mark.parametrize("value", [0, 1])
-def test_every_script(runs: Runs, value: int) -> None:
+def test_every_script(runs: RunsLaw, value: int) -> None:
     """Each score is given with exactly its probability."""
     tuning = Tuning({"only": Told()}, runs)
 
@@ -99,7 +99,7 @@ def test_every_script(runs: Runs, value: int) -> None:
     assert refutation(found, wrong.__getitem__) is not None
 
 
-UNLIMITED: list[Runs] = [
+UNLIMITED: list[RunsLaw] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 5)),
     NegativeBinomialRuns(eta=0, gamma=Fraction(1, 20)),
     NegativeBinomialRuns(eta=Fraction(-1, 2), gamma=Fraction(1, 20)),
@@ -110,7 +110,7 @@ UNLIMITED: list[Runs] = [
 
 
 @pytest.mark.parametrize("runs", UNLIMITED, ids=repr)
-def test_many_draws(runs: Runs) -> None:
+def test_many_draws(runs: RunsLaw) -> None:
     """Frequencies lie within 6.1 standard errors of the exact chances: a false alarm is rarer
     than 1e-8 for all three. A fixed number of runs, 8, would raise one."""
     tuning, bits = Tuning({"a": Told(), "b": Told()}, runs), SeededBits(3)
@@ -125,7 +125,7 @@ def test_many_draws(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("runs", [*RUNS, *UNLIMITED], ids=repr)
-def test_the_price_holds_for_both_neighbours(runs: Runs) -> None:
+def test_the_price_holds_for_both_neighbours(runs: RunsLaw) -> None:
     """No score's chances are further apart than the claimed epsilon says."""
     epsilon = Tuning({"only": Told()}, runs).privacy_loss(person()).epsilon()
     one, other = (best_score(runs, Told().one_run(value)) for value in (0, 1))
@@ -171,7 +171,7 @@ class TestRelease:
         assert release(person(), tuning, ledger, request="once").value is None
 
     @pytest.mark.parametrize("runs", [*RUNS, *UNLIMITED], ids=repr)
-    def test_neighbours_differ_in_nothing_else(self, runs: Runs) -> None:
+    def test_neighbours_differ_in_nothing_else(self, runs: RunsLaw) -> None:
         def act(door: Door, value: int) -> object:
             run = Scored(DiscreteLaplace(2), closeness, DiscreteLaplace(5), sensitivity=1)
             found = release_through(door, person(value), Tuning({"a": run, "b": run}, runs))
@@ -233,7 +233,7 @@ class TestPrice:
 
 class TestErrors:
     @pytest.mark.parametrize("runs", UNLIMITED, ids=repr)
-    def test_the_share_is_reached(self, runs: Runs) -> None:
+    def test_the_share_is_reached(self, runs: RunsLaw) -> None:
         """Scores that are uniform on 0, ..., 999: the best is among the best share as often as was
         said, within 6.1 standard errors; and not much more often, without a ceiling."""
         share = Tuning({"only": Uniform()}, runs).error(0.5)

@@ -26,9 +26,10 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._parts import Part
-from discreet.mechanisms._rows import Grid, Places
+from discreet.mechanisms._rows import Grid
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.noise import Bits, DiscreteLaplaceLaw, UniformLaw
+from discreet.noise._arrays import IndexArray
 
 _BITS = 128
 _DIGITS = 9
@@ -167,7 +168,7 @@ class MeanOfBlocks:
         return DiscreteLaplace(self.scale / self._each)
 
 
-def _stretches(places: Places, size: int) -> tuple[Places, Places, Places]:
+def _stretches(places: IndexArray, size: int) -> tuple[IndexArray, IndexArray, IndexArray]:
     """The grid's places in stretches without a value inside, each value's own place being one:
     where each begins, its length, and less how many values lie on its fuller side."""
     values, counts = np.unique(places, return_counts=True)
@@ -191,7 +192,7 @@ def _missed(grid: Grid, confidence: Number) -> arb:
         return ball((grid.size - 1) * sure / (1 - sure)).log() if grid.size > 1 else arb(0)
 
 
-def _clipped(value: IntegerArray, grid: Grid) -> Places:
+def _clipped(value: IntegerArray, grid: Grid) -> IndexArray:
     return np.clip(value, 0, grid.size - 1).astype(np.int64)
 
 

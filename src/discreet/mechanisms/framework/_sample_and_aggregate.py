@@ -16,19 +16,20 @@ from discreet.mechanisms._attempts import attempt
 from discreet.mechanisms._bounded import Bounded, change_of
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._ids import plain
-from discreet.mechanisms._rows import Grid, Places
+from discreet.mechanisms._rows import Grid
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._silence import silent
+from discreet.noise._arrays import IndexArray
 
 T = TypeVar("T", bound=np.generic)
-Table = npt.NDArray[T]
+TableArray = npt.NDArray[T]
 
 BASIS = "by construction: the rows of a unit are in one block"
 
 
 def sample_and_aggregate(
-    read: Callable[[], tuple[npt.NDArray[Any], Table[T]]],  # Any: ids of any kind
-    function: Callable[[Table[T]], object],
+    read: Callable[[], tuple[npt.NDArray[Any], TableArray[T]]],  # Any: ids of any kind
+    function: Callable[[TableArray[T]], object],
     *,
     blocks: int,
     grid: Grid,
@@ -83,7 +84,7 @@ def sample_and_aggregate(
     )
 
 
-def block_of(ids: npt.NDArray[Any], blocks: int) -> Places:  # Any: ids of any kind
+def block_of(ids: npt.NDArray[Any], blocks: int) -> IndexArray:  # Any: ids of any kind
     """The number of the block, from 0, that each unit's rows go to: a hash of its id alone, and
     not of the kind of array that it is in."""
     if ids.dtype.kind in "iu":
@@ -100,14 +101,16 @@ def _array(given: object) -> npt.NDArray[Any]:  # Any: of any kind
     return np.asarray(given)
 
 
-def _split(ids: npt.NDArray[Any], blocks: int) -> list[Places]:
+def _split(ids: npt.NDArray[Any], blocks: int) -> list[IndexArray]:
     """The rows of each block, in the table's order."""
     numbers = block_of(ids, blocks)
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, blocks)))
 
 
-def _value(function: Callable[[Table[T]], object], rows: Table[T], otherwise: float) -> float:
+def _value(
+    function: Callable[[TableArray[T]], object], rows: TableArray[T], otherwise: float
+) -> float:
     """The function's value, whatever it does: one block's failure is no one else's matter."""
 
     def called(given: Any) -> float:  # Any: what is no number raises

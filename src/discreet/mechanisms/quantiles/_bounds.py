@@ -15,9 +15,10 @@ from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
-from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField
 from discreet.noise import Bits, DiscreteLaplaceLaw
+from discreet.noise._arrays import IndexArray
 
 RARELY = Fraction(1, 1000)
 _BITS = 128
@@ -136,7 +137,7 @@ class ApproximateBounds:
         return min(max(round(-self.grid.lower / self.grid.step), 0), self.grid.size - 1)
 
     @property
-    def _bins(self) -> Places:
+    def _bins(self) -> IndexArray:
         """The bins, by the size in bits of how many steps away from 0 they are."""
         below, above = self._origin, self.grid.size - 1 - self._origin
         return np.arange(-below.bit_length(), above.bit_length() + 1)

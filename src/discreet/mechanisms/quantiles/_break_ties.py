@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from discreet.mechanisms._rows import Places
+from discreet.noise._arrays import IndexArray
 
 _MOST_BITS = 16
 _ROOM_BITS = 62
@@ -21,7 +21,7 @@ def finer(places: int) -> int:
     return 1 << min(_MOST_BITS, _ROOM_BITS - (places - 1).bit_length())
 
 
-def break_ties(rows: Places, by: int) -> Places:
+def break_ties(rows: IndexArray, by: int) -> IndexArray:
     """The rows, in any order, at finer places, in rising order."""
     ordered = np.sort(rows)
     is_first = np.ones(ordered.size, dtype=bool)
@@ -32,7 +32,7 @@ def break_ties(rows: Places, by: int) -> Places:
 
 
 @cache
-def _order(size: int) -> Places:
+def _order(size: int) -> IndexArray:
     """The numbers below a power of two, by their bits read backwards."""
     found = np.zeros(1, np.int64)
     while found.size < size:

@@ -60,4 +60,4 @@ def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     return exact
 
 
-Levels = Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising]
+LevelsField = Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising]

@@ -16,11 +16,11 @@ from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
-from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.quantiles._histogram import counts, rising_edges
 from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import Bits, DiscreteLaplaceLaw
+from discreet.noise._arrays import FloatArray
 
 
 @frozen

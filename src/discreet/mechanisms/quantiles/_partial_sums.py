@@ -5,12 +5,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._bisection import smallest_whole
 from discreet.errors import InvalidArgument
-
-Floats = npt.NDArray[np.float64]
 
 _FINEST = 128  # lattice points to a scale
 _ROUND_OFF = Fraction(1, 10**13)  # more than a sum's in float64, with 128 points to a scale

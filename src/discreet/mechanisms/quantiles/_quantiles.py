@@ -14,14 +14,14 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
-from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._break_ties import break_ties, finer
-from discreet.mechanisms.quantiles._column import GridField, Levels, rising, width
+from discreet.mechanisms.quantiles._column import GridField, LevelsField, rising, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN
 from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
 from discreet.noise import Bits
+from discreet.noise._arrays import FloatArray
 
 
 @frozen
@@ -53,7 +53,7 @@ class Quantiles:
     Kaplan, Schnapp and Stemmer (2022), Differentially private approximate quantiles.
     """
 
-    levels: Levels = field(named=False)
+    levels: LevelsField = field(named=False)
     _: KW_ONLY
     scale: Positive  # in rows
     grid: GridField

@@ -27,9 +27,9 @@ import numpy as np
 
 from discreet._exact import ball, precision, upper_fraction
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._rows import Places
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.noise import Bits, UniformLaw
+from discreet.noise._arrays import IndexArray
 
 _BITS = 128
 
@@ -63,13 +63,13 @@ class Stretches:
     """The places from ``lower`` to ``upper`` in stretches of the same miss, each as its first
     place, how many there are, and the miss in parts of a row (`Score.parts`)."""
 
-    starts: Places
-    lengths: Places
-    misses: Places
+    starts: IndexArray
+    lengths: IndexArray
+    misses: IndexArray
 
 
 def stretches(
-    rows: Places, *, lower: int, upper: int, level: Fraction, score: Score = Score.INTERVAL
+    rows: IndexArray, *, lower: int, upper: int, level: Fraction, score: Score = Score.INTERVAL
 ) -> Stretches:
     """Those of sorted rows, all of which lie between these places."""
     is_first = np.ones(rows.size, dtype=bool)

@@ -16,10 +16,11 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
-from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 from discreet.noise._affine_quantile import AffineQuantile, Signed
+from discreet.noise._arrays import IndexArray
 from discreet.noise._quantiles import EXPONENTIAL
 
 _BITS = 128
@@ -149,7 +150,7 @@ class SmoothMedian:
         )
         return min(noise, last) * self.grid.step
 
-    def _scale(self, rows: Places) -> Fraction:
+    def _scale(self, rows: IndexArray) -> Fraction:
         """The noise's scale, 2 s / epsilon, for these sorted rows."""
         bounds, last = self._bounds(), self.grid.size - 1
         far = self._far(len(bounds))
@@ -157,11 +158,11 @@ class SmoothMedian:
         low = _ranked(rows, -((far - rows.size) // 2), last)
         return self._scale_for(bounds, high - low)
 
-    def _far(self, count: int) -> Places:
+    def _far(self, count: int) -> IndexArray:
         """How many ranks apart B(0), B(1), ... look."""
         return min(self.moved, _ALL) * np.arange(1, count + 1)
 
-    def _scale_for(self, bounds: list[int], reach: Places) -> Fraction:
+    def _scale_for(self, bounds: list[int], reach: IndexArray) -> Fraction:
         """The noise's scale where B is this."""
         reached = np.searchsorted(np.array(bounds), reach * _UNIT)
         steps = max(0, int((reached - np.arange(len(bounds))).max()))
@@ -202,7 +203,9 @@ def _surprise(delta: Fraction) -> Fraction:
         return max(Fraction(1), upper_fraction((2 / ball(delta)).log()))
 
 
-def _ranked(rows: Places, ranks: Any, last: int) -> Places:  # Any: whole numbers of any size
+def _ranked(
+    rows: IndexArray, ranks: Any, last: int
+) -> IndexArray:  # Any: whole numbers of any size
     """The places of these ranks, counted from 1; the grid's ends where there is none."""
     padded = np.concatenate(([0], rows, [last]))
     return np.asarray(padded[np.clip(ranks, 0, rows.size + 1).astype(np.int64)])

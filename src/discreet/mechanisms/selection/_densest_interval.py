@@ -13,10 +13,11 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on, rows_part
-from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.noise import Bits, UniformLaw
+from discreet.noise._arrays import IndexArray
 
 
 def _a_grid_of_two(grid: object) -> Grid:
@@ -98,7 +99,7 @@ class DensestInterval:
         densest one at this confidence, whatever the rows."""
         return smallest_gap(exponential_chance(self.rate, self.grid.size - 1), confidence)
 
-    def _pieces(self, places: Places) -> tuple[Places, Places]:
+    def _pieces(self, places: IndexArray) -> tuple[IndexArray, IndexArray]:
         """Where the score changes, first at 0, and the score from there on: a row counts for what
         begins less than a width below it, or at it."""
         first = np.maximum(places - (int(self.width / self.grid.step) - 1), 0)

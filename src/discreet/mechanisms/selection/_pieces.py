@@ -21,8 +21,8 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._fixed_point import FloatArray
 from discreet.noise import Bits
+from discreet.noise._arrays import FloatArray
 
 Whole = Sequence[int] | npt.NDArray[Any]  # Any: integers of any kind
 _Array = npt.NDArray[Any]  # Any: int64, or object for Python's integers

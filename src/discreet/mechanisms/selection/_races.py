@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms.selection._gaps import left_over
+from discreet.noise._arrays import FloatArray
 
 _FINENESS = 256  # blocks to a scale
 _LARGEST = 10**250

@@ -15,7 +15,7 @@ from discreet.mechanisms.statistics._components import (
     principal_components,
 )
 from discreet.mechanisms.statistics._contingency import ChiSquare, chi_square, contingency
-from discreet.mechanisms.statistics._intervals import Interval
+from discreet.mechanisms.statistics._intervals import NoisyEstimate
 from discreet.mechanisms.statistics._moments import moment_errors, moments
 from discreet.mechanisms.statistics._regression import INTERCEPT, Regression, regression
 from discreet.mechanisms.statistics._second_moments import (
@@ -30,8 +30,8 @@ __all__ = [
     "INTERCEPT",
     "ChiSquare",
     "Components",
-    "Interval",
     "Moments",
+    "NoisyEstimate",
     "Regression",
     "chi_square",
     "chi_square_scores",

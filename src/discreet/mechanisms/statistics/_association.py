@@ -12,8 +12,9 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._fixed_point import IntegerArray
-from discreet.mechanisms._rows import Grid, Places, Rows
+from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.noise._arrays import IndexArray
 
 CHI_SQUARE_STEP = Fraction(1, 1 << 10)
 """The size of one step of a chi-square score."""
@@ -126,7 +127,7 @@ def _scores(
     )
 
 
-def _sums(places: Places) -> list[int]:
+def _sums(places: IndexArray) -> list[int]:
     """Each column's sum, in two halves that fit."""
     low = (places & ((1 << _HALF) - 1)).sum(axis=0)
     return [
@@ -135,7 +136,7 @@ def _sums(places: Places) -> list[int]:
     ]
 
 
-def _counts(places: Places, size: int, total: int) -> Places:
+def _counts(places: IndexArray, size: int, total: int) -> IndexArray:
     """How often each attribute has each value, (attribute, value), among exactly so many rows: the
     smallest values, after as many 0 as are missing."""
     attributes = places.shape[1]
@@ -146,7 +147,7 @@ def _counts(places: Places, size: int, total: int) -> Places:
     return np.asarray(np.diff(kept, axis=1, prepend=0))
 
 
-def _chi_square(case: Places, control: Places, r: int, s: int) -> IntegerArray:
+def _chi_square(case: IndexArray, control: IndexArray, r: int, s: int) -> IntegerArray:
     """Each attribute's statistic in steps, each column's part (S a - R b)^2 / (R S c) rounded
     down."""
     a, b = case.astype(object), control.astype(object)

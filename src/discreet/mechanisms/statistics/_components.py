@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._fixed_point import FloatArray
+from discreet.noise._arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

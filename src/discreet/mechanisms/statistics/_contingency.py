@@ -13,11 +13,12 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
-from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.noise._arrays import FloatArray
 
 _MOST_CELLS = 1 << 24
 _SEED = 2016

@@ -9,48 +9,50 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class NoisyEstimate:
     """An estimate, with the ends of an interval around it."""
 
     value: float
     lower: float
     upper: float
 
-    def moved(self, factor: float, shift: float) -> "Interval":
+    def moved(self, factor: float, shift: float) -> "NoisyEstimate":
         """All three times a factor above 0, plus a shift."""
         ends = (self.value, self.lower, self.upper)
-        return Interval(*(float(shift + factor * end) for end in ends))
+        return NoisyEstimate(*(float(shift + factor * end) for end in ends))
 
-    def within(self, least: float, most: float) -> "Interval":
+    def within(self, least: float, most: float) -> "NoisyEstimate":
         """The part of it between these bounds of the number, with the estimate in
         it."""
         lower, upper = (min(max(end, least), most) for end in (self.lower, self.upper))
-        return Interval(min(max(self.value, lower), upper), lower, upper)
+        return NoisyEstimate(min(max(self.value, lower), upper), lower, upper)
 
     def __str__(self) -> str:
         """The estimate and its interval in words."""
         return f"{self.value:.4g} (from {self.lower:.4g} to {self.upper:.4g})"
 
 
-def ratio(total: float, count: float, reach: Callable[[float], float], least: float) -> Interval:
+def ratio(
+    total: float, count: float, reach: Callable[[float], float], least: float
+) -> NoisyEstimate:
     """All t from ``least`` to 1 with abs(total - t count) <= reach(t), which rises with abs(t), or
     somewhat more: the reach at the ends of what is left is taken, again and again."""
-    found = Interval(total / max(count, 1.0), -math.inf, math.inf).within(least, 1.0)
+    found = NoisyEstimate(total / max(count, 1.0), -math.inf, math.inf).within(least, 1.0)
     for _ in range(_ROUNDS if count > 0 else 0):
         q = reach(max(abs(found.lower), abs(found.upper))) + _SAFE * (abs(total) + count)
-        ends = Interval(found.value, (total - q) / count, (total + q) / count)
+        ends = NoisyEstimate(found.value, (total - q) / count, (total + q) / count)
         found = ends.within(least, 1.0)
     return found
 
 
-def product(one: Interval, other: Interval) -> Interval:
+def product(one: NoisyEstimate, other: NoisyEstimate) -> NoisyEstimate:
     """The product of two numbers, each within its interval."""
     corners = [a * b for a in (one.lower, one.upper) for b in (other.lower, other.upper)]
-    return Interval(one.value * other.value, min(corners), max(corners))
+    return NoisyEstimate(one.value * other.value, min(corners), max(corners))
 
 
-def square(one: Interval) -> Interval:
+def square(one: NoisyEstimate) -> NoisyEstimate:
     """The square of a number within its interval."""
     low, high = sorted((abs(one.lower), abs(one.upper)))
     has_zero = one.lower <= 0 <= one.upper
-    return Interval(one.value**2, 0.0 if has_zero else low**2, high**2)
+    return NoisyEstimate(one.value**2, 0.0 if has_zero else low**2, high**2)

@@ -20,28 +20,28 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import Sensitivity
 
 Columns = tuple[tuple[str, Grid], ...]
-Place = tuple[int, ...]  # of which columns the product is taken: (), (i,) or (i, j)
+MomentIndex = tuple[int, ...]  # of which columns the product is taken: (), (i,) or (i, j)
 
 _FINENESS = 1 << 20  # a weight is whole: it misses at most so small a share
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MomentLayout:
     """The moments of these columns: the count, each column's sum, all products of two."""
 
     columns: Columns
 
     @staticmethod
-    def of(rows: Bounded[Rows]) -> "Layout":
+    def of(rows: Bounded[Rows]) -> "MomentLayout":
         """The moments of these rows; raises for anything else, and for a column of one value."""
         columns = rows_part(rows).columns
         for name, grid in columns:
             if grid.size == 1:
                 raise InvalidArgument(f"column {name!r} has one value only: leave it out")
-        return Layout(columns)
+        return MomentLayout(columns)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MomentIndex, ...]:
         """The moments, in the order in which they are released."""
         each = range(len(self.columns))
         return ((), *((i,) for i in each), *combinations_with_replacement(each, 2))
@@ -90,7 +90,7 @@ class Layout:
 
 def _replaced(d: int) -> tuple[Fraction, Fraction]:
     """The most, by L1 and by squared L2, that the moments of d columns move where one row takes
-    another's place, in units of `Layout.unit`.
+    another's place, in units of `MomentLayout.unit`.
 
     Let s and e be half the sum and half the difference of the two rows' y, so that |s| + |e| <= 1.
     The moments move by 2 e_i, by 2 (s_i e_j + e_i s_j) and by 8 s_i e_i: most where no sign

@@ -9,9 +9,9 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._rows import Rows
-from discreet.mechanisms.statistics._layout import Layout
+from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._products import gram
-from discreet.mechanisms.statistics._reach import Noise
+from discreet.mechanisms.statistics._reach import MomentNoise
 
 
 def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
@@ -34,7 +34,7 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
     >>> DiscreteLaplace.for_epsilon(1, facts).privacy_loss(facts).epsilon()
     1.0
     """
-    layout = Layout.of(rows)
+    layout = MomentLayout.of(rows)
     sensitivity = layout.sensitivity(rows_part(rows).per_unit, rows.unit.change)
     return Bounded(
         lambda: _weighted(rows.checked(rows.compute()), layout),
@@ -48,7 +48,7 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
 
 
 def moment_errors(
-    rows: Bounded[Rows], noise: Noise, confidence: Number = 0.95
+    rows: Bounded[Rows], noise: MomentNoise, confidence: Number = 0.95
 ) -> dict[tuple[str, ...], Fraction]:
     """How far the noise may move each moment, each by itself at this confidence: by column names,
     ``()`` being the count; sums and products are of distances from the middle of the column's grid,
@@ -57,7 +57,7 @@ def moment_errors(
     Known before anything is read. What is made of moments by division has an error that depends
     on the data: means and the like have intervals afterwards.
     """
-    layout, error = Layout.of(rows), noise.error(confidence)
+    layout, error = MomentLayout.of(rows), noise.error(confidence)
     halves = [(grid.upper - grid.lower) / 2 for _, grid in layout.columns]
     found = {}
     for place, weight, largest in zip(layout.places, layout.weights, layout.largest, strict=True):
@@ -69,7 +69,7 @@ def moment_errors(
     return found
 
 
-def _weighted(rows: Rows, layout: Layout) -> IntegerArray:
+def _weighted(rows: Rows, layout: MomentLayout) -> IntegerArray:
     """The moments of these rows, by their weights."""
     widths = np.array(layout.widths)
     centred = 2 * rows.places - widths

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.mechanisms._fixed_point import IntegerArray
-from discreet.mechanisms._rows import Places
+from discreet.noise._arrays import IndexArray
 
 _BITS = 16
 _CHUNK = 1 << 14  # rows at a time: they fit a cache, and sums of products of two digits, 2^53
 
 
-def gram(numbers: Places, largest: int) -> IntegerArray:
+def gram(numbers: IndexArray, largest: int) -> IntegerArray:
     """The sum over all rows of the product of each two columns, as Python's integers; no number
     may lie further from 0 than ``largest``, which is public and below 2^53."""
     digits = max(1, -(-largest.bit_length() // _BITS))
@@ -26,7 +26,7 @@ def gram(numbers: Places, largest: int) -> IntegerArray:
     return exact
 
 
-def _chunks(numbers: Places, digits: int) -> Iterator[npt.NDArray[np.float64]]:
+def _chunks(numbers: IndexArray, digits: int) -> Iterator[npt.NDArray[np.float64]]:
     """Some rows at a time, as floats: each column's digits, (row, digit and column). All but the
     last digit lie from 0 to 2^16 - 1; the last one has the sign."""
     for start in range(0, len(numbers), _CHUNK):

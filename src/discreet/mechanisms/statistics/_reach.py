@@ -8,7 +8,7 @@ from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.noise._sums import pair_half_width
 
-Noise = DiscreteLaplace | Gaussian
+MomentNoise = DiscreteLaplace | Gaussian
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Reach:
     """A bound q(a, b) with P(|a M + b N| <= q) >= confidence for two noises M and N, counted in
     ``unit``."""
 
-    noise: Noise
+    noise: MomentNoise
     confidence: Fraction
     unit: int
 

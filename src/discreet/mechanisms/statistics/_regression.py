@@ -10,11 +10,11 @@ from scipy.special import chdtri
 
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._fixed_point import FloatArray
 from discreet.mechanisms._gaussian import Gaussian
-from discreet.mechanisms.statistics._intervals import Interval
+from discreet.mechanisms.statistics._intervals import NoisyEstimate
 from discreet.mechanisms.statistics._reach import split
 from discreet.mechanisms.statistics._summary import Moments
+from discreet.noise._arrays import FloatArray
 
 INTERCEPT = "intercept"
 """The name of the constant term among the coefficients of a `Regression`."""
@@ -28,7 +28,7 @@ class Regression:
     """Coefficients by name, each within an interval; all intervals hold together."""
 
     outcome: str
-    coefficients: dict[str, Interval]
+    coefficients: dict[str, NoisyEstimate]
     confidence: float
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ def regression(
     values, radii = _solved(known.matrix[np.ix_(at, at)], known.matrix[at, y + 1], spread, into)
     values[0] += known.middles[y]
     found = zip([INTERCEPT, *on], values.tolist(), radii.tolist(), strict=True)
-    coefficients = {name: Interval(value, value - r, value + r) for name, value, r in found}
+    coefficients = {name: NoisyEstimate(value, value - r, value + r) for name, value, r in found}
     return Regression(outcome, coefficients, float(fraction(confidence)))
 
 

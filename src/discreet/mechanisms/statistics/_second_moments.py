@@ -12,12 +12,13 @@ from discreet._unit import Change
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import rows_part
-from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
-from discreet.mechanisms._rows import Places, Rows
+from discreet.mechanisms._rows import Rows
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.statistics._products import gram
+from discreet.noise._arrays import FloatArray, IndexArray
 
 _WIDEST = 1 << 62
 
@@ -50,7 +51,7 @@ class Ball:
         for field, fact in (("widths", widths), ("step", step), ("radius", radius)):
             object.__setattr__(self, field, fact)
 
-    def inside(self, places: Places) -> Places:
+    def inside(self, places: IndexArray) -> IndexArray:
         """The rows, (row, column): those beyond the radius shortened to it, towards 0."""
         centred = 2 * places - np.array(self.widths)
         if self.radius is None:

@@ -11,14 +11,15 @@ from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
-from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.statistics._components import nearest_positive
-from discreet.mechanisms.statistics._intervals import Interval, product, ratio, square
-from discreet.mechanisms.statistics._layout import Columns, Layout, Place
-from discreet.mechanisms.statistics._reach import Noise, Reach, split
+from discreet.mechanisms.statistics._intervals import NoisyEstimate, product, ratio, square
+from discreet.mechanisms.statistics._layout import Columns, MomentIndex, MomentLayout
+from discreet.mechanisms.statistics._reach import MomentNoise, Reach, split
+from discreet.noise._arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +32,7 @@ class Moments:
     """
 
     columns: Columns
-    noise: Noise
+    noise: MomentNoise
     unit: int
     matrix: FloatArray
     """The noisy sums over rows of the products of 1, y_1, ..., y_d."""
@@ -39,7 +40,7 @@ class Moments:
     @staticmethod
     def of(answer: Release[IntegerArray], rows: Bounded[Rows]) -> "Moments":
         """The release of ``moments(rows)``."""
-        layout, noise = Layout.of(rows), answer.mechanism
+        layout, noise = MomentLayout.of(rows), answer.mechanism
         if not isinstance(noise, DiscreteLaplace | Gaussian) or answer.processing:
             raise InvalidArgument(
                 f"{answer.name!r}: give a release of moments by DiscreteLaplace or Gaussian"
@@ -90,23 +91,23 @@ class Moments:
         np.fill_diagonal(found, 1.0)
         return np.asarray(np.clip(found, -1, 1))
 
-    def count_within(self, confidence: Number = 0.95) -> Interval:
+    def count_within(self, confidence: Number = 0.95) -> NoisyEstimate:
         """The number of rows, within an interval that holds at least its confidence."""
         q = Reach(self.noise, split(confidence, 1), self.unit).of(1.0, 0.0)
-        return Interval(self.count, self.count - q, self.count + q).within(0.0, math.inf)
+        return NoisyEstimate(self.count, self.count - q, self.count + q).within(0.0, math.inf)
 
-    def mean(self, column: str, confidence: Number = 0.95) -> Interval:
+    def mean(self, column: str, confidence: Number = 0.95) -> NoisyEstimate:
         """The mean, within an interval that holds the mean without noise with at least this
         confidence (Fieller 1954): the whole grid, where nothing is known. Of no rows, any."""
         i = self.number(column)
         within = self._mean(i, split(confidence, 1))
         return within.moved(self.halves[i], self.middles[i])
 
-    def variance(self, column: str, confidence: Number = 0.95) -> Interval:
+    def variance(self, column: str, confidence: Number = 0.95) -> NoisyEstimate:
         """The variance, as `covariance_of` a column with itself."""
         return self.covariance_of(column, column, confidence)
 
-    def covariance_of(self, one: str, other: str, confidence: Number = 0.95) -> Interval:
+    def covariance_of(self, one: str, other: str, confidence: Number = 0.95) -> NoisyEstimate:
         """One covariance, within an interval that holds the covariance without noise with at least
         this confidence: those of the means and of the mean product each hold so well that all do
         together, and the ends follow by interval arithmetic."""
@@ -117,7 +118,7 @@ class Moments:
         joint = self._mean_product(i, j, each)
         lower, upper = joint.lower - squared.upper, joint.upper - squared.lower
         scale = float(self.halves[i] * self.halves[j])
-        found = Interval(float(self.covariance[i, j]) / scale, lower, upper)
+        found = NoisyEstimate(float(self.covariance[i, j]) / scale, lower, upper)
         return found.within(0.0 if i == j else -1.0, 1.0).moved(scale, 0.0)
 
     def number(self, column: str) -> int:
@@ -127,13 +128,13 @@ class Moments:
             raise InvalidArgument(f"column {column!r}: give one of {names}")
         return names.index(column)
 
-    def _mean(self, i: int, confidence: Fraction) -> Interval:
+    def _mean(self, i: int, confidence: Fraction) -> NoisyEstimate:
         """The mean of y: the sum less mean times count is noise alone, with weights 1 and mean."""
         reach = Reach(self.noise, confidence, self.unit)
         total = float(self.matrix[0, i + 1])
         return ratio(total, self.count, lambda far: reach.of(1.0, far), -1.0)
 
-    def _mean_product(self, i: int, j: int, confidence: Fraction) -> Interval:
+    def _mean_product(self, i: int, j: int, confidence: Fraction) -> NoisyEstimate:
         """The mean of y_i y_j. A square's sum is half of what was released for it and of the
         count, so that the noise has the weights 1/2 and 1/2 - mean: at most 1/2, both."""
         reach = Reach(self.noise, confidence, self.unit)
@@ -147,7 +148,7 @@ class Moments:
         return np.clip(self.matrix[0, 1:] / max(self.count, 1.0), -1, 1)
 
 
-def _matrix(moments: Iterable[tuple[Place, int, int]], columns: int) -> FloatArray:
+def _matrix(moments: Iterable[tuple[MomentIndex, int, int]], columns: int) -> FloatArray:
     """The products' sums of 1, y_1, ..., from each released number and the size it has for one row
     at most. Of a square, half comes from the count."""
     found = np.zeros((columns + 1, columns + 1))

@@ -17,14 +17,15 @@ from discreet.mechanisms._accuracy import at_epsilon
 from discreet.mechanisms._additive import integers, with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
-from discreet.mechanisms._fixed_point import FloatArray, IntegerArray
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import Noise, checked_noise, price
+from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, price
 from discreet.noise import Bits
+from discreet.noise._arrays import FloatArray
 
-Levels = tuple[IntegerArray, ...]
+TreeLevels = tuple[IntegerArray, ...]
 """The noisy sums of a tree: one array for each level, the total first."""
 
 _INT64 = np.iinfo(np.int64)
@@ -54,7 +55,7 @@ class TreeCounts:
     (DiscreteLaplace(scale=3), [1, 10, 100], 1.0)
     """
 
-    noise: Annotated[Noise, checked_noise]  # of each sum
+    noise: Annotated[TreeNoise, checked_noise]  # of each sum
     _: KW_ONLY
     branching: PositiveCount = 16
     total: Annotated[int | None, optional(_checks.count)] = None  # how far a unit moves it
@@ -93,7 +94,7 @@ class TreeCounts:
         histogram: integers in one dimension."""
         return price(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
 
-    def sample(self, value: IntegerArray, bits: Bits) -> Levels:
+    def sample(self, value: IntegerArray, bits: Bits) -> TreeLevels:
         """The levels with noise, the total first."""
         law = self.noise.law
         return tuple(with_noise(level, law, bits) for level in self._sums(value))
@@ -150,7 +151,7 @@ class TreeCounts:
         return levels[::-1]
 
 
-def consistent(release: Release[Levels]) -> Release[FloatArray]:
+def consistent(release: Release[TreeLevels]) -> Release[FloatArray]:
     """The counts of a released tree, such that the sum over any range is the best that can be
     made of all the noisy sums: unbiased, and of the least variance among linear ones (Hay,
     Rastogi, Miklau and Suciu 2010, Theorem 4).

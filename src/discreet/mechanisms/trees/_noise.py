@@ -11,18 +11,18 @@ from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._sensitivity import Sensitivity
 
-Noise = DiscreteLaplace | Gaussian | DiscreteGaussian
+TreeNoise = DiscreteLaplace | Gaussian | DiscreteGaussian
 """A mechanism that can make the sums of a tree private."""
 
 
-def checked_noise(noise: object) -> Noise:
+def checked_noise(noise: object) -> TreeNoise:
     """The noise, if it is one of those that trees know."""
     if isinstance(noise, DiscreteLaplace | Gaussian | DiscreteGaussian):
         return noise
     raise InvalidArgument(f"noise = {noise!r}: give DiscreteLaplace, Gaussian or DiscreteGaussian")
 
 
-def price(noise: Noise, levels: Iterable[Sensitivity], unit: Unit) -> PrivacyLoss:
+def price(noise: TreeNoise, levels: Iterable[Sensitivity], unit: Unit) -> PrivacyLoss:
     """The sum over the levels, each an array of sums of this sensitivity."""
     stated = (
         Bounded(_nothing, sensitivity=level, unit=unit, name="level", shape=(max(level.l0, 1),))

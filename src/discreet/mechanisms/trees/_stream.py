@@ -17,7 +17,7 @@ from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded, change_of
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import Noise, checked_noise, price
+from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, price
 from discreet.noise import Bits, NoiseLaw
 from discreet.noise._sums import sum_half_width
 
@@ -41,7 +41,7 @@ class StreamCounter:
     (DiscreteLaplace(scale=9), 71, 1.0)
     """
 
-    noise: Annotated[Noise, checked_noise]  # of each sum
+    noise: Annotated[TreeNoise, checked_noise]  # of each sum
     _: KW_ONLY
     steps: PositiveCount
     per_unit: PositiveCount = 1

@@ -36,7 +36,7 @@ _DIGITS = 9
 _MOST = 10**9
 
 
-class Runs(Protocol):
+class RunsLaw(Protocol):
     """The law of the number of runs."""
 
     @property
@@ -176,7 +176,7 @@ def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
     return above if above < 1 and is_enough(above) else decimal_down(low, _DIGITS)
 
 
-def draw(runs: Runs, bits: Bits) -> int:
+def draw(runs: RunsLaw, bits: Bits) -> int:
     """A number of runs, exactly: by as many digits of a uniform U as decide between which two
     cumulative probabilities 1 - U lies. Words of ones, without noise, are the fewest runs."""
     numerator = size = 0
@@ -187,7 +187,7 @@ def draw(runs: Runs, bits: Bits) -> int:
             return outcome
 
 
-def _decided(runs: Runs, numerator: int, size: int) -> int | None:
+def _decided(runs: RunsLaw, numerator: int, size: int) -> int | None:
     """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one."""
     with precision(size + _BITS):
         low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
@@ -202,11 +202,11 @@ def _decided(runs: Runs, numerator: int, size: int) -> int | None:
     raise AssertionError("a law without a ceiling has no last number")
 
 
-def _chances(runs: Runs) -> Iterator[arb]:
+def _chances(runs: RunsLaw) -> Iterator[arb]:
     return islice(runs.law.chances(), runs.most + 1 if runs.most else None)
 
 
-def share_missed(runs: Runs, share: Fraction) -> Fraction:
+def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
     """The probability, rounded up, that none of the runs is of a kind that each is with this
     probability: at most that without a ceiling over that of a number within it."""
     with precision(_BITS):
@@ -215,7 +215,7 @@ def share_missed(runs: Runs, share: Fraction) -> Fraction:
         return upper_fraction(found.min(arb(1)))
 
 
-def best_share(runs: Runs, confidence: Fraction) -> Fraction:
+def best_share(runs: RunsLaw, confidence: Fraction) -> Fraction:
     """The smallest share s, to 9 digits, of one run's outcomes, best first, that the best of all
     runs lies in at this confidence; 1 at the least if there may be no run so often."""
     found = edge(
@@ -227,7 +227,7 @@ def best_share(runs: Runs, confidence: Fraction) -> Fraction:
     return min(decimal_up(found, _DIGITS), Fraction(1))
 
 
-def epsilon_of_each(runs: Runs, epsilon: Fraction) -> Fraction:
+def epsilon_of_each(runs: RunsLaw, epsilon: Fraction) -> Fraction:
     """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
     found = edge(
         lambda each: known(approximate(PrivacyLoss.of(runs.term(Pure(each)))))[0] <= epsilon,

@@ -14,7 +14,7 @@ from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms.tuning._runs import (
     NegativeBinomialRuns,
-    Runs,
+    RunsLaw,
     best_share,
     draw,
     epsilon_of_each,
@@ -56,7 +56,7 @@ class Tuning(Generic[V]):
     """
 
     candidates: Mapping[Any, Mechanism[V, Outcome]]  # Any: names, as texts or numbers
-    runs: Runs
+    runs: RunsLaw
 
     def __post_init__(self) -> None:
         """Keep a copy of the candidates, which nobody can alter between the price and the draw."""
@@ -78,7 +78,7 @@ class Tuning(Generic[V]):
     @staticmethod
     def for_epsilon(
         epsilon: Number,
-        runs: Runs,
+        runs: RunsLaw,
         make: Callable[[Fraction], Mapping[Any, Mechanism[V, Outcome]]],  # Any: the same
     ) -> "Tuning[V]":
         """The tuning that costs at most epsilon, in pure differential privacy: of the candidates
@@ -134,7 +134,7 @@ class Tuning(Generic[V]):
         return f"Tuning({self.candidates!r}, {self.runs!r})"
 
 
-def _are_runs(runs: Runs) -> Runs:
+def _are_runs(runs: RunsLaw) -> RunsLaw:
     if callable(getattr(runs, "term", None)) and not isinstance(runs, type):
         return runs
     raise InvalidArgument(f"runs = {runs!r}: give PoissonRuns or NegativeBinomialRuns")

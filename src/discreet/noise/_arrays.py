@@ -1,0 +1,10 @@
+"""The types of arrays that samplers and mechanisms share."""
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+"""An array of 64-bit floats."""
+
+IndexArray = npt.NDArray[np.int64]
+"""An array of indices, or of other integers that int64 holds."""
