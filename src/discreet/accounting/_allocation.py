@@ -91,12 +91,12 @@ def _one(pair: Pair, sense: _Sense) -> _Law:
     masses = [atoms.q[held] * (1 + up * 8 * _SLACK)]
     lost = float(atoms.p[~held].sum()) * (1 + up * 8 * _SLACK)
     for piece, edges in zip(pair.pieces, _edges(pair), strict=True):
-        seen = piece.masses(edges, np.zeros(len(edges)))
+        cells = piece.masses(edges, np.zeros(len(edges)))
         if sense.side is Side.UPPER:
-            value, mass = _at_ends(seen, np.exp(edges), sense)
-            lost += float(seen.p[-1] + seen.p_radius[-1])
+            value, mass = _at_ends(cells, np.exp(edges), sense)
+            lost += float(cells.p[-1] + cells.p_radius[-1])
         else:
-            value, mass = _at_means(seen, sense)
+            value, mass = _at_means(cells, sense)
         values.append(value)
         masses.append(mass)
     value, mass = np.concatenate(values), np.concatenate(masses)
@@ -117,18 +117,18 @@ def _edges(pair: Pair) -> list[Floats]:
     ]
 
 
-def _at_ends(seen: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
+def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
     """Each cell's mass at its two ends, at least as much as is right at the end that matters, and
     in all; the open cells' at their one end, or that below all at 0 if that is what matters."""
-    q, p = seen.q + seen.q_radius, seen.p + sense.up * seen.p_radius
+    q, p = cells.q + cells.q_radius, cells.p + sense.up * cells.p_radius
     low, high = ends[:-1] * (1 - _SLACK), ends[1:] * (1 + _SLACK)
     whole = q[1:-1]
     if sense.is_rising:  # the upper ends matter
-        right = (p[1:-1] - low * np.maximum(seen.q - seen.q_radius, 0.0)[1:-1]) / (high - low)
+        right = (p[1:-1] - low * np.maximum(cells.q - cells.q_radius, 0.0)[1:-1]) / (high - low)
         right = np.clip(right * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
         left = whole - right
     else:
-        sure = np.maximum(seen.p - seen.p_radius, 0.0)[1:-1]
+        sure = np.maximum(cells.p - cells.p_radius, 0.0)[1:-1]
         left = (high * whole - sure) / (high - low)
         left = np.clip(left * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
         right = whole - left
@@ -138,14 +138,14 @@ def _at_ends(seen: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]
     return value, mass
 
 
-def _at_means(seen: Masses, sense: _Sense) -> tuple[Floats, Floats]:
+def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
     """Each inner cell's mass at its mean, apart from what isn't sure."""
-    p = np.maximum(seen.p + sense.outward * seen.p_radius, 0.0)[1:-1]
-    low, high = np.maximum(seen.q - seen.q_radius, 0.0)[1:-1], (seen.q + seen.q_radius)[1:-1]
+    p = np.maximum(cells.p + sense.outward * cells.p_radius, 0.0)[1:-1]
+    low, high = np.maximum(cells.q - cells.q_radius, 0.0)[1:-1], (cells.q + cells.q_radius)[1:-1]
     base = low if sense.outward > 0 else high
-    told = low > 0
-    value = p[told] / base[told] * (1 + sense.outward * _SLACK)
-    return value, low[told] * (1 - _SLACK)
+    sure = low > 0
+    value = p[sure] / base[sure] * (1 + sense.outward * _SLACK)
+    return value, low[sure] * (1 - _SLACK)
 
 
 def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _Law:
@@ -155,7 +155,7 @@ def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _Law:
 
 
 def _total(one: _Law, steps: int, sense: _Sense) -> _Law:
-    """The law of the sum of so many independent copies, by doubling."""
+    """The law of the sum of ``steps`` independent copies, by doubling."""
     one = _rounded(one, _ends(one), sense)
     total = one
     for digit in f"{steps:b}"[1:]:

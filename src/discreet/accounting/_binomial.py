@@ -13,7 +13,7 @@ _NOTHING = Fraction(1, 2**200)
 
 
 def tail(trials: int, rate: Fraction, least: int) -> Fraction:
-    """At least the probability that of so many trials, each of which succeeds at this rate, no
+    """At least the probability that of these trials, each of which succeeds at this rate, no
     fewer than ``least`` do; 1 if that is no more than the mean."""
     if least > trials or not rate:
         return Fraction(0)
@@ -34,7 +34,7 @@ def tail(trials: int, rate: Fraction, least: int) -> Fraction:
 
 
 def mass(trials: int, rate: arb, count: int) -> arb:
-    """The probability of just so many successes, inside a `precision` block; the rate lies
+    """The probability of exactly ``count`` successes, inside a `precision` block; the rate lies
     strictly between 0 and 1."""
     ways = arb(trials + 1).lgamma() - arb(count + 1).lgamma() - arb(trials - count + 1).lgamma()
     return (ways + count * rate.log() + (trials - count) * (-rate).log1p()).exp()

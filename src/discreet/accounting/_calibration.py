@@ -1,7 +1,7 @@
-"""How much fits: the least noise, the most steps, the highest rate within a target.
+"""Calibration: the least noise, the most steps, the highest rate within a target.
 
 A family says what each value of one number costs, such as ``lambda sigma: 1000 * Gaussian(sigma)``.
-Its cost must only rise or only fall with the number; which of the two is seen from its values.
+Its cost must only rise or only fall with the number; which of the two is found from its values.
 A value is returned only if its own cost was computed and fits, so that a guess never decides.
 """
 
@@ -51,7 +51,7 @@ def calibrate(
     The number found has at most six digits, and its cost is at most epsilon and at most 0.1 %
     below it; it is further below only where the cost jumps over epsilon, or where the family
     allows no more: it may refuse numbers by `InvalidArgument` or `NoBound`. Raises `NoBound` if
-    no number fits, or all do, and `InvalidArgument` if the cost is seen to rise and fall.
+    no number fits, or all do, and `InvalidArgument` if the cost is found to rise and fall.
     ``name`` is what errors call the number.
 
     >>> from discreet.accounting import Gaussian, Pure, calibrate
@@ -92,7 +92,7 @@ def _target(epsilon: Number, delta: Number) -> tuple[float, Fraction]:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """What one value costs. A family that doesn't allow it gives the ``refusal`` instead."""
+    """The cost of one value, or the ``refusal`` of a family that doesn't allow it."""
 
     value: Fraction
     loss: PrivacyLoss
@@ -113,15 +113,15 @@ class _Search:
 
     def found(self, decades: Sequence[int]) -> tuple[_Probe, bool]:
         """The value nearest to the target that fits, and whether it is the least such value."""
-        seen, rises = self._surroundings(decades)
-        ends = list(self._ends(seen, rises=rises))  # what fits, and what doesn't
+        probes, rises = self._surroundings(decades)
+        ends = list(self._ends(probes, rises=rises))  # one that fits, and one that doesn't
         pulls, last = [1.0, 1.0], -1
         for turn in count(1):
             share = None if turn % 8 == 0 else self._share(ends, pulls)
             value = None if self._is_enough(ends[0]) else self._between(ends, share)
             if value is None:
                 break
-            seen.append(probe := self._look(value))
+            probes.append(probe := self._look(value))
             if probe.refusal and not (ends[0].refusal or ends[1].refusal):
                 raise probe.refusal
             side = 0 if probe.fits or (probe.refusal and ends[0].refusal) else 1
@@ -130,7 +130,7 @@ class _Search:
             ends[side], pulls[side], last = probe, 1.0, side
         if ends[0].refusal:
             raise self._none_fits(ends[1])
-        self._check_order(seen, rises=rises)
+        self._check_order(probes, rises=rises)
         return ends[0], not rises
 
     def _look(self, value: Fraction) -> _Probe:
@@ -149,30 +149,30 @@ class _Search:
     def _surroundings(self, decades: Sequence[int]) -> tuple[list[_Probe], bool]:
         """Powers of ten, until one fits and one doesn't, or no more help; and whether the cost
         rises with the value."""
-        seen: list[_Probe] = []
+        probes: list[_Probe] = []
         rises: bool | None = None
         for decade in decades:
-            allowed = sorted((p for p in seen if not p.refusal), key=lambda p: p.value)
+            allowed = sorted((p for p in probes if not p.refusal), key=lambda p: p.value)
             if len({probe.fits for probe in allowed}) == 2:
                 break
             if rises is None or (decade > 0) == (rises == allowed[0].fits):
-                seen.append(self._look(Fraction(10) ** decade))
-                rises = _rises(seen)
-        if all(probe.refusal for probe in seen):
-            raise seen[0].refusal or AssertionError
+                probes.append(self._look(Fraction(10) ** decade))
+                rises = _rises(probes)
+        if all(probe.refusal for probe in probes):
+            raise probes[0].refusal or AssertionError
         if rises is None:
-            costs = next(probe.epsilon for probe in seen if not probe.refusal)
+            costs = next(probe.epsilon for probe in probes if not probe.refusal)
             raise NoBound(
                 f"{self.name}: each value that was tried costs {self._told(costs)}, so that "
                 "none is the limit" + _hint(costs)
             )
-        return seen, rises
+        return probes, rises
 
-    def _ends(self, seen: list[_Probe], *, rises: bool) -> tuple[_Probe, _Probe]:
+    def _ends(self, probes: list[_Probe], *, rises: bool) -> tuple[_Probe, _Probe]:
         """Two neighbours, between which the limit lies. One of them may be a refused value: then
         the limit may be where the family's own is."""
-        self._check_order(seen, rises=rises)
-        ordered = sorted(seen, key=lambda probe: probe.value, reverse=not rises)
+        self._check_order(probes, rises=rises)
+        ordered = sorted(probes, key=lambda probe: probe.value, reverse=not rises)
         fitting = [n for n, probe in enumerate(ordered) if probe.fits]
         others = [n for n, probe in enumerate(ordered) if not (probe.fits or probe.refusal)]
         first = max(fitting) if fitting else min(others) - 1
@@ -221,9 +221,9 @@ class _Search:
         )
         return next((value for value in near if low < value < high), None)
 
-    def _check_order(self, seen: list[_Probe], *, rises: bool) -> None:
-        """Refuse a cost that goes up and down, apart from what its computation may waver."""
-        allowed = [probe for probe in seen if not probe.refusal]
+    def _check_order(self, probes: list[_Probe], *, rises: bool) -> None:
+        """Refuse a cost that rises and falls by more than the error of its computation."""
+        allowed = [probe for probe in probes if not probe.refusal]
         ordered = sorted(allowed, key=lambda probe: probe.value, reverse=not rises)
         for one, other in pairwise(ordered):
             if one.epsilon > other.epsilon * (1 + _TOLERANCE):
@@ -244,9 +244,9 @@ class _Search:
         return f"epsilon = {epsilon:.6g} at delta = {float(self.delta):g}"
 
 
-def _rises(seen: list[_Probe]) -> bool | None:
-    """Whether the largest value costs more than the smallest; `None` if that can't be seen yet."""
-    allowed = sorted((probe for probe in seen if not probe.refusal), key=lambda p: p.value)
+def _rises(probes: list[_Probe]) -> bool | None:
+    """Whether the largest value costs more than the smallest; `None` if that is not known yet."""
+    allowed = sorted((probe for probe in probes if not probe.refusal), key=lambda p: p.value)
     if not allowed:
         return None
     first, last = allowed[0].epsilon, allowed[-1].epsilon
@@ -257,5 +257,4 @@ def _rises(seen: list[_Probe]) -> bool | None:
 
 
 def _hint(epsilon: float) -> str:
-    """What helps if nothing has a finite epsilon."""
     return "; give a larger delta" if math.isinf(epsilon) else ""

@@ -31,7 +31,7 @@ _FEW = 1 << 12
 
 
 def cloned(epsilon: Fraction, reports: int) -> Pair:
-    """A pair that dominates so many shuffled reports, for both orders of the neighbours."""
+    """A pair that dominates this number of shuffled reports, for both orders of the neighbours."""
     if not epsilon:
         return nothing()
     parts = [_given(epsilon, count, weight) for count, weight in _clones(epsilon, reports)]
@@ -46,8 +46,8 @@ def log_moment_beyond(epsilon: Fraction, order: Fraction) -> arb:
 
 
 def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
-    """How many clones there are, rounded down, and with which probability, rounded up: fewer clones
-    hide less. If nearly none are left, -1: what is told then isn't looked at."""
+    """Numbers of clones, rounded down, with their probabilities, rounded up: fewer clones hide
+    less. -1 stands for next to none: everything counts as revealed then."""
     others = reports - 1
     with precision(_BITS):
         rate = (-ball(epsilon)).exp()
@@ -73,7 +73,7 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
 
 
 def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Floats]:
-    """The losses above 0 and their probabilities, rounded up, given so many clones."""
+    """The losses above 0 and their probabilities, rounded up, given this number of clones."""
     if clones < 0:
         return np.array([np.inf]), np.array([weight])
     eps = float(epsilon)
@@ -113,8 +113,8 @@ def _loss(eps: float, kind: Indices, over: Indices, whole: int) -> Floats:
 
 
 def counted_bits(epsilon: Fraction, reports: int) -> Pair:
-    """What randomized response of single bits tells, of which a shuffle leaves the number of ones:
-    the pair of one bit, on which the neighbours differ, where all others are 0."""
+    """Shuffled randomized response of single bits, which leaves their number of ones: the pair of
+    one bit, on which the neighbours differ, where all others are 0."""
     if not epsilon:
         return nothing()
     eps, others = float(epsilon), reports - 1

@@ -43,7 +43,7 @@ def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction | Unknown:
     """A square of mu, rounded up, that an epsilon-differentially private answer may be counted
     as, given that mu squared of at least ``floor`` stays unspent.
 
-    The worst such answer is one bit told with odds e^epsilon to 1. Together with a normal value
+    The worst of them reports one bit with odds e^epsilon to 1. Together with a normal value
     of mu squared ``floor`` it is dominated by a normal value of mu squared ``floor`` + m if and
     only if the former's total variation T is at most the latter's, 2 Phi(sqrt(floor + m) / 2) - 1.
     With ``floor`` 0, T is tanh(epsilon / 2) (Dong, Roth and Su 2022, Section 2 has the pair).

@@ -37,7 +37,7 @@ def from_dp_event(
 ) -> PrivacyLoss:
     """The privacy loss of a tree of dp_accounting's events, for neighbours that differ in this way.
 
-    An event tells the noise over the most that one record's value measures. A record that is
+    An event has the noise over the largest size of one record's value. A record that is
     replaced moves a sum by twice that, so with `Change.REPLACE` noise counts half (as in their
     `PLDAccountant` with `REPLACE_ONE`; their `RdpAccountant` takes it whole).
 
@@ -59,7 +59,7 @@ def to_dp_event(
 ) -> Any:
     """The loss as a tree of the event classes in ``events``, for example `dp_accounting` itself.
 
-    Noise is told over the sensitivity that the term names, whatever the neighbours are. Raises
+    Noise is given over the sensitivity that the term names, whatever the neighbours are. Raises
     `NoBound` for a term for which there is no event, or none in this version.
     """
     whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
@@ -73,7 +73,7 @@ def to_dp_event(
 
 @dataclass(slots=True)
 class _Reader:
-    """One tree being read; what was read is kept, since trees may share their branches."""
+    """The state of reading one tree; results are stored, since trees may share their branches."""
 
     change: Change
     known: dict[int, tuple[object, PrivacyLoss]] = field(default_factory=dict)
@@ -231,7 +231,7 @@ def _sizes(event: Any) -> tuple[int, int]:
 
 
 def _truncated(event: Any) -> Term:
-    """Poisson samples cut at random; of two neighbours, one has a record more than is told."""
+    """Poisson samples cut at random; one neighbour has one record more than the event says."""
     noise = _checks.positive(noise_multiplier=_field(event, "noise_multiplier"))
     most = _checks.positive_count(truncated_batch_size=_field(event, "truncated_batch_size"))
     records = _checks.count(dataset_size=_field(event, "dataset_size")) + 1
@@ -299,7 +299,7 @@ def _made(events: Any, name: str, *values: object) -> Any:
 
 def _event(term: Term, events: Any) -> Any:
     """The event of one term, its numbers rounded against us."""
-    if name_and_values := _noise_told(term) or _promise_told(term):
+    if name_and_values := _noise_event(term) or _promise_event(term):
         name, *values = name_and_values
         return _made(events, name, *values)
     match term:
@@ -327,10 +327,10 @@ def _mean(eta: Fraction, gamma: Fraction) -> float:
         return float_up(_tuning.NegativeBinomial(eta, gamma).mean())
 
 
-_Told = tuple[str, *tuple[float | int | None, ...]]
+_NamedValues = tuple[str, *tuple[float | int | None, ...]]
 
 
-def _noise_told(term: Term) -> _Told | None:
+def _noise_event(term: Term) -> _NamedValues | None:
     """The event of a term that is noise on a number or a vector, with its values."""
     match term:
         case terms.Gaussian(multiplier=noise):
@@ -348,12 +348,12 @@ def _noise_told(term: Term) -> _Told | None:
         case terms.RandomizedResponse(epsilon=epsilon, categories=values):
             with precision(_BITS):
                 odds = ball(epsilon).exp() + ball(values - 1)
-                told = float_down(ball(values) / odds)
-            return "RandomizedResponseDpEvent", told, int(values)
+                share = float_down(ball(values) / odds)
+            return "RandomizedResponseDpEvent", share, int(values)
     return None
 
 
-def _promise_told(term: Term) -> _Told | None:
+def _promise_event(term: Term) -> _NamedValues | None:
     """The event of a term that says what some mechanism satisfies, with its values."""
     match term:
         case terms.Pure(epsilon=epsilon):

@@ -1,4 +1,4 @@
-"""What accesses cost, read from text such as ``1000 * Gaussian(1.1) + Pure(0.1)``.
+"""Privacy losses read from text such as ``1000 * Gaussian(1.1) + Pure(0.1)``.
 
     sum      = product { "+" product }
     product  = item { ("*" | "/") item }
@@ -82,8 +82,10 @@ class Expression:
             return Expression(line, ast.parse(line, mode="eval").body)
         except SyntaxError as error:
             at = min((error.offset or len(line) + 1) - 1, len(line))  # at the end Python says 0
-            told = f"{_near(line, at)} can't stand here" if at < len(line) else "more must follow"
-            raise _mistake(line, at, told) from None
+            reason_text = (
+                f"{_near(line, at)} can't stand here" if at < len(line) else "more must follow"
+            )
+            raise _mistake(line, at, reason_text) from None
         except (ValueError, RecursionError, MemoryError):
             raise InvalidArgument("the expression has too many parts, one in another") from None
 
@@ -158,7 +160,7 @@ class _Reading:
         return number
 
     def _joined(self, step: ast.BinOp, left: _Value, right: _Value) -> _Value:
-        """What two values give; of sums and numbers, only a count and a sum go together."""
+        """The value of a step; of sums and numbers, only a count and a sum go together."""
         match _SIGNS.get(type(step.op)), left, right:
             case "+", Fraction(), Fraction():
                 return self._held(step, left + right)
@@ -195,8 +197,8 @@ class _Reading:
         known = _terms()
         if name not in known:
             near = _did_you_mean(name, known)
-            told = f"no term {_short(name)!r}{near}; there are {', '.join(known)}"
-            raise _mistake(self.text, at, told)
+            reason_text = f"no term {_short(name)!r}{near}; there are {', '.join(known)}"
+            raise _mistake(self.text, at, reason_text)
         given = [self._argument(argument) for argument in node.args]
         named: dict[str, _Argument] = {}
         for keyword in node.keywords:
@@ -205,8 +207,8 @@ class _Reading:
             bound = signature(known[name]).bind(*given, **named)
             return known[name](*bound.args, **bound.kwargs)
         except TypeError as reason:
-            told = f"{name} takes {', '.join(signature(known[name]).parameters)}: {reason}"
-            raise _mistake(self.text, at, told) from None
+            reason_text = f"{name} takes {', '.join(signature(known[name]).parameters)}: {reason}"
+            raise _mistake(self.text, at, reason_text) from None
         except InvalidArgument as reason:
             raise _mistake(self.text, at, f"{name}: {reason}") from None
 
@@ -235,11 +237,11 @@ class _Reading:
         if name in known and name not in given:
             return name
         if name is None or name in given:
-            told = "each parameter is given once, by its name or its place"
+            reason_text = "each parameter is given once, by its name or its place"
         else:
             has = f"{kind.__name__} has no {_short(name)}{_did_you_mean(name, known)}"
-            told = f"{has}; it takes {', '.join(known)}"
-        raise _mistake(self.text, keyword.col_offset, told)
+            reason_text = f"{has}; it takes {', '.join(known)}"
+        raise _mistake(self.text, keyword.col_offset, reason_text)
 
     def _unknown(self, node: ast.expr, name: str) -> InvalidArgument:
         known = _terms()
@@ -280,7 +282,7 @@ def _costs(tree: ast.expr) -> set[ast.AST]:
 
 
 def _multiples(tree: ast.expr) -> Iterator[ast.expr]:
-    """What says how often a privacy loss happens."""
+    """The counts of privacy losses."""
     costs = _costs(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and node in costs:
@@ -338,7 +340,7 @@ def _check_tokens(text: str) -> None:
 
 
 def _near(text: str, at: int) -> str:
-    """What stands there, as far as a person needs it."""
+    """The word at this place, shortened."""
     found = re.match(r"\w[\w.]*|\S|$", text[at:].lstrip())
     return repr(_short(found[0] if found else ""))
 

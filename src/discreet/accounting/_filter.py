@@ -122,7 +122,7 @@ class Filter:
         """Nothing spent."""
         return Spent(0, (0,) * len(self.sums))
 
-    @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and few of them are kept
+    @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and there are few of them
     def priced(self, loss: PrivacyLoss) -> Price:
         """Price this charge: its addition to the sums; `NoBound` if that can't be known. The first
         time may take long, so a ledger asks before it locks anything."""
@@ -168,7 +168,7 @@ class Filter:
         return self._is_within(spent)
 
     def alone(self, loss: PrivacyLoss) -> int | None:
-        """What the charge costs by itself at the limit's delta, in whole `UNIT`; ``None`` if that
+        """The cost of the charge by itself at the limit's delta, in whole `UNIT`; ``None`` if that
         is not known, or there is no delta."""
         if not isinstance(self.limit, Limit) or self.limit.delta == 0:
             return None
@@ -191,10 +191,11 @@ class Filter:
         return tuple(_bound(each) for each in self.sums)
 
     def reached(self, spent: Spent) -> Fraction | None:
-        """How far these sums have come, in the limit's own measure: epsilon at the filter's own
-        shares of delta, rho, mu, or the largest part of a Renyi limit's bound at some order. The
+        """The point that these sums have reached, in the limit's own measure: epsilon at the
+        filter's own shares of delta, rho, mu, or the largest part of a Renyi limit's bound at some
+        order. The
         charge that brought them was admitted iff this is at most the limit's (1, of a Renyi
-        limit). ``None`` if no sum tells, or the leaks are beyond their share."""
+        limit). ``None`` if no sum decides, or the leaks are beyond their share."""
         if spent.alone is not None:
             return spent.alone * UNIT
         if spent.leak > self.leak_bound:
@@ -206,12 +207,12 @@ class Filter:
         ]
         if isinstance(self.limit, Limit):
             return min((one for one in found if one is not None), default=None)
-        kept = [one for one in found if one is not None]
-        return max(kept) if len(kept) == len(spent.sums) else None
+        reached = [one for one in found if one is not None]
+        return max(reached) if len(reached) == len(spent.sums) else None
 
     def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
-        """How far these sums would come with this charge, which is refused. If it can be counted
-        beside a leak, then by that, and ``None`` if its leak alone is too much."""
+        """The point that these sums would reach with this charge, which is refused. If it can be
+        counted beside a leak, then by that, and ``None`` if its leak alone is too much."""
         price = self.priced(loss)
         after = self.charged(spent, price)
         beside = [way for way in price.ways if way != price.plain]
@@ -240,8 +241,8 @@ class Filter:
         return Fraction(_most(is_admitted), 10**9)
 
     def count_left(self, spent: Spent, loss: PrivacyLoss) -> int:
-        """How many more charges of this privacy loss would be admitted, one after the other; at
-        most 10^12 are counted."""
+        """The number of further charges of this privacy loss that would be admitted, one after the
+        other; at most 10^12 are counted."""
         price, count = self.priced(loss), 0
         if spent == self.start and price.alone is not None:
             spent = self.charged(spent, price)

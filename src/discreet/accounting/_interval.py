@@ -38,7 +38,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """How far the ends are apart; 0 if both are infinite."""
+        """The distance of the ends; 0 if both are infinite."""
         return self.upper - self.lower if self.upper > self.lower else 0.0
 
     @property

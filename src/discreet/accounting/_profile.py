@@ -86,7 +86,7 @@ class Profile:
         return [(one, self.delta(one)) for one in rounded if one <= self.epsilons[-1]]
 
     def __repr__(self) -> str:
-        """How far it reaches: the numbers are many."""
+        """Its range alone: the numbers are many."""
         return f"Profile({len(self.epsilons)} epsilons from 0 to {self.epsilons[-1]:.4g})"
 
     def __str__(self) -> str:

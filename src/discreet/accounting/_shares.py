@@ -22,7 +22,7 @@ _WHOLE = 220  # epsilon * ln(1/delta) that would give leaks all of delta; (8, 1e
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """How a filter counts squares of mu: at this share of delta. Of what the squares could add
+    """Squares of mu in a filter: counted at this share of delta. Of what the squares could add
     up to, ``floor`` stays unspent, which makes small pure charges cheaper. ``beside_leaks`` says
     whether charges that are neither pure nor Gaussian are counted beside a leak; ledgers of
     earlier versions don't."""
@@ -66,7 +66,7 @@ class Shares:
         return tuple((1 + (best - 1) * times, limit.delta * part) for times, part in self.orders)
 
     def of_squares(self, limit: Limit) -> Squares | None:
-        """How squares are counted; not at all under limits that are beyond all use."""
+        """The counting of squares; none under limits that are beyond all use."""
         if limit.epsilon > _LARGEST_EPSILON:
             return None
         share = limit.delta * self.squares

@@ -1,4 +1,4 @@
-"""What an attacker can tell at all: the trade-off between the two errors of any test.
+"""The trade-off between the two errors of any test, which bounds any attack.
 
 Of a guess whether one unit was there, the type I error is to say so though it wasn't, the type II
 error to miss it. A trade-off function bounds the second from below, given the first (Dong, Roth and
@@ -84,17 +84,17 @@ class TradeOff:
         Zhou 2010; Dong, Roth and Su 2022, Proposition 2.5), in both orders of the neighbours."""
         delta = np.array(self.deltas)[:, None]  # (epsilon, type I error)
         epsilon = np.array(self.epsilons)[:, None]
-        kept = np.where(delta > 0, np.nextafter(1 - delta, 0.0), 1.0)
+        power = np.where(delta > 0, np.nextafter(1 - delta, 0.0), 1.0)
         odds = np.where(epsilon < _LARGEST, np.exp(np.minimum(epsilon, _LARGEST)), np.inf)
         with np.errstate(invalid="ignore"):
             lost = np.where(type_one > 0, odds * type_one * (1 + _ROUND), 0.0)
-        steep = np.where(lost > 0, np.nextafter(kept - lost, -1.0), kept)
-        rest = np.where(type_one > 0, np.nextafter(kept - type_one, -1.0), kept)
+        steep = np.where(lost > 0, np.nextafter(power - lost, -1.0), power)
+        rest = np.where(type_one > 0, np.nextafter(power - type_one, -1.0), power)
         flat = np.exp(-epsilon) * rest * np.where(epsilon > 0, 1 - _ROUND, 1.0)
         return np.asarray(np.maximum(np.maximum(steep, flat).max(axis=0), 0.0))
 
     def __repr__(self) -> str:
-        """How much it gives away: the numbers are many."""
+        """Its advantage alone: the numbers are many."""
         return f"TradeOff(advantage {self.advantage:.4g})"
 
     def __str__(self) -> str:
