@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.noise import Bits, UniformLaw, _order, permutation, sample_without_replacement
+from discreet.noise._arrays import IndexArray
 from tests.noise.walk import (
     Record,
     assert_exact,
@@ -91,7 +92,7 @@ def test_ties_left_in_place_are_refuted(count: int, monkeypatch: pytest.MonkeyPa
 def test_ties_in_pairs_only_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, drawn = orders(3), _order._drawn_in_turn
 
-    def first_two(tied: int, size: int, bits: Bits) -> _order.IndexArray:
+    def first_two(tied: int, size: int, bits: Bits) -> IndexArray:
         return np.concatenate([drawn(2, 2, bits), np.arange(2, size)])
 
     monkeypatch.setattr(_order, "_drawn_in_turn", first_two)

@@ -15,12 +15,12 @@ from flint import arb, arb_series
 
 from discreet._exact import ball, precision
 from discreet.noise import _quantiles
+from discreet.noise._arrays import FloatArray
 from discreet.noise._quantiles import (
     EXPONENTIAL,
     HALF_NORMAL,
     OCTAVES,
     RADIUS,
-    FloatArray,
     QuantileFunction,
 )
 

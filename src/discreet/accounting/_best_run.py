@@ -175,10 +175,10 @@ def _pair(best: Best) -> Pair | Unknown:
         return TOO_LARGE if top > _FURTHEST else pair_of_profile(delta, top)
 
 
-Delta = Callable[[Fraction], Fraction]
+DeltaFunction = Callable[[Fraction], Fraction]
 
 
-def _profile(best: Best) -> Delta | Unknown:
+def _profile(best: Best) -> DeltaFunction | Unknown:
     """The smallest delta at an epsilon that is known: f' being at most the expected number of
     runs, and its ratio at most e^spread, delta is at most that number times one run's at
     epsilon - spread; or what follows from Renyi divergences, from a pure epsilon, or from the
@@ -216,7 +216,7 @@ def _composed(best: Best) -> Profile | None:
     return profile(_Repeated(best.loss, best.most), float(_LEAST))
 
 
-def _top(best: Best, delta: Delta) -> Fraction:
+def _top(best: Best, delta: DeltaFunction) -> Fraction:
     """An epsilon above which delta falls no more, or is next to nothing."""
     pure = best.approximate()
     if not isinstance(pure, Unknown):

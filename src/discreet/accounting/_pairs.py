@@ -34,7 +34,7 @@ _NEXT_TO_NOTHING = Fraction(1, 10**290)
 # Orders at which a curve is converted: four between any two powers of 2, from 2^-10 to 2^30 + 1.
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
 
-Point = tuple[Fraction, Fraction]  # an e^epsilon, and a delta there
+CurvePoint = tuple[Fraction, Fraction]  # an e^epsilon, and a delta there
 Counted = list[tuple[Pair, int]]
 
 
@@ -178,7 +178,7 @@ def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pai
     return pair_through(points)
 
 
-def pair_through(points: Sequence[Point]) -> Pair:
+def pair_through(points: Sequence[CurvePoint]) -> Pair:
     """The pair whose delta in both orders of the neighbours, as a function of e^epsilon, is the
     lower hull of 1 at 0 and these points, whose e^epsilon rise from 1. It dominates all that have
     no larger delta at any point, since deltas are convex in e^epsilon."""
@@ -187,9 +187,9 @@ def pair_through(points: Sequence[Point]) -> Pair:
     return one_sided_pair_through([*mirrored, *points])
 
 
-def one_sided_pair_through(points: Iterable[Point]) -> Pair:
+def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
     """The same for one order of the neighbours: the points' e^epsilon rise from above 0."""
-    hull: list[Point] = [(Fraction(0), Fraction(1))]
+    hull: list[CurvePoint] = [(Fraction(0), Fraction(1))]
     for point in points:
         while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
             hull.pop()
@@ -211,7 +211,7 @@ def _log(odds: Fraction) -> float:
         return float(ball(odds).log().mid())
 
 
-def _slope(one: Point, other: Point) -> Fraction:
+def _slope(one: CurvePoint, other: CurvePoint) -> Fraction:
     return (other[1] - one[1]) / (other[0] - one[0])
 
 

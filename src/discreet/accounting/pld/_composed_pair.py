@@ -71,7 +71,7 @@ class _Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class _Masses:
+class _BoundedMasses:
     """Rising losses of a whole sum, evenly spaced, bounds on their masses from one side, and the
     mass at infinity. ``importance`` says where the tilted laws have mass."""
 
@@ -104,7 +104,7 @@ def composed_pld(pairs: Counted, side: Side, tail: float) -> UncomposedPld:
 
 def _composed_masses(
     pairs: Counted, side: Side, log_tail: float, *, is_above_0: bool = False
-) -> _Masses:
+) -> _BoundedMasses:
     # 1. Choose tilts, and a grid that suits all of them.
     coarse = CoarsePld.of(pairs, _TAIL)
     if coarse.is_too_large:
@@ -141,14 +141,14 @@ def _composed_masses(
     loss = np.asarray(laws[0].first + np.arange(window[1]) * laws[0].step, dtype=np.float64)
     if side is Side.LOWER:
         mass = np.max([law.masses_inside() for law in laws], axis=0)
-        return _Masses(loss, mass, laws[0].infinite, importance)
+        return _BoundedMasses(loss, mass, laws[0].infinite, importance)
     mass = np.min([law.masses() for law in laws], axis=0)
     top = sum(count * float(one.loss[one.mass > 0].max()) for one, count in points)
     mass[loss > top + laws[0].step / 2] = 0.0  # rounding only: no sum reaches there
     if laws[0].outside:  # what lies below the window goes up to its first point
         mass[0] += math.exp(min(laws[0].log_scale + math.log(laws[0].outside), 0.0))
     beyond = min(law.beyond for law in laws)
-    return _Masses(loss, mass, laws[0].infinite + beyond, importance)
+    return _BoundedMasses(loss, mass, laws[0].infinite + beyond, importance)
 
 
 def _ladder(coarse: CoarsePld, log_tail: float) -> list[_Rung]:
@@ -214,7 +214,7 @@ def _window(points: Sequence[tuple[Points, int]], low: float, high: float) -> tu
     return start, fft.next_fast_len(max(stop - start, 2 * _MARGIN), real=True)
 
 
-def _upper_pair(found: _Masses) -> Pair:
+def _upper_pair(found: _BoundedMasses) -> Pair:
     """Atoms from above: a cell's probability goes to its two ends, so that both laws keep their
     masses."""
     ends = _cells(found.importance)
@@ -239,7 +239,7 @@ def _upper_pair(found: _Masses) -> Pair:
     )
 
 
-def _lower_pair(found: _Masses) -> Pair:
+def _lower_pair(found: _BoundedMasses) -> Pair:
     """Atoms from below: each cell is one outcome."""
     starts = _cells(found.importance)[:-1]
     sizes = np.diff(np.append(starts, len(found.mass)))

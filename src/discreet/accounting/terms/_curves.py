@@ -36,7 +36,7 @@ _LEAST_ORDER = Fraction(101, 100)
 _NEARLY_ALL = 1 - Fraction(1, 2**40)
 _LARGEST_LOSS = 500
 
-Points = tuple[tuple[Fraction, Fraction], ...]
+CurvePoints = tuple[tuple[Fraction, Fraction], ...]
 GivenPoints = Mapping[Any, Number] | Iterable[tuple[Number, Number]]  # Any: keys are invariant
 
 
@@ -57,7 +57,7 @@ def _points(name: str, given: object) -> list[tuple[object, object]]:
     return pairs
 
 
-def _rising(name: str, points: Iterable[tuple[Fraction, Fraction]]) -> Points:
+def _rising(name: str, points: Iterable[tuple[Fraction, Fraction]]) -> CurvePoints:
     ordered = tuple(sorted(points))
     for (one, _), (other, _) in pairwise(ordered):
         if one == other:
@@ -65,7 +65,7 @@ def _rising(name: str, points: Iterable[tuple[Fraction, Fraction]]) -> Points:
     return ordered
 
 
-def _renyi_points(**named: object) -> Points:
+def _renyi_points(**named: object) -> CurvePoints:
     """Orders above 1, with a divergence from 0 on for each."""
     ((name, given),) = named.items()
     points = []
@@ -77,7 +77,7 @@ def _renyi_points(**named: object) -> Points:
     return _rising(name, points)
 
 
-def _profile_points(**named: object) -> Points:
+def _profile_points(**named: object) -> CurvePoints:
     """Epsilons from 0 on, with a delta for each."""
     ((name, given),) = named.items()
     points = []
@@ -92,7 +92,7 @@ def _profile_points(**named: object) -> Points:
     return _rising(name, points)
 
 
-def _loss_points(**named: object) -> Points:
+def _loss_points(**named: object) -> CurvePoints:
     """Losses with their probabilities, which add up to at most 1 under both laws."""
     ((name, given),) = named.items()
     points = []
@@ -128,7 +128,7 @@ class RenyiCurve(Term):
     6.54
     """
 
-    curve: Annotated[Converted[Points, GivenPoints], _renyi_points]
+    curve: Annotated[Converted[CurvePoints, GivenPoints], _renyi_points]
 
     def renyi(self, order: Fraction) -> arb | Unknown:
         """By the chords, and by larger orders, whose divergences are no smaller."""
@@ -155,7 +155,7 @@ class ProfileCurve(Term):
     1.0
     """
 
-    curve: Annotated[Converted[Points, GivenPoints], _profile_points]
+    curve: Annotated[Converted[CurvePoints, GivenPoints], _profile_points]
 
     @staticmethod
     def from_trade_off(errors: GivenPoints) -> "ProfileCurve":
@@ -221,7 +221,7 @@ class LossDistribution(Term):
     True
     """
 
-    losses: Annotated[Converted[Points, GivenPoints], _loss_points]
+    losses: Annotated[Converted[CurvePoints, GivenPoints], _loss_points]
 
     @staticmethod
     def of(loss: PrivacyLoss | Term) -> "LossDistribution":
@@ -259,7 +259,7 @@ class LossDistribution(Term):
 
 
 @lru_cache(maxsize=64)
-def _pair_of_points(curve: Points) -> Pair:
+def _pair_of_points(curve: CurvePoints) -> Pair:
     points, least = [], Fraction(1)
     with precision(_BITS):
         for epsilon, delta in curve:
@@ -269,7 +269,7 @@ def _pair_of_points(curve: Points) -> Pair:
 
 
 @lru_cache(maxsize=64)
-def _pair_of_losses(losses: Points) -> Pair:
+def _pair_of_losses(losses: CurvePoints) -> Pair:
     with precision(_BITS):
         others = [ball(p) * (-ball(loss)).exp() for loss, p in losses]
         q = [float(one.mid()) for one in others]
@@ -297,7 +297,7 @@ def _renyi_of_atoms(pair: Pair, order: Fraction) -> arb:
     return ball(log_moment(rest, sharp)) / ball(sharp - 1)
 
 
-def _lower_hull(points: Points) -> list[tuple[Fraction, Fraction]]:
+def _lower_hull(points: CurvePoints) -> list[tuple[Fraction, Fraction]]:
     """The lower hull of points of a function that falls, from 0 to 1."""
     zero, one = Fraction(0), Fraction(1)
     first = [] if points[0][0] == 0 else [(zero, points[0][1])]
