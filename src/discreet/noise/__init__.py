@@ -1,7 +1,16 @@
 """Exact random integers from secure bits, at the speed of NumPy's generators.
 
-A law decides each outcome from as many random bits as that takes, so that every outcome has
-exactly its stated probability. See docs/proofs/noise.md.
+A law reads random bits until they decide the outcome. So every outcome has exactly its stated
+probability: docs/proofs/noise.md has the proofs. To read the files in order:
+
+1. `_bits`: the source of random words.
+2. `_inversion`: a draw inverts the cumulative distribution, reading digits of a uniform U.
+3. The laws: `_affine_quantile` and `_quantiles` (fast, proven float64), `_laws` (discrete Laplace,
+   rounded Gaussian, geometric), `_steps` and `_choices` (few outcomes), `_uniform`, `_staircase`,
+   `_discrete_gaussian` and `_max_norm` (by rejection).
+4. Draws that are no numbers: `_selection` (one of many by scores) and `_order` (permutations).
+5. Forecasts of errors: `_half_width`, `_tail_inversion`, `_normal_tails` and `_sums`.
+6. `_grid`: noise for real numbers, in whole steps.
 """
 
 from discreet.noise._bits import Bits, SecureBits, Words

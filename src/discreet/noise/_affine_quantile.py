@@ -39,14 +39,14 @@ class AffineQuantile:
         return self.scale <= _NARROW
 
     def resolve_many(self, numerators: npt.NDArray[np.int64], known: int) -> Resolved:
-        """The magnitudes for U in [n, n + 2^(63 - known)] / 2^63, and where they stay open."""
+        """The magnitudes for U in [n, n + 2^(63 - known)] / 2^63, and the indices of open ones."""
         least, radius = self._resolution(known)
         if not radius < 0.5:
             return np.zeros_like(numerators), np.arange(numerators.size)
         x = self.quantile.many(numerators * np.float64(2.0**-_WORD))
         x *= self.scale
         x += self.offset
-        np.maximum(x, 0.5, out=x)  # all below 1 is magnitude 0
+        np.maximum(x, 0.5, out=x)  # below 1 the magnitude is 0
         whole = np.floor(x)
         x -= whole
         x -= 0.5
@@ -56,7 +56,7 @@ class AffineQuantile:
         return whole.astype(np.int64), np.flatnonzero(is_open)
 
     def resolve(self, numerator: int, known: int) -> int | None:
-        """The same for one."""
+        """The magnitude for one numerator, or None if it stays open."""
         least, radius = self._resolution(known)
         if numerator < least or not radius < 0.5:
             return None
@@ -66,10 +66,10 @@ class AffineQuantile:
         return whole if abs(max(x, 0.5) - whole - 0.5) < 0.5 - radius else None
 
     def _resolution(self, known: int) -> tuple[int, float]:
-        """From which numerator on U is known well enough, and how well x then is.
+        """The least numerator that float64 may resolve, and the radius of x from there on.
 
-        There ln(U) is known to 2^-bits. More bits make the radius smaller and leave out more of
-        the numerators; their number here makes the sum of both about as small as it can be.
+        From there on, ln(U) is known to 2^-bits. More bits make the radius smaller, and more
+        numerators too small. The bits chosen here nearly minimize the share that stays open.
         """
         if self.scale >= 2.0**_WORD:
             return 0, math.inf
@@ -86,7 +86,7 @@ class AffineQuantileLaw(Protocol):
         ...
 
     def affine_quantile(self) -> AffineQuantile:
-        """The same in float64."""
+        """The inverse in float64."""
         ...
 
 
@@ -97,15 +97,15 @@ class Magnitudes(Inverted):
 
     @property
     def is_narrow(self: AffineQuantileLaw) -> bool:
-        """Whether it has few likely outcomes."""
+        """Whether few outcomes are likely."""
         return self.affine_quantile().is_narrow
 
     def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
+        """The outcome, if the digits of U decide it."""
         return resolve(self, numerator, size)
 
     def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        """The same for many."""
+        """Outcomes, and the indices of those that float64 does not decide."""
         return resolve_many(self, numerators, size)
 
 
@@ -115,11 +115,11 @@ class Signed(Magnitudes):
     __slots__ = ()
 
     def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
+        """The outcome, if the digits of U decide it."""
         return resolve_signed(self, numerator, size)
 
     def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        """The same for many."""
+        """Outcomes, and the indices of those that float64 does not decide."""
         return resolve_many_signed(self, numerators, size)
 
 
@@ -131,19 +131,19 @@ def resolve(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
 
 
 def resolve_signed(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-    """A magnitude with a sign in front: the first digit, U beginning with the second."""
+    """The magnitude with a sign. The first digit is the sign; U begins with the second."""
     magnitude = resolve(law, numerator & (1 << size - 1) - 1, size - 1)
     return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
 
 def resolve_many(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-    """`resolve` for many, by float64 alone."""
+    """`resolve` for many numerators, in float64 only."""
     leading = aligned(numerators, size) >> np.uint64(1)
     return law.affine_quantile().resolve_many(leading.view(np.int64), min(size, _WORD))
 
 
 def resolve_many_signed(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-    """`resolve_signed` for many, by float64 alone."""
+    """`resolve_signed` for many numerators, in float64 only."""
     leading = aligned(numerators, size)
     found, left = law.affine_quantile().resolve_many((leading & ~_SIGN).view(np.int64), size - 1)
     sign = leading.view(np.int64) >> 63  # 0 or -1
@@ -156,7 +156,7 @@ def _by_balls(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
     with precision(size + _SPARE_BITS):
         low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
         x = law.inverse(low.union(high))
-        if x <= 1:  # U is not below tail(1): magnitude 0, however far below
+        if x <= 1:  # U is not below tail(1): the magnitude is 0
             return 0
         whole = x.ceil().unique_fmpz()
     return None if whole is None else max(0, int(whole) - 1)

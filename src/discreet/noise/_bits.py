@@ -1,6 +1,6 @@
-"""Where randomness comes from: a stream cipher keyed by the operating system.
+"""The source of randomness: a stream cipher that the operating system keys.
 
-Nothing can seed it. Each thread has a stream of its own, and a forked process makes new ones.
+Nothing can seed it. Each thread has its own stream, and a forked process makes new ones.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from discreet._ownership import Owned, process
 Words = npt.NDArray[np.uint64]
 """An array of random 64-bit words."""
 
-_BLOCK = 1 << 10  # words that are made at once for single draws
+_BLOCK = 1 << 10  # words made at once for single draws
 _ZEROS = memoryview(bytes(1 << 20))
 _LONGEST = 1 << 32  # words of one stream: half of what one nonce may be used for
 
@@ -44,10 +44,10 @@ class Bits(Protocol):
 class SecureBits:
     """AES-256 in counter mode, keyed from the operating system's generator; 64-bit words.
 
-    It is that of GCM, whose tag nobody asks for: processors compute it twice as fast as plain CTR.
-    The stream lives in this process and thread only: it is never written anywhere, a copy or a
-    pickle of this object carries none of it, and a fork starts another. When the process ends or
-    forks, words that were made and not yet drawn are wiped, as far as Python can.
+    The counter mode is that of GCM, whose tag is not used: it runs twice as fast as plain CTR.
+    The stream stays in this process and thread. It is never written to disk. A copy or a pickle of
+    this object holds no part of it, and a forked process starts another one. When the process ends
+    or forks, words that were made and not yet drawn are wiped, as far as Python can do that.
     """
 
     __slots__ = ("_streams",)
@@ -66,12 +66,11 @@ class SecureBits:
         return self._streams.current().word()
 
     def words(self, count: int) -> Words:
-        """The next words of this thread's stream; 0.7 nanoseconds each where many are asked for."""
+        """The next words of this thread's stream; many at once take 0.7 nanoseconds each."""
         return self._streams.current().words(count)
 
     def fill(self, words: Words) -> None:
-        """Put the next words in the place of these, an array in one piece: memory that is new in
-        each call costs more than words do."""
+        """Overwrite a contiguous array with the next words: new memory costs more than words."""
         self._streams.current().fill(words)
 
     def __reduce__(self) -> tuple[type["SecureBits"], tuple[()]]:
@@ -80,9 +79,11 @@ class SecureBits:
 
 
 class _Stream(Owned):
-    """One cipher stream, which is never copied. Taking a word is one step of the interpreter, and
-    every block is a new one, so that a signal's handler that draws in between never sees the same
-    word."""
+    """One cipher stream, which is never copied.
+
+    Taking a word is one step of the interpreter, and each block is new memory. So a signal handler
+    that draws between two steps never gets the same word.
+    """
 
     __slots__ = ("__weakref__", "_block", "_encryptor", "_left", "made", "process", "thread")
 
@@ -128,10 +129,12 @@ class _Stream(Owned):
 
 
 class _Process:
-    """Which process this is, and its streams. Its id alone doesn't tell: ids come back, and in a
-    new namespace a child may have its parent's. So each fork counts one more, and `ownership`
-    notices children that Python doesn't make. No fork happens while a stream is made, since the
-    cipher's library has locks of its own."""
+    """The identity of this process, and its streams.
+
+    A process id is not enough: ids are reused, and in a new namespace a child may have its parent's
+    id. So each fork raises a counter, and `ownership` notices children that Python did not make.
+    No fork happens while a stream is made, since the cipher's library has locks of its own.
+    """
 
     forks = 0
     making = threading.RLock()
@@ -143,7 +146,7 @@ class _Process:
 
     @classmethod
     def exits(cls) -> None:
-        """Wipe this thread's words: another that still runs may be drawing its own."""
+        """Wipe this thread's words; other threads may still be drawing theirs."""
         with cls.making:
             for stream in tuple(cls.streams):
                 if stream.thread == threading.get_ident():
@@ -166,8 +169,7 @@ atexit.register(_Process.exits)
 
 
 class _Streams(threading.local):
-    """This thread's stream, made anew where the process is not the one that made it, and after so
-    many words."""
+    """This thread's stream. A new one is made in another process, and after `_LONGEST` words."""
 
     stream: _Stream | None = None
 

@@ -30,7 +30,7 @@ def _share(**named: object) -> Fraction:
 
 @frozen
 class BernoulliLaw(Stepped):
-    """1 with this probability, any rational from 0 to 1, and else 0.
+    """1 with this probability, a rational from 0 to 1, else 0.
 
     >>> from discreet.audit import SeededBits
     >>> BernoulliLaw(0.3).draws(SeededBits(4), 8)
@@ -55,8 +55,7 @@ class BernoulliLaw(Stepped):
 
 @dataclass(frozen=True, slots=True, init=False)
 class CategoricalLaw(Stepped):
-    """Each place i from 0 with probability weights[i] / sum(weights), the weights being any
-    rationals of 0 or above.
+    """Index i with probability weights[i] / sum(weights); weights are rationals, 0 or above.
 
     >>> from discreet.audit import SeededBits
     >>> CategoricalLaw([1, 0, 0.5]).draws(SeededBits(4), 8)
@@ -84,18 +83,19 @@ class CategoricalLaw(Stepped):
         return len(self.weights) - 1
 
     def threshold(self, step: int) -> Fraction:
-        """The share of all weights up to this one."""
+        """The share of the weights up to this one."""
         return Fraction(self._sums[step], self._sums[-1])
 
     def edges(self) -> Edges:
-        """The thresholds to 64 bits, made once."""
+        """The thresholds to 64 bits, computed once."""
         if not self._made:
             self._made.append(_steps.edges(self))
         return self._made[0]
 
 
 def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
-    """Which of ``count`` records are in a Poisson sample: each by itself, with exactly this rate.
+    """The mask of a Poisson sample of ``count`` records: each is in it independently, with exactly
+    this rate.
 
     >>> from discreet.audit import SeededBits
     >>> poisson_mask(0.5, 4, SeededBits(4))

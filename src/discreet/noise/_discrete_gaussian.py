@@ -1,4 +1,4 @@
-"""The discrete Gaussian: the normal density, at the whole numbers alone."""
+"""The discrete Gaussian: the normal density, restricted to the integers."""
 
 import math
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from discreet.noise._tail_inversion import invert_tail
 _SPARE_BITS = 64
 _DIGIT = 16
 _HUGE = 10**200
-_LARGEST_TABLE = 64  # the sigma up to which draws are made from a table,
-_TABLE_PAYS = 64  # if there are as many of them, times sigma^2
+_LARGEST_TABLE = 64  # draws come from a table up to this sigma,
+_TABLE_PAYS = 64  # if there are at least this times sigma^2 of them
 _CHUNK = 1 << 16
 
 
@@ -33,8 +33,8 @@ class DiscreteGaussianLaw:
     """P(x) proportional to exp(-x^2 / (2 sigma^2)), for any rational sigma above 0 (Canonne,
     Kamath and Steinke, 2020).
 
-    A rounded Gaussian is drawn, and kept with a probability that is close to 1: the ratio of both
-    laws' chances, over its value at 0, where it is largest. Many draws of a small sigma come from
+    Rejection: a rounded Gaussian is accepted with a probability close to 1, the ratio of the two
+    laws' probabilities over its maximum, which it has at 0. Many draws with a small sigma come from
     a table.
 
     >>> from discreet.audit import SeededBits
@@ -45,15 +45,15 @@ class DiscreteGaussianLaw:
     sigma: Positive  # the standard deviation is a little smaller
 
     def on_grid(self, k: int) -> "OnGrid[DiscreteGaussianLaw]":
-        """This law for multiples of 2^-k, its sigma being given in units of the answer."""
+        """This law for multiples of 2^-k; its sigma is in units of the answer."""
         return OnGrid(DiscreteGaussianLaw(steps_of(self.sigma, k)), k)
 
     def tail(self, magnitude: int) -> arb:
-        """The share of all chances that outcomes at least this far from 0 have."""
+        """The probability of an outcome at least this far from 0."""
         return normal_tail(self.sigma, magnitude)
 
     def inverse(self, uniform: arb) -> arb:
-        """The whole one of such x, found near the normal law's."""
+        """The whole x as in `NoiseLaw.inverse`, searched near that of the normal law."""
         near = ball(self.sigma) * arb(2).sqrt() * uniform.erfcinv()
         return invert_tail(self.tail, uniform, near)
 
@@ -84,7 +84,7 @@ class DiscreteGaussianLaw:
         return found.reshape(shape)
 
     def _refused(self, found: OutcomeArray, bits: Bits) -> list[int]:
-        """The places of those that are not kept. A digit each decides nearly all of them."""
+        """The indices of rejected outcomes. One digit each decides nearly all of them."""
         size = min(_DIGIT, bits.width)
         digits = _inversion.digits(bits, found.size, size)
         far, loose = _loose(self.sigma, size)
@@ -101,10 +101,10 @@ class DiscreteGaussianLaw:
         ]
 
     def _is_kept(self, found: int, bits: Bits, numerator: int, size: int) -> bool:
-        """Whether V, uniform on (0, 1), is at least the probability of refusing.
+        """Whether a V, uniform on (0, 1), is at least the probability of rejection.
 
-        That is at most 1 - (y / 2) / sinh(y / 2) <= y^2 / 24 for y = found / sigma^2: most V are
-        above that. Else more digits of V are drawn until it lies above or below.
+        That is at most 1 - (y / 2) / sinh(y / 2) <= y^2 / 24 for y = found / sigma^2, which is
+        below most V. Otherwise more digits of V are drawn until they decide.
         """
         over, under = self.sigma.as_integer_ratio()
         if 24 * numerator * over**4 >= found**2 * under**4 << size:
@@ -118,15 +118,16 @@ class DiscreteGaussianLaw:
 
 @dataclass(frozen=True, slots=True)
 class _Rejection:
-    """The threshold 1 - r(k) / r(0), r being the discrete law's chances over the rounded one's."""
+    """The threshold 1 - r(k) / r(0), where r is the ratio of the discrete law's probabilities to
+    the rounded law's."""
 
     sigma: Fraction
     k: int
     steps: int = 1
 
     def threshold(self, _: int) -> arb:
-        """1 - exp(-k^2 / (2 sigma^2)) mass(0) / mass(k), the mass being the normal one of
-        [k - 1/2, k + 1/2]; its three differences cost some bits each time sigma doubles."""
+        """1 - exp(-k^2 / (2 sigma^2)) mass(0) / mass(k), with mass(k) the normal probability of
+        [k - 1/2, k + 1/2]. The three differences lose some bits each time sigma doubles."""
         lost = 4 * max(0, math.floor(self.sigma).bit_length())
         with precision(ctx.prec + lost):
             twice = ball(self.sigma) * arb(8).sqrt()  # sigma sqrt(2), in halves
@@ -137,7 +138,7 @@ class _Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _TableLaw:
-    """The same law for a small sigma by its tails: a sign, and how many tails U lies below."""
+    """The discrete Gaussian for a small sigma: a sign, and the number of tails above U."""
 
     sigma: Fraction
     is_narrow: bool = True
@@ -155,7 +156,7 @@ class _TableLaw:
 
 @dataclass(frozen=True, slots=True)
 class _Tails:
-    """For V = 1 - U the thresholds 1 - P(|X| >= k) for k = 1, 2, ..., up to one that is above
+    """The thresholds 1 - P(|X| >= k) of V = 1 - U for k = 1, 2, ..., up to the first one above
     1 - 2^-bits."""
 
     thresholds: tuple[arb, ...]
@@ -170,9 +171,8 @@ class _Tails:
 
 @lru_cache(maxsize=4)
 def _tails(sigma: Fraction, bits: int) -> _Tails:
-    """The chances of k, in units of that of 0, are q^(k^2) with q = exp(-1 / (2 sigma^2)), and
-    each is the one before it times q^(2k - 1). What their sums leave out is at most a geometric
-    series from the first term left out on."""
+    """P(k) / P(0) is q^(k^2) with q = exp(-1 / (2 sigma^2)), the one before it times q^(2k - 1).
+    A geometric series bounds the terms that the sums leave out."""
     size = bits + _SPARE_BITS
     last = math.ceil(sigma * (math.isqrt(3 * size // 2) + 1))  # its chance is below 2^-size
     with precision(size + _SPARE_BITS):
@@ -191,8 +191,8 @@ def _tails(sigma: Fraction, bits: int) -> _Tails:
 
 @lru_cache(maxsize=16)
 def _edges(sigma: Fraction) -> steps.Edges:
-    """The same to 64 bits in float64. With n terms no tail is off by more than 4 (n + 3)^2 2^-53
-    of itself, and by half a word for what underflows or comes after the last term."""
+    """The thresholds to 64 bits, by float64. With n terms the relative error of a tail is at most
+    4 (n + 3)^2 2^-53; underflow and the terms left out add at most half a word."""
     last = math.ceil(sigma * 10) + 3
     with precision(_SPARE_BITS):
         ratio = float((-ball(1 / (2 * sigma**2))).exp())
@@ -204,13 +204,13 @@ def _edges(sigma: Fraction) -> steps.Edges:
     radius = 4 * (last + 3) ** 2 * 2.0**-53
     below = np.maximum(words * (1 - radius) - 1, 1).astype(np.uint64)
     above = (words * (1 + radius) + 2).astype(np.uint64)
-    return steps.Edges(first=-above, last=-below)  # 2^64 less so many words
+    return steps.Edges(first=-above, last=-below)  # 2^64 - above, 2^64 - below
 
 
 @lru_cache(maxsize=64)
 def _loose(sigma: Fraction, size: int) -> tuple[int, float]:
-    """How far from 0 the loose bound on refusing is at most 2^-size, and a float that is at least
-    2^size / (24 sigma^4), or so large that it makes no difference."""
+    """The magnitude up to which the loose bound on rejection is at most 2^-size, and an upper bound
+    on 2^size / (24 sigma^4) as a float, or `_HUGE`."""
     over, under = sigma.as_integer_ratio()
     most, least = 24 * over**4, under**4 << size
     far = min(math.isqrt(most // least), (1 << 63) - 1)

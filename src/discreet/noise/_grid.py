@@ -1,4 +1,4 @@
-"""Floats, made last: whole numbers of steps on a public grid."""
+"""Noise for real numbers: whole steps of a public grid, turned into floats last."""
 
 import sys
 from dataclasses import dataclass
@@ -21,9 +21,8 @@ _LARGEST = sys.float_info.max
 class OnGrid(Generic[L]):
     """A law in steps of 2^-k: its outcomes are whole numbers of steps.
 
-    A value is put onto the grid, noise is added to it in steps, and the sum alone becomes a
-    float: this way the float's low bits tell nothing (Mironov, 2012). Adding a float to noise
-    does not do that.
+    Round a value to the grid, add noise in steps, and turn only the sum into a float. Then the low
+    bits of the float reveal nothing (Mironov, 2012). They do if noise is added to a float.
 
     >>> from discreet.audit import SeededBits
     >>> from discreet.noise import RoundedGaussianLaw
@@ -37,8 +36,8 @@ class OnGrid(Generic[L]):
     k: int
 
     def floats(self, steps: OutcomeArray) -> npt.NDArray[np.float64]:
-        """``steps * 2^-k``: exact up to 2^53 steps, and beyond the nearest float. A sum of more
-        than a float can hold becomes the largest one."""
+        """``steps * 2^-k``: exact up to 2^53 steps, else the nearest float, at most the largest
+        finite one."""
         if steps.dtype != object:
             with np.errstate(over="ignore"):
                 made = np.ldexp(steps.astype(np.float64), -self.k)
@@ -47,7 +46,7 @@ class OnGrid(Generic[L]):
         return np.array(flat, dtype=np.float64).reshape(steps.shape)
 
     def float(self, steps: int) -> float:
-        """The same for one number."""
+        """``steps * 2^-k`` for one number."""
         try:
             return (steps << max(0, -self.k)) / (1 << max(0, self.k))
         except OverflowError:

@@ -1,4 +1,4 @@
-"""How far from 0 a law's outcomes lie, at a confidence, exactly."""
+"""The half-width of the interval around 0 that holds an outcome at a confidence, exactly."""
 
 from fractions import Fraction
 

@@ -1,9 +1,11 @@
-"""Drawing by lazily exact inversion: from as many random bits as deciding the outcome takes.
+"""Exact draws by inversion, from as few random bits as decide the outcome.
 
-The words drawn are the binary digits of a U that is uniform on (0, 1), and a law says which
-outcome belongs to U. Digits leave an interval for U. Where all of it has the same outcome that
-is the draw; otherwise more digits narrow it. Nothing is ever rounded to a decision, so that each
-outcome has exactly its probability. docs/proofs/noise.md has the argument in full.
+The random words are the binary digits of a U that is uniform on (0, 1). A law maps U to an outcome.
+The digits drawn up to now leave an interval for U. If the law maps the whole interval to one
+outcome, that is the draw. Otherwise more digits narrow the interval. No rounding ever decides, so
+each outcome has exactly its probability. docs/proofs/noise.md has the proof.
+
+Many draws at once use a guide: a table of the outcomes by the first 16 digits of U.
 """
 
 import math
@@ -23,15 +25,15 @@ Shape = int | tuple[int, ...]
 _CHUNK = 1 << 13
 _GUIDE_BITS = 16
 _GUIDE_CHUNK = 1 << 16
-_GUIDE_PAYS = 1 << 15  # draws at once for which making a guide takes less time than it saves
+_GUIDE_PAYS = 1 << 15  # from this many draws on, a guide saves more time than it takes to make
 _OPEN = np.iinfo(np.int64).min
 _INT64 = np.iinfo(np.int64)
 
 
 class Inverse(Hashable, Protocol):
-    """A law as a function of U that rises or falls, never both, on each of [0, 1/2] and [1/2, 1].
+    """A law as a function of U that is monotone on [0, 1/2] and on [1/2, 1].
 
-    Equal laws compare equal and have the same hash, since guides are shared among them.
+    Equal laws compare equal and have the same hash, since they share a guide.
     """
 
     @property
@@ -40,15 +42,15 @@ class Inverse(Hashable, Protocol):
         ...
 
     def resolve(self, numerator: int, size: int) -> int | None:
-        """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one.
+        """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one, or None.
 
-        It may also be None where they have. For fixed leading digits, and a size that grows, it
-        must be another number in the end, but for a set of U of probability 0.
+        None is allowed even if they have the same one. But with probability 1 over the digits of U,
+        some size must give an outcome.
         """
         ...
 
     def resolve_many(self, numerators: Words, size: int) -> Resolved:
-        """The same for many, with size up to 64: outcomes, and where they are still open."""
+        """Outcomes for many numerators, with size up to 64, and the indices of the open ones."""
         ...
 
 
@@ -87,12 +89,12 @@ def draws(law: Inverse, bits: Bits, shape: Shape) -> OutcomeArray:
 
 
 def size_of(shape: Shape) -> int:
-    """The number of outcomes in such an array."""
+    """The number of elements of an array of this shape."""
     return math.prod(shape) if isinstance(shape, tuple) else shape
 
 
 def aligned(numerators: Words, size: int) -> Words:
-    """These leading digits at the front of a word."""
+    """Leading digits, moved to the front of 64-bit words."""
     return numerators << np.uint64(64 - size) if size < 64 else numerators
 
 
@@ -106,7 +108,7 @@ def _with_those_beyond(flat: npt.NDArray[np.int64], beyond: dict[int, int]) -> O
 
 
 def _plain(law: Inverse, bits: Bits, part: npt.NDArray[np.int64]) -> dict[int, int]:
-    """Fill the part, a word for each outcome; return the outcomes that int64 can't hold."""
+    """Fill the part, with a word for each outcome; return outcomes beyond int64, by index."""
     words = bits.words(part.size)
     part[:], left = law.resolve_many(words, bits.width)
     return _finish(law, bits, part, ((i, int(words[i]), bits.width) for i in left.tolist()))
@@ -115,18 +117,21 @@ def _plain(law: Inverse, bits: Bits, part: npt.NDArray[np.int64]) -> dict[int, i
 def _guided(
     law: Inverse, bits: Bits, part: npt.NDArray[np.int64], guide: npt.NDArray[np.int64]
 ) -> dict[int, int]:
-    """The same from the guide, by a few digits for each outcome and a word for the open ones."""
+    """`_plain` with a guide: a few digits for each outcome, and a word for the open ones."""
+    # 1. look the first digits up
     size = guide.size.bit_length() - 1
     begun = digits(bits, part.size, size)
     np.take(guide, begun, out=part, mode="clip")
     left = np.flatnonzero(part == _OPEN)
     if not left.size:
         return {}
+    # 2. a word more for each open outcome, in float64
     first, words = begun[left].astype(np.uint64), bits.words(left.size)
     known = size + bits.width
     spare = max(0, known - 64)
     leading = first << np.uint64(min(known, 64) - size) | words >> np.uint64(spare)
     part[left], still = law.resolve_many(leading, known - spare)
+    # 3. the few that stay open, one by one
     return _finish(
         law,
         bits,
@@ -136,7 +141,7 @@ def _guided(
 
 
 def _finish(law: Inverse, bits: Bits, part: npt.NDArray[np.int64], still: Any) -> dict[int, int]:
-    """Decide those that are still open, given as place, numerator and size, one by one."""
+    """Decide the open outcomes, each given by index, numerator and size, one by one."""
     beyond = {}
     for place, numerator, size in still:
         outcome = _finished(law, bits, numerator, size)
@@ -155,7 +160,7 @@ def _finished(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
 
 
 def digits(bits: Bits, count: int, size: int) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Independent numbers of that many bits, as many to a word as it has room for."""
+    """Independent numbers of ``size`` bits; each word is cut into as many as fit."""
     in_a_word = bits.width // size
     words = bits.words(-(-count // in_a_word))
     if bits.width == 64 and size == 16:
@@ -166,8 +171,10 @@ def digits(bits: Bits, count: int, size: int) -> npt.NDArray[np.unsignedinteger[
 
 @lru_cache(maxsize=8)  # of 512 KiB each
 def _guide(law: Inverse, size: int) -> npt.NDArray[np.int64]:
-    """For each number of that many bits, as the leading digits of U: the outcome that all such U
-    have, or a mark. As the law doesn't turn on the way, both ends of a cell speak for it all."""
+    """For each value of the leading digits of U: the outcome that all U with them have, or `_OPEN`.
+
+    The law is monotone within a cell, so the outcome is constant if both ends agree.
+    """
     cells = np.arange(1 << size, dtype=np.uint64) << np.uint64(64 - size)
     guide, left = law.resolve_many(cells, 64)
     other, also_left = law.resolve_many(cells | np.uint64((1 << 64 - size) - 1), 64)

@@ -1,7 +1,7 @@
-"""The laws of the noise: discrete Laplace and rounded Gaussian, and the geometric law.
+"""Laws of noise: discrete Laplace, rounded Gaussian and geometric.
 
-The first two are symmetric about 0. A magnitude is at least k, for k of 1 and above, iff a uniform
-U in (0, 1) lies below ``tail(k)``; ``inverse`` turns that around.
+The first two are symmetric about 0. For whole k >= 1 the magnitude is at least k iff a uniform U in
+(0, 1) lies below ``tail(k)``; ``inverse`` gives the magnitude for a U.
 """
 
 import math
@@ -24,31 +24,30 @@ _BITS = 128
 
 
 class Law(Protocol):
-    """How outcomes are drawn: whole numbers, each with exactly its probability."""
+    """Draws integers, each with exactly its probability."""
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""
         ...
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
-        """Independent outcomes in an array of this shape: int64, or, should one of them lie
-        beyond that, Python integers."""
+        """Independent outcomes in this shape: int64, or Python integers if one exceeds int64."""
         ...
 
 
 class NoiseLaw(Law, Protocol):
-    """A law that is symmetric about 0, and whose tail is known."""
+    """A law that is symmetric about 0, with a known tail."""
 
     def tail(self, magnitude: int) -> arb:
         """The probability of an outcome at least this far from 0, for a magnitude above 0."""
         ...
 
     def inverse(self, uniform: arb) -> arb:
-        """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
+        """The real x such that ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
         ...
 
     def stddev(self) -> float:
-        """The law's standard deviation, to one part in 10^9; one below 10^-150 may show as 0."""
+        """The standard deviation, with relative error 10^-9; below 10^-150 it may be 0."""
         ...
 
 
@@ -86,13 +85,13 @@ class DiscreteLaplaceLaw(Signed):
         return (-ball(exponent / self.scale)).exp()
 
     def on_grid(self, k: int) -> "OnGrid[DiscreteLaplaceLaw]":
-        """This law for multiples of 2^-k, its scale being given in units of the answer."""
+        """This law for multiples of 2^-k; its scale is in units of the answer."""
         return OnGrid(DiscreteLaplaceLaw(steps_of(self.scale, k)), k)
 
 
 @frozen
 class RoundedGaussianLaw(Signed):
-    """round(Z) for Z normal about 0 with this standard deviation, for any rational one above 0.
+    """round(Z) for Z normal with mean 0 and standard deviation sigma, a rational above 0.
 
     >>> from discreet.audit import SeededBits
     >>> RoundedGaussianLaw(2.5).draws(SeededBits(4), 4)
@@ -125,14 +124,15 @@ class RoundedGaussianLaw(Signed):
         return ball(self.sigma) * arb(2).sqrt()
 
     def on_grid(self, k: int) -> "OnGrid[RoundedGaussianLaw]":
-        """This law for multiples of 2^-k, its sigma being given in units of the answer."""
+        """This law for multiples of 2^-k; its sigma is in units of the answer."""
         return OnGrid(RoundedGaussianLaw(steps_of(self.sigma, k)), k)
 
 
 @frozen
 class GeometricLaw(Magnitudes):
-    """P(x) = s (1 - s)^x for x = 0, 1, ...: the failures before the first success, each trial
-    succeeding with this probability, any rational one above 0 and up to 1.
+    """P(x) = s (1 - s)^x for x = 0, 1, ...: the number of failures before the first success.
+
+    Each trial succeeds with probability s, any rational above 0 and up to 1.
 
     >>> from discreet.audit import SeededBits
     >>> GeometricLaw(0.25).draws(SeededBits(4), 4)
@@ -142,7 +142,7 @@ class GeometricLaw(Magnitudes):
     success: Positive
 
     def __post_init__(self) -> None:
-        """Refuse what is no probability."""
+        """Refuse a success above 1."""
         if self.success > 1:
             raise InvalidArgument(f"success = {shown(self.success)}: a probability is at most 1")
 
@@ -175,14 +175,14 @@ def _geometric(success: Fraction) -> AffineQuantile:
 
 
 def _geometric_scale(success: Fraction) -> arb:
-    """1 / ln(1 - s), which is 0 where every trial succeeds."""
+    """1 / ln(1 - s), or 0 if s = 1."""
     if success == 1:
         return arb(0)
     return 1 / (ball(1 - success).log() if 2 * success > 1 else ball(-success).log1p())
 
 
 def _near(number: Fraction) -> float:
-    """The nearest float; infinity beyond them all."""
+    """The nearest float, or infinity."""
     try:
         return float(number)
     except OverflowError:

@@ -1,8 +1,8 @@
-"""Noise on several whole numbers at once whose chances depend on the largest of them alone.
+"""Joint noise on several integers whose probability depends on the largest magnitude only.
 
-A cube of random size is drawn, and a point in it. All that is hard is the cube's radius: its
-chances rise and then fall, their logarithm being concave. `_Blocks` bounds them, and sums of them,
-from both sides.
+A draw is a cube of random radius, and a uniform point in it. The radius is the hard part: its law
+is log-concave, so the probabilities rise and then fall. `_Blocks` bounds the probabilities, and
+their sums, from both sides.
 """
 
 import math
@@ -27,9 +27,9 @@ from discreet.noise._uniform import UniformLaw
 _BITS = 128
 _LEAST, _MOST = Fraction(1, 10**50), Fraction(10**50)
 _LONGEST = 10**9
-_SMALLEST = 1024  # a bound on a chance is a multiple of 2^-1024
+_SMALLEST = 1024  # a bound on a probability is a multiple of 2^-1024
 _FINENESS = 8  # blocks to a standard deviation of the radius
-_BELOW, _ABOVE = 12, 40  # standard deviations from where the chances are largest
+_BELOW, _ABOVE = 12, 40  # standard deviations from the mode
 
 
 @frozen
@@ -38,10 +38,10 @@ class MaxNormLaw:
     of the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the grid. The scale is at least
     10^-50 and at most 10^50.
 
-    As exp(-k / scale) is, but for a factor, the sum of exp(-j / scale) over all j from k on, z is
-    uniform in a cube [-j, j]^length of random radius: P(j) is proportional to (2j + 1)^length
-    exp(-j / scale). A radius is drawn from a law whose chances are nowhere smaller, but for a
-    factor, and kept with the probability that makes up for that, to as many digits as it takes.
+    Up to a factor, exp(-k / scale) is the sum of exp(-j / scale) over all j >= k. So z is uniform
+    in a cube [-j, j]^length of random radius j, with P(j) proportional to (2j + 1)^length
+    exp(-j / scale). The radius is drawn by rejection, from a law that bounds P(j) up to a factor;
+    as many digits as needed decide whether it is accepted.
 
     >>> from discreet.audit import SeededBits
     >>> MaxNormLaw(2, length=4).draws(SeededBits(4))
@@ -52,7 +52,7 @@ class MaxNormLaw:
     length: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse what the sums of chances do not reach."""
+        """Refuse a scale and a length that are out of range."""
         if not _LEAST <= self.scale <= _MOST:
             raise InvalidArgument(
                 f"scale = {shown(self.scale)}: give a number from 10^-50 to 10^50"
@@ -66,7 +66,7 @@ class MaxNormLaw:
         return UniformLaw(2 * radius + 1).draws(bits, self.length) - radius
 
     def radius(self, bits: Bits) -> int:
-        """That of the cube."""
+        """The radius of the cube."""
         blocks = _blocks(self.scale, self.length)
         while True:
             block = len(blocks.most) - blocks.choice.draw(bits)
@@ -81,7 +81,7 @@ class MaxNormLaw:
 
     def half_width(self, confidence: Fraction) -> int:
         """A whole q with P(max |z_i| <= q) at least the confidence: the smallest one, or hardly
-        above it where the radius' standard deviation is 16 or more."""
+        above it if the standard deviation of the radius is 16 or more."""
         blocks = _blocks(self.scale, self.length)
         low, high = -1, blocks.chances.mode + 1
         with precision(_bits(self.scale)):
@@ -97,36 +97,39 @@ class MaxNormLaw:
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """Those of the radii, in units of that at the ``mode``. They rise up to length * scale - 1/2
-    and fall from there on, between whole numbers too; the mode is the last one before that."""
+    """The probabilities of the radii, in units of that of the ``mode``.
+
+    As a function of a real radius they rise up to length * scale - 1/2 and fall from there on; the
+    mode is the last integer before that.
+    """
 
     scale: Fraction
     length: int
     mode: int
 
     def of(self, radius: int) -> arb:
-        """That of a whole radius."""
+        """The probability of a whole radius."""
         return self.of_half(2 * radius)
 
     def of_half(self, twice: int) -> arb:
-        """That of half the number."""
+        """The probability of the radius ``twice`` / 2."""
         away = twice - 2 * self.mode
         grown = self.length * arb(fmpq(away, 2 * self.mode + 1)).log1p()
         over, under = self.scale.as_integer_ratio()
         return (grown - arb(fmpq(away * under, 2 * over))).exp()
 
     def ratio(self, radius: int) -> arb:
-        """The next chance over this one; it falls with the radius."""
+        """The next probability over this one; it decreases with the radius."""
         grown = self.length * arb(fmpq(2, 2 * radius + 1)).log1p()
         return (grown - ball(1 / self.scale)).exp()
 
     def series(self, start: int) -> arb:
-        """At least the sum of all from there on: a geometric series."""
+        """An upper bound on the sum from ``start`` on: a geometric series."""
         return self.of(start) / (1 - self.ratio(start))
 
     def at_most(self, start: int, size: int) -> arb:
-        """At least the sum of so many: their logarithms lie below the tangent at the middle, and
-        sinh(n x) / (n sinh(x)) <= sinh(n x) / (n x) <= exp((n x)^2 / 6)."""
+        """An upper bound on the sum of ``size`` of them: their logarithms lie below the tangent at
+        the middle, and sinh(n x) / (n sinh(x)) <= sinh(n x) / (n x) <= exp((n x)^2 / 6)."""
         if size == 1:
             return self.of(start)
         twice = 2 * start + size - 1
@@ -134,7 +137,7 @@ class _Chances:
         return size * self.of_half(twice) * ((slope * size / 2) ** 2 / 6).exp()
 
     def at_least(self, start: int, size: int) -> arb:
-        """At most their sum: their logarithms lie above the chord."""
+        """A lower bound on the same sum: the logarithms lie above the chord."""
         if size == 1:
             return self.of(start)
         return size * (self.of(start) * self.of(start + size - 1)).sqrt()
@@ -142,26 +145,26 @@ class _Chances:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """The radii from 0 on in blocks, on each of which the chances only rise or only fall, and
-    from ``end`` on those which fall by the ``ratio`` or more, each from the one before."""
+    """The radii from 0 on in blocks. On each block the probabilities are monotone; from ``end`` on
+    each is at most ``ratio`` times the one before it."""
 
     chances: _Chances
     starts: list[int]
     end: int
-    most: list[Fraction]  # of a single chance, in each block,
-    highest: Fraction  # and of those from the end on
+    most: list[Fraction]  # upper bound on a probability within each block,
+    highest: Fraction  # and from the end on
     ratio: Fraction
-    choice: CategoricalLaw  # counted from the end, so that words of ones choose radius 0
-    sums: list[arb]  # at least those of all chances from each block's start on
-    total: arb  # at most that of all chances
+    choice: CategoricalLaw  # blocks in reverse, so that words of ones choose radius 0
+    sums: list[arb]  # upper bounds on the sums from each block's start on
+    total: arb  # lower bound on the sum of all
 
     def size_of(self, block: int) -> int:
         after = self.starts[block + 1] if block + 1 < len(self.starts) else self.end
         return after - self.starts[block]
 
     def beyond(self, q: int) -> arb:
-        """At least the probability that a number lies further out than q: the chances of all
-        larger cubes, less what of them lies within, which is the chance of q times a series."""
+        """An upper bound on the probability that max |z_i| > q: the probability of all larger
+        cubes, less the share of them within [-q, q]^length, which is P(q) times a series."""
         if q + 1 >= self.end:
             found = self.chances.series(q + 1)
         else:
@@ -175,6 +178,7 @@ class _Blocks:
 
 @lru_cache(maxsize=16)
 def _blocks(scale: Fraction, length: int) -> _Blocks:
+    # 1. where blocks begin: the mode ends one of them
     mode = max(0, math.floor(length * scale - Fraction(1, 2)))
     chances = _Chances(scale, length, mode)
     stddev = math.isqrt(math.floor(scale**2 * (length + 1))) + 1
@@ -182,6 +186,7 @@ def _blocks(scale: Fraction, length: int) -> _Blocks:
     first = mode + 1 - min(_BELOW * stddev // size, (mode + 1) // size) * size
     starts = [0] * (first > 0) + list(range(first, mode + 2 + _ABOVE * stddev, size))
     end = starts.pop()
+    # 2. bounds on the probabilities and on their sums
     with precision(_bits(scale)):
         blocks = [
             (start, after - start) for start, after in zip(starts, [*starts[1:], end], strict=True)
@@ -205,13 +210,13 @@ def _bits(scale: Fraction) -> int:
 
 
 def _above(number: arb) -> Fraction:
-    """A multiple of 2^-1024 that is at least this."""
+    """The number, rounded up to a multiple of 2^-1024."""
     return Fraction(math.ceil(upper_fraction(number) * (1 << _SMALLEST)), 1 << _SMALLEST)
 
 
 @dataclass(frozen=True, slots=True)
 class _RadiusRejection:
-    """The threshold from which on U keeps a radius: 1 less the share that its chance has of
+    """The threshold above which U accepts a radius: 1 minus its probability over
     ``most * ratio^step``."""
 
     chances: _Chances
@@ -228,7 +233,7 @@ class _RadiusRejection:
             return 1 - self.chances.of(self.radius) / over
 
     def is_kept(self, bits: Bits) -> bool:
-        """By as many digits of U as that takes."""
+        """Whether U accepts the radius, by as many digits as decide it."""
         numerator, size = bits.word(), bits.width
         while (reached := steps.resolve(self, numerator, size)) is None:
             numerator, size = numerator << bits.width | bits.word(), size + bits.width

@@ -1,7 +1,7 @@
-"""Sums of e^(-x^2 / (2 sigma^2)) over the whole numbers x from k on, at any sigma, as balls.
+"""Sums of e^(-x^2 / (2 sigma^2)) over all integers x >= k, for any sigma, as balls.
 
-For a small sigma they are added up. For a large one such a sum is an integral and corrections at
-its end (the midpoint form of Euler's and Maclaurin's formula), with a bound on what is left.
+For a small sigma the terms are added. For a large one the sum is an integral plus corrections at
+its end (the midpoint form of the Euler-Maclaurin formula), with a bound on the remainder.
 """
 
 import math
@@ -15,16 +15,16 @@ _LARGEST_ADDED = 16
 
 
 def normal_tail(sigma: Fraction, k: int) -> arb:
-    """The share of the sum over all whole numbers that those have which are at least k away from
-    0, for k of 1 and above, at the precision in force."""
+    """The sum over all x with |x| >= k over the sum over all x, for k >= 1, at the precision in
+    force."""
     if sigma <= _LARGEST_ADDED:
         return 2 * _added(sigma, k) / (1 + 2 * _added(sigma, 1))
     return 2 * _integrated(sigma, k) / _total(sigma)
 
 
 def normal_variance(sigma: Fraction) -> arb:
-    """The variance of the law with these chances: below sigma = 2 by adding up, and from there on
-    sigma^2, which is right to a part in 10^30 (Poisson's formula)."""
+    """The variance of the discrete Gaussian: a sum of terms below sigma = 2. From there on it is
+    sigma^2, with relative error 10^-30 (Poisson's formula)."""
     if sigma >= 2:
         return ball(sigma**2)
     chances = [(-ball(k**2 / (2 * sigma**2))).exp() for k in range(40)]
@@ -33,8 +33,8 @@ def normal_variance(sigma: Fraction) -> arb:
 
 
 def _added(sigma: Fraction, k: int) -> arb:
-    """Each summand is the one before it times a ratio, which falls: what comes after the last one
-    is at most a geometric series."""
+    """Each term is the one before it times a ratio that decreases, so a geometric series bounds the
+    remainder."""
     unit = ball(-1 / (2 * sigma**2))
     summand, ratio = (unit * k**2).exp(), (unit * (2 * k + 1)).exp()
     square, total = (2 * unit).exp(), arb(0)
@@ -58,9 +58,9 @@ def _integrated(sigma: Fraction, k: int) -> arb:
     from there on, less B_2m(1/2) / (2m)! times each derivative of order n = 2m - 1, which is
     -He_n(z) bell / sigma^n; B_2m(1/2) is -(1 - 2^-n) B_2m.
 
-    What is left is at most 2 |B_2m| / (2m)! times the integral of the next derivative's size, as
-    |B_2m(t) - B_2m(1/2)| <= 2 |B_2m|. With all signs in He made plus, that integral J_2m of H_2m
-    beyond z is H_n(z) bell + 2 n J_(2m - 2), since H_n' = n H_(n-1).
+    The remainder is at most 2 |B_2m| / (2m)! times the integral of the absolute next derivative,
+    as |B_2m(t) - B_2m(1/2)| <= 2 |B_2m|. Let H be He with all signs positive. The integral J_2m of
+    H_2m beyond z is H_n(z) bell + 2 n J_(2m - 2), since H_n' = n H_(n-1).
     """
     s, z = ball(sigma), ball((k - Fraction(1, 2)) / sigma)
     bell, left = (-z * z / 2).exp(), (arb.pi() / 2).sqrt() * (z / arb(2).sqrt()).erfc()

@@ -1,4 +1,4 @@
-"""Orders and samples in which all are equally likely: permutations, no replacement."""
+"""Uniform permutations, and uniform samples without replacement."""
 
 import numpy as np
 
@@ -12,10 +12,10 @@ _MOST = 1 << 62
 
 
 def permutation(count: int, bits: Bits) -> IndexArray:
-    """The numbers from 0 up to count - 1 in random order, each order having the same probability.
+    """The numbers from 0 up to count - 1 in uniform random order.
 
-    They are sorted by random numbers, each packed into a word with its own; those whose random
-    numbers are equal are exchanged at random. Without noise they stay in order.
+    They are sorted by random keys, each packed into a word with its number. Numbers with equal keys
+    are shuffled afterwards. Words of ones, which audits without noise use, keep the order.
 
     >>> from discreet.audit import SeededBits
     >>> permutation(5, SeededBits(4))
@@ -37,8 +37,8 @@ def permutation(count: int, bits: Bits) -> IndexArray:
 
 
 def sample_without_replacement(count: int, size: int, bits: Bits) -> IndexArray:
-    """``size`` different numbers from 0 up to count - 1 in random order, all such lists having
-    the same probability.
+    """``size`` different numbers from 0 up to count - 1 in random order; all lists of them are
+    equally likely.
 
     >>> from discreet.audit import SeededBits
     >>> sample_without_replacement(1000, 5, SeededBits(4))
@@ -52,26 +52,28 @@ def sample_without_replacement(count: int, size: int, bits: Bits) -> IndexArray:
     if wanted > among // 2:
         return permutation(among, bits)[:wanted]
     law, found, missing = UniformLaw(max(among, 1)), np.empty(0, np.int64), wanted
-    while missing:  # the first so many different ones of an endless list
+    while missing:  # the first different numbers of an endless list
         both = np.concatenate([found, law.draws(bits, missing)])
         found = both[np.sort(np.unique(both, return_index=True)[1])]
         before, missing = missing, wanted - found.size
-        if missing > before // 2:  # hardly ever, but without noise always
+        if missing > before // 2:  # very rare, except in audits without noise
             return np.concatenate([found, _of_the_others(found, among, missing, bits)])
     return found
 
 
 def _of_the_others(found: IndexArray, among: int, wanted: int, bits: Bits) -> IndexArray:
-    """So many different numbers that aren't among the found ones. When they are asked for depends
-    on which draws were equal and on nothing else, so that all numbers remain alike."""
+    """``wanted`` different numbers that are not among the found ones.
+
+    Whether this is called depends only on which draws were equal, so numbers stay equally likely.
+    """
     ranks = _drawn_in_turn(among - found.size, wanted, bits)
-    taken = np.sort(found) - np.arange(found.size)  # how many others lie below each
+    taken = np.sort(found) - np.arange(found.size)  # the number of others below each
     return ranks + np.searchsorted(taken, ranks, side="right")
 
 
 def _drawn_in_turn(count: int, size: int, bits: Bits) -> IndexArray:
-    """The same as a sample, by Fisher and Yates: one after the other among those that are left."""
-    moved: dict[int, int] = {}  # what lies at a place, where that isn't its own number
+    """A sample without replacement, by the shuffle of Fisher and Yates."""
+    moved: dict[int, int] = {}  # the number at an index, where that is another one
     found = np.empty(size, np.int64)
     for first in range(size):
         place = first + UniformLaw(count - first).draw(bits)

@@ -1,9 +1,9 @@
-"""Two quantile functions in float64, with a proven radius: what makes exact draws fast.
+"""Two quantile functions in float64, with a proven error bound: they make exact draws fast.
 
-Each is a polynomial on every cell of a table; a cell is what floats share that have the same
-exponent and the same leading bits of the mantissa. The coefficients come from balls, so that
-value and function differ by less than `RADIUS`: docs/proofs/noise.md has the argument, and a test
-proves it with balls for every cell. The table does not depend on any scale.
+Each function is a polynomial on every cell of a table. A cell holds the floats with the same
+exponent and the same leading bits of the mantissa. The coefficients come from ball arithmetic, and
+the error is below `RADIUS`: docs/proofs/noise.md has the proof, and a test checks every cell with
+balls. The table does not depend on a scale.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ _REST = (1 << _SHIFT) - 1
 _ONE = 1023 << 52
 _MIDDLE = 1 + 2.0 ** -(_LEADING + 1)
 
-# From the middles of all cells, and their powers of 2: the function's Taylor coefficients in units
-# of those, one row for each degree.
+# Takes the middles of all cells and their powers of 2; gives the Taylor coefficients in units of
+# these powers, one row for each degree.
 Expansion = Callable[[list[arb], FloatArray], list[FloatArray]]
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileFunction:
-    """A falling function on [2^-24, 1], within `RADIUS` of the one it stands for.
+    """A decreasing function on [2^-24, 1], within `RADIUS` of the exact one.
 
-    ``slope`` bounds how far it moves where ln(uniform) moves by 1.
+    ``slope`` bounds the change of the function per unit change of ln(uniform).
     """
 
     name: str
@@ -46,7 +46,7 @@ class QuantileFunction:
     expansion: Expansion
 
     def many(self, uniform: FloatArray) -> FloatArray:
-        """The function at each number; those below 2^-24 get some value without meaning."""
+        """The function at each number; below 2^-24 the result has no meaning."""
         table = _table(self)
         bits = uniform.view(np.int64)
         cell = bits >> _SHIFT
@@ -62,8 +62,8 @@ class QuantileFunction:
         return value
 
     def one(self, mantissa: float, exponent: int) -> float:
-        """The function at mantissa * 2^exponent, the mantissa in [1/2, 1) as `math.frexp` has
-        it and the number in [2^-24, 1]; the same operations as in `many`."""
+        """The function at mantissa * 2^exponent in [2^-24, 1], split as by `math.frexp`; the same
+        operations as in `many`."""
         leading = int(mantissa * (2 << _LEADING))
         cell = (exponent - 1 + OCTAVES << _LEADING) + leading - (1 << _LEADING)
         step = 2 * mantissa - (leading - (1 << _LEADING)) / (1 << _LEADING) - _MIDDLE
@@ -75,7 +75,7 @@ class QuantileFunction:
 
 @cache
 def _table(quantile: QuantileFunction) -> FloatArray:
-    """The coefficients, (degree, cell)."""
+    """The coefficients, shape (degree, cell)."""
     cells = [(e, j) for e in range(-OCTAVES, 0) for j in range(1 << _LEADING)] + [(0, 0)]
     units = np.array([2.0**e for e, _ in cells])
     with precision(_BITS):
@@ -91,7 +91,7 @@ def _middle(leading: int) -> arb:
 
 @cache
 def _rows(quantile: QuantileFunction) -> list[list[float]]:
-    """The same by cell, highest degree first, for single draws."""
+    """The coefficients of each cell, highest degree first, for single draws."""
     rows: Any = _table(quantile)[::-1].T.tolist()  # NumPy's stubs give it no type
     return list(rows)
 
@@ -119,7 +119,7 @@ def _half_normal(middles: list[arb], units: FloatArray) -> list[FloatArray]:
 
 
 def _beyond(p: arb) -> arb:
-    """Also where p lies above 1, the function going on smoothly: there z is negative."""
+    """z for p, continued smoothly beyond p = 1, where z is negative."""
     return arb(2).sqrt() * (p.erfcinv() if p < 1 else -(2 - p).erfcinv())
 
 

@@ -1,8 +1,8 @@
 """Choosing one of many by their scores: the largest noisy score, exactly.
 
-Each candidate has a key: its rate times its score, plus noise of its own. The noise comes from a
-uniform U whose digits are drawn lazily: the first few tell most candidates that they can't have
-the largest key, and more are drawn for the others until one key is known to be above all others.
+Each candidate has a key: the rate times its score, plus independent noise. The noise is a function
+of a uniform U whose digits are drawn lazily. The first digits rule out most candidates. For the
+others more digits are drawn, until one key is proven to be above all others.
 """
 
 from collections.abc import Sequence
@@ -31,21 +31,21 @@ _DIGIT = 16
 _CHUNK = 1 << 15
 _SPARE_BITS = 64
 _NARROW = 1 / 16
-_ERROR = 2.0**-24  # of the noise's table
-_SLACK = 2.0**-20  # more than the errors of two keys in float64, but for their size's part,
-_ROUNDING = 2.0**-40  # which is at most this
-_FARTHEST = 10**280  # the unit of gaps that is near enough in float64
+_ERROR = 2.0**-24  # of the table of noise
+_SLACK = 2.0**-20  # absolute error of two keys in float64, rounded up
+_ROUNDING = 2.0**-40  # relative error of two keys in float64, rounded up
+_FARTHEST = 10**280  # gaps above it count as this one in float64
 _LOWEST = -1e270
 _INT64_MAX = (1 << 63) - 1
 
 
 def exponential_choice(scores: Scores, rate: Number, bits: Bits) -> int:
-    """The place i of one of the scores, with probability proportional to exp(rate * scores[i]).
+    """The index i of one of the scores, with probability proportional to exp(rate * scores[i]).
 
-    The exponential mechanism of McSherry and Talwar (2007), at rate epsilon / (2 sensitivity): the
-    noise is Gumbel's. Scores are integers or rationals, and taken at their exact value; of several
-    thousand, integers in an array are fastest. How long it takes depends a little on the scores:
-    the closer many are to the largest, the more digits are drawn.
+    The exponential mechanism of McSherry and Talwar (2007), at rate epsilon / (2 sensitivity); its
+    noise is Gumbel's. Scores are integers or rationals, at their exact value. An array of integers
+    is fastest. The running time depends a little on the scores: the closer many of them are to the
+    largest, the more digits are drawn.
 
     >>> from discreet.audit import SeededBits
     >>> exponential_choice([5, 4, 3, 2], 0.5, SeededBits(4))
@@ -55,11 +55,11 @@ def exponential_choice(scores: Scores, rate: Number, bits: Bits) -> int:
 
 
 def permute_and_flip(scores: Scores, rate: Number, bits: Bits) -> int:
-    """The place that permute-and-flip chooses: candidates are visited in random order, and each is
-    taken with probability exp(rate * (its score - the largest)).
+    """The index that permute-and-flip chooses: it visits candidates in random order, and takes each
+    with probability exp(rate * (its score - the largest)).
 
-    McKenna and Sheldon (2020); the same law as the largest score with exponential noise (Ding et
-    al., 2021), which is how it is drawn. What `exponential_choice` says of scores holds here.
+    McKenna and Sheldon (2020). The largest score with exponential noise has the same law (Ding et
+    al., 2021), and is how this draws. Scores are as for `exponential_choice`.
 
     >>> from discreet.audit import SeededBits
     >>> permute_and_flip([5, 4, 3, 2], 0.5, SeededBits(4))
@@ -76,8 +76,8 @@ class _KeyNoise:
 
     @property
     def turned(self) -> int:
-        """The number that is added to a word's first digit: Gumbel's noise is infinite at both ends
-        of U, so that words of ones stand for a half instead."""
+        """The number that is added to a word's first digit. Gumbel's noise is infinite at both ends
+        of U, so a word of ones is moved to one half."""
         return int(self.is_gumbel)
 
     def at(self, numerator: int, size: int) -> arb:
@@ -108,8 +108,11 @@ _EXPONENTIAL = _KeyNoise(is_gumbel=False)
 
 @dataclass(frozen=True, slots=True)
 class _NoiseCells:
-    """The noise by the leading digits of U: from ``lower`` to ``upper``, which lie at most
-    `_NARROW` apart but for so many ``wide`` cells from ``first_wide`` on, going round."""
+    """Bounds on the noise, by the leading digits of U: from ``lower`` to ``upper``.
+
+    They lie at most `_NARROW` apart, except in ``wide`` cells that follow each other from
+    ``first_wide`` on, cyclically.
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -127,22 +130,22 @@ def _cells(noise: _KeyNoise, size: int) -> _NoiseCells:
 
 
 class _Gaps(Protocol):
-    """How far the keys lie below the largest score's, before noise."""
+    """How far each key lies below that of the largest score, without noise."""
 
     def __len__(self) -> int: ...
 
     def near(self, start: int, stop: int) -> FloatArray:
-        """Some of them in float64, to a part in 2^50; those beyond 10^280 at least that."""
+        """A slice of them in float64, with relative error 2^-50; above 10^280, at least that."""
         ...
 
     def exact(self, place: int) -> Fraction:
-        """One of them."""
+        """The exact gap of one candidate."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _ArrayGaps:
-    """Those of integers in an array, no two of them further apart than int64 can say."""
+    """Gaps of an array of integers whose differences fit into int64."""
 
     scores: _ScoreArray
     top: int
@@ -163,7 +166,7 @@ class _ArrayGaps:
 
 @dataclass(frozen=True, slots=True)
 class _ListGaps:
-    """Those of any numbers."""
+    """Gaps of any rational scores."""
 
     gaps: list[Fraction]
 
@@ -194,14 +197,14 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
         scores = whole.tolist()
     exact = [
         Fraction(score) if type(score) is int else _checks.finite(**{f"scores[{i}]": score})
-        for i, score in enumerate(scores)  # an integer may be as long as it likes: none fails
+        for i, score in enumerate(scores)  # integers of any size are allowed
     ]
     top_one = max(exact)
     return _ListGaps([(top_one - score) * unit for score in exact])
 
 
 def _largest(noise: _KeyNoise, scores: Scores, rate: Number, bits: Bits) -> int:
-    """The place of the largest key."""
+    """The index of the largest key."""
     gaps, size = _gaps(scores, rate), min(_DIGIT, bits.width)
     contenders = _contenders(gaps, noise, size, bits)
     while len(contenders) > 1:
@@ -215,13 +218,14 @@ def _largest(noise: _KeyNoise, scores: Scores, rate: Number, bits: Bits) -> int:
 
 
 def _are_alike(gaps: _Gaps, contenders: dict[int, int]) -> bool:
-    """Whether each of those left is as likely as any other to have the largest key."""
+    """Whether all contenders have the same digits and score, and so the same chance to win."""
     return len({(numerator, gaps.exact(place)) for place, numerator in contenders.items()}) == 1
 
 
 def _contenders(gaps: _Gaps, noise: _KeyNoise, size: int, bits: Bits) -> dict[int, int]:
-    """The places of the keys that may be the largest, each with its first digits of U."""
+    """The indices of the keys that may be the largest, each with its first digits of U."""
     best, found, cells = -np.inf, [], _cells(noise, size)
+    # 1. chunk by chunk: leave out keys that lie below the best lower bound up to now
     for start in range(0, len(gaps), _CHUNK):
         near = gaps.near(start, start + _CHUNK)
         begun = digits(bits, near.size, size)
@@ -234,19 +238,20 @@ def _contenders(gaps: _Gaps, noise: _KeyNoise, size: int, bits: Bits) -> dict[in
         may_win |= begun - kind(cells.first_wide) & kind((1 << size) - 1) < cells.wide
         left = np.flatnonzero(may_win)
         found.append((start + left, begun[left], near[left]))
+    # 2. again, with the best lower bound of all chunks
     places, begun, near = (np.concatenate(parts) for parts in zip(*found, strict=True))
     left = np.flatnonzero(cells.upper.take(begun) - near >= _bar(best))
     return dict(zip(places[left].tolist(), begun[left].tolist(), strict=True))
 
 
 def _bar(best: float) -> float:
-    """A float whose key lies below this is not the largest, ``best`` being that of some key. One
-    further down than `_LOWEST` says nothing."""
+    """The bound below which no float belongs to the largest key, where some key is ``best`` or
+    more. No bound if that is below `_LOWEST`."""
     return best - _SLACK - abs(best) * _ROUNDING if best > _LOWEST else -np.inf
 
 
 def _ahead(noise: _KeyNoise, gaps: _Gaps, contenders: dict[int, int], size: int) -> dict[int, int]:
-    """Those of which it isn't known that another key is larger."""
+    """The contenders without those that lie below another one for certain."""
     with precision(size + _SPARE_BITS):
         bounds = {}
         for place, numerator in contenders.items():

@@ -1,4 +1,4 @@
-"""The staircase: chances that stay the same for some whole numbers, and then fall by a factor."""
+"""The staircase law: the probability is constant on levels, and falls by a factor between them."""
 
 from dataclasses import KW_ONLY
 from fractions import Fraction
@@ -22,14 +22,14 @@ _INT64 = (1 << 63) - 1
 
 @frozen
 class StaircaseLaw:
-    """P(x) proportional to e^(-drop * level), where the magnitudes below ``top`` are on level 0
-    and each ``width`` further ones a level down (Geng and Viswanath 2016; Geng, Kairouz, Oh and
+    """P(x) proportional to e^(-drop * level). The magnitudes below ``top`` are on level 0, the
+    ``width`` next ones on level 1, and so on (Geng and Viswanath 2016; Geng, Kairouz, Oh and
     Viswanath 2015). With a width and a top of 1 this is the discrete Laplace law.
 
-    A level with a sign is discrete Laplace; the place on it is uniform, level 0 having 2 top - 1
-    places and each other one ``width`` of them on either side. Both are drawn as if all levels
-    had as many places as the largest, until the place is one that the level has: how often that
-    takes another draw is independent of the outcome.
+    A level with its sign is discrete Laplace. The place on it is uniform: level 0 has 2 top - 1
+    places, each other level ``width`` places on either side. Rejection: both are drawn as if every
+    level had as many places as the largest one, until the level has the place. The number of
+    rejections is independent of the outcome.
 
     >>> from discreet.audit import SeededBits
     >>> StaircaseLaw(drop=0.5, width=10, top=4).draws(SeededBits(4), 6)
@@ -67,8 +67,8 @@ class StaircaseLaw:
         return self._all_at(level, place).reshape(shape)
 
     def tail(self, magnitude: int) -> arb:
-        """The chances from there on, over all of them."""
-        below = 1 / ball(self.drop).expm1()  # of all levels below level 0, each with a width of 1
+        """The probability of an outcome at least this far from 0."""
+        below = 1 / ball(self.drop).expm1()  # weight of all levels but level 0, per unit of width
         whole = 2 * self.top - 1 + 2 * self.width * below
         if magnitude < self.top:
             return 2 * (self.top - magnitude + self.width * below) / whole
@@ -77,11 +77,11 @@ class StaircaseLaw:
         return 2 * power * (self.width - place + self.width * below) / whole
 
     def inverse(self, uniform: arb) -> arb:
-        """The whole one of such x, found near the continuous law's."""
+        """The whole x as in `NoiseLaw.inverse`, searched near that of the continuous law."""
         return invert_tail(self.tail, uniform, -uniform.log() * self.width / ball(self.drop))
 
     def stddev(self) -> float:
-        """By the sums of n^j q^n over n = 0, 1, ..., with q = e^-drop."""
+        """The standard deviation, by the sums of n^j q^n over n = 0, 1, ..., with q = e^-drop."""
         with precision(_BITS):
             low = ball(-self.drop).exp()
             rest = -ball(-self.drop).expm1()

@@ -1,7 +1,7 @@
-"""Laws that are steps: the outcome is the number of thresholds that U has reached.
+"""Step laws: the outcome is the number of thresholds that U has reached.
 
-A threshold is a rational, and then compared as one, or a real known by balls. For many draws they
-are kept to 64 bits: a word that a threshold falls into, or may fall into, stays open.
+A threshold is a rational, compared exactly, or a real number given by balls. Many draws use
+thresholds to 64 bits: a word into which a threshold may fall stays open.
 """
 
 from dataclasses import dataclass
@@ -30,21 +30,21 @@ class StepLaw(Protocol):
         ...
 
     def threshold(self, step: int) -> Fraction | arb:
-        """The threshold, from 0 to 1, of a step counted from 0, none lying below the one before
-        it: exact, or a ball at the precision in force."""
+        """The threshold in [0, 1] of this step, from 0 on: exact, or a ball at the precision in
+        force. Thresholds do not decrease."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """For each threshold the first and the last 64-bit word that it may fall into."""
+    """The first and the last 64-bit word into which each threshold may fall."""
 
     first: Words
     last: Words
 
 
 class EdgedLaw(StepLaw, Protocol):
-    """A law that holds its thresholds to 64 bits."""
+    """A step law that stores its thresholds to 64 bits."""
 
     def edges(self) -> Edges:
         """The thresholds to 64 bits."""
@@ -62,17 +62,17 @@ class Stepped(Inverted):
         return self.steps <= _FEW
 
     def resolve(self: StepLaw, numerator: int, size: int) -> int | None:
-        """The outcome of U, if its digits tell."""
+        """The outcome, if the digits of U decide it."""
         return resolve(self, numerator, size)
 
     def resolve_many(self: EdgedLaw, numerators: Words, size: int) -> Resolved:
-        """The same for many."""
+        """Outcomes, and the indices of those that 64 bits do not decide."""
         return resolve_many(self.edges(), numerators, size)
 
 
 def resolve(law: StepLaw, numerator: int, size: int) -> int | None:
-    """The number of thresholds reached by all U in [numerator, numerator + 1) / 2^size, if it is
-    the same for them all."""
+    """The number of thresholds that U has reached, if it is the same for all U in
+    [numerator, numerator + 1) / 2^size."""
     reached, ahead = 0, law.steps
     with precision(size + _SPARE_BITS):
         while reached < ahead:
@@ -88,7 +88,7 @@ def resolve(law: StepLaw, numerator: int, size: int) -> int | None:
 
 
 def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
-    """The same for many, as far as 64 bits tell."""
+    """`resolve` for many numerators, with thresholds to 64 bits."""
     low = aligned(numerators, size)
     reached = np.searchsorted(edges.first, low, side="right")
     is_open = np.zeros(low.size, dtype=bool)
@@ -101,7 +101,7 @@ def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
 
 
 def _side(threshold: Fraction | arb, numerator: int, size: int) -> bool | None:
-    """Whether all these U have reached the threshold, or none; `None` if that is not known."""
+    """True if all these U have reached the threshold, False if none has; else `None`."""
     if isinstance(threshold, Fraction):
         scaled = threshold.numerator << size
         if scaled <= numerator * threshold.denominator:
@@ -123,7 +123,8 @@ def edges(law: StepLaw) -> Edges:
 
 
 def _edge(threshold: Fraction | arb) -> tuple[int, int]:
-    """A threshold between two words leaves none of them open (but the first, to save a case)."""
+    """The first and last open word of a threshold. One that is a multiple of 2^-64 leaves no word
+    open, except word 0."""
     if isinstance(threshold, Fraction):
         word, rest = divmod(threshold.numerator << 64, threshold.denominator)
         return (word, word) if rest else (word, max(0, word - 1))

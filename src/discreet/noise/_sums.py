@@ -1,4 +1,4 @@
-"""How far sums of independent noises lie from 0, at a confidence: two with weights, many alike."""
+"""Half-widths at a confidence of sums of independent noises: two with weights, or many equal."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLa
 
 PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
 
-_SAFE = 1 + 1e-9  # more than what floats round
+_SAFE = 1 + 1e-9  # above the rounding of floats
 _NEARLY_EQUAL = 1 - 1e-5  # the difference of two tails would lose its digits
 _FINENESS = 128  # cells to a standard deviation
 _FAR = 2.0**-48
@@ -24,13 +24,13 @@ _BITS = 64
 def pair_half_width(
     laws: tuple[PairLaw, PairLaw], weights: tuple[float, float], confidence: Fraction
 ) -> float:
-    """At least the smallest q with P(|a M + b N| <= q) >= confidence, for independent noises M and
-    N of the same kind and weights a and b. It rises with the size of either weight, noise being
-    symmetric and unimodal.
+    """An upper bound on the smallest q with P(|a M + b N| <= q) >= confidence, for independent
+    noises M and N of the same kind and weights a and b.
 
-    Rounded Gaussian noise is within 1/2 of Gaussian noise. Discrete Laplace noise, a difference of
-    two whole parts of exponentials, is within 1 of Laplace noise. Of both, a weighted sum of two
-    has a known law.
+    It rises with |a| and with |b|, since noise is symmetric and unimodal. Rounded Gaussian noise is
+    within 1/2 of Gaussian noise. Discrete Laplace noise, a difference of the integer parts of two
+    exponentials, is within 1 of Laplace noise. The weighted sum of two Gaussian or two Laplace
+    noises has a known law.
     """
     (one, other), (a, b) = laws, map(abs, weights)
     outside = float(1 - confidence)
@@ -38,14 +38,14 @@ def pair_half_width(
         spread = math.hypot(a * float(one.sigma), b * float(other.sigma))
         return (-float(ndtri(outside / 2)) * spread + (a + b) / 2) * _SAFE
     assert isinstance(one, DiscreteLaplaceLaw)
-    assert isinstance(other, DiscreteLaplaceLaw)  # of one kind, as the first is
+    assert isinstance(other, DiscreteLaplaceLaw)  # both are of one kind
     far = _two_laplace(a * float(one.scale), b * float(other.scale), outside)
     return (far + a + b) * _SAFE
 
 
 def _two_laplace(a: float, b: float, outside: float) -> float:
-    """A t with P(|X + Y| > t) <= outside, X and Y being Laplace of scales a and b: the smallest
-    float at which the tail is computed so."""
+    """The smallest float t with computed P(|X + Y| > t) <= outside, for Laplace X and Y of scales a
+    and b."""
     low, high = 0.0, (a + b) * math.log(4 / outside)
     while low < (middle := low + (high - low) / 2) < high:
         is_far = _two_laplace_tail(max(a, b), min(a, b), middle) > outside
@@ -54,8 +54,8 @@ def _two_laplace(a: float, b: float, outside: float) -> float:
 
 
 def _two_laplace_tail(large: float, small: float, t: float) -> float:
-    """P(|X + Y| > t) for Laplace X and Y of these scales; where the two are nearly equal, that of
-    twice the larger."""
+    """P(|X + Y| > t) for Laplace X and Y of these scales; if they are nearly equal, for two of the
+    larger one."""
     if small == 0:
         return math.exp(-t / large)
     if small > large * _NEARLY_EQUAL:
@@ -65,16 +65,16 @@ def _two_laplace_tail(large: float, small: float, t: float) -> float:
 
 
 def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
-    """A whole q with the sum of ``count`` independent draws of a law, at most 64, in [-q, q] at
-    this confidence: the smallest one for one draw, and hardly above it for others.
+    """A whole q such that the sum of ``count`` <= 64 independent draws lies in [-q, q] at this
+    confidence: the smallest one for one draw, and hardly above it for more.
 
-    Each draw is put into a cell, and the chances of sums of cells are found by Fourier's
-    transform; a draw is at most half a cell away from its cell's middle.
+    Each draw is put into a cell, at most half a cell from the cell's middle. The law of sums of
+    cells comes from a Fourier transform.
     """
     if count == 1:
         return half_width(law, confidence)
     outside, stddev = float(1 - confidence) - _ROUNDING, law.stddev()
-    if outside <= _ROUNDING or not math.isfinite(stddev):  # each draw by itself
+    if outside <= _ROUNDING or not math.isfinite(stddev):  # union bound over the draws
         return count * half_width(law, 1 - (1 - confidence) / count)
     half = int(stddev / _FINENESS) // 2  # a cell is 2 half + 1 wide
     cells = _cells(law, half)
@@ -86,7 +86,7 @@ def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
 
 
 def _cells(law: NoiseLaw, half: int) -> FloatArray:
-    """The chance of each cell, up to where hardly anything is left, which is put into the last."""
+    """The probability of each cell; the last cell on each side holds the rest of the tail."""
     beyond = [1.0]  # the middle of cell 0, of cell 1, ... and its mirror image
     with precision(_BITS):
         while beyond[-1] > _FAR:

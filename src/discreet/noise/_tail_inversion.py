@@ -1,4 +1,4 @@
-"""Tail inversion for laws without a formula for it: by doubling and halving, with balls."""
+"""Tail inversion for laws without a closed form: doubling and bisection, with balls."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,11 @@ from flint import arb
 
 
 def invert_tail(tail: Callable[[int], arb], uniform: arb, near: arb) -> arb:
-    """The whole x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0, the tail
-    falling with k; no number if the precision in force doesn't decide. The search begins at
-    ``near``, be that right or not."""
+    """The whole x such that ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0.
+
+    The tail decreases with k. The result is NaN if the precision in force does not decide. The
+    search begins at ``near``, which may be wrong.
+    """
     start = near.mid().floor().unique_fmpz() if near.is_finite() else None
     low = max(0, int(start or 0))
     high, step = low + 1, 1
@@ -24,7 +26,7 @@ def invert_tail(tail: Callable[[int], arb], uniform: arb, near: arb) -> arb:
 
 
 def _is_below(uniform: arb, tail: arb) -> bool | None:
-    """Whether it is, if that is known."""
+    """Whether the number lies below the tail, or None if that is not decided."""
     if uniform < tail:
         return True
     return False if uniform >= tail else None

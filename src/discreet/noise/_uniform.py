@@ -1,4 +1,4 @@
-"""Whole numbers below a bound, all equally likely."""
+"""Uniform integers below a bound."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from discreet.noise._inversion import OutcomeArray, Shape, size_of
 
 @frozen
 class UniformLaw:
-    """Each whole number from 0 up to m - 1 with probability 1 / m, for any m of 1 or above.
+    """Each integer from 0 up to m - 1 with probability 1 / m, for any m >= 1.
 
-    A number made of whole words, their bits turned round, is drawn until it lies below the largest
-    multiple of m; its rest modulo m is the outcome. How often that takes another does not depend
-    on the outcome. Words of ones only, as audits without noise have them, are 0 and so accepted.
+    Rejection: a number is made of inverted words until it lies below the largest multiple of m; its
+    remainder modulo m is the outcome. The number of rejections is independent of the outcome.
+    Words of ones, which audits without noise use, become 0 and are accepted.
 
     >>> from discreet.audit import SeededBits
     >>> UniformLaw(6).draws(SeededBits(4), 8)
@@ -56,7 +56,7 @@ class UniformLaw:
 
 
 def _joined(bits: Bits, size: int, count: int) -> Words:
-    """Numbers made of that many words each, 64 bits at most."""
+    """Numbers of ``count`` words each, 64 bits at most."""
     ones = np.uint64((1 << bits.width) - 1)
     words = (bits.words(size * count) ^ ones).reshape(size, count)
     found = words[:, 0].copy()
