@@ -18,7 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.noise import RoundedGaussianLaw
 from discreet.train import _adaptive as module
-from discreet.train._adaptive import Adaptive, Counted, read
+from discreet.train._adaptive import Adaptive, NoisyShare, read
 from discreet.train._noise import ExactGaussian, FloatLaplace
 from discreet.train._plan import Stage, TrainingPlan
 from discreet.train._run import run
@@ -44,7 +44,7 @@ PERSON = Unit("person")
 SURE = Adaptive(quantile=0.6, start=0.4, rate=0.3, stddev=1e-9)  # with hardly any noise
 
 
-def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[Counted, ...]:
+def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[NoisyShare, ...]:
     """What a whole run with known bits told."""
     model = linear()
     with known(model, given, made, seed) as training:
@@ -194,7 +194,7 @@ def test_it_tracks_a_quantile_that_moves() -> None:
         sizes = np.exp(chance.normal(0, 1, chance.binomial(5000, 0.1))) * (10 if step >= 200 else 1)
         within = int((sizes <= norm).sum())
         share = clip.share(within, sizes.size - within, batch, bits)
-        norm = clip.after(Counted(step + 1, norm, share))
+        norm = clip.after(NoisyShare(step + 1, norm, share))
         if step in {199, 399}:
             true = math.exp(0.8416) * (10 if step == 399 else 1)
             assert norm == pytest.approx(true, rel=0.15)
@@ -202,9 +202,9 @@ def test_it_tracks_a_quantile_that_moves() -> None:
 
 def test_norms_stay_where_floats_are() -> None:
     for share in (-1e300, 1e300):
-        norm = Adaptive().after(Counted(1, 1.0, share))
+        norm = Adaptive().after(NoisyShare(1, 1.0, share))
         assert norm == pytest.approx(2.0**20 if share < 0 else 2.0**-20)
-        assert Adaptive().after(Counted(2, norm, share)) == pytest.approx(norm)
+        assert Adaptive().after(NoisyShare(2, norm, share)) == pytest.approx(norm)
 
 
 # Resuming

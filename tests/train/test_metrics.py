@@ -19,7 +19,7 @@ from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.train import metrics
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run
-from discreet.train._trained import State, Trained
+from discreet.train._trained import StateDict, Trained
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import Wrong, data, linear, losses_of
@@ -144,7 +144,7 @@ def losses(model: nn.Module, part: Wrong) -> Tensor:
     )
 
 
-def right(given: Rows, state: State) -> int:
+def right(given: Rows, state: StateDict) -> int:
     found = examples(given)
     sides = found["x"] @ state["weight"][0] + state["bias"] > 0
     return int((sides == (found["y"] > 0.5)).sum())
@@ -155,7 +155,7 @@ def made(steps: int = 8) -> TrainingPlan:
     return plan(multiplier=8, delta=1e-6, records=300, batch=300, steps=steps)
 
 
-def candidate(rate: float, made: TrainingPlan) -> Scored[Rows, State]:
+def candidate(rate: float, made: TrainingPlan) -> Scored[Rows, StateDict]:
     trained = Trained(made, lambda: start(rate), examples, losses)
     return Scored(trained, right, dp.DiscreteLaplace(4), sensitivity=1)
 

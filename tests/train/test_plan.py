@@ -29,8 +29,8 @@ from discreet.train._sampling import (
     AllocatedBatches,
     PoissonSampling,
     Sampling,
+    SamplingSize,
     ShuffledBatches,
-    Size,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
@@ -297,7 +297,7 @@ def test_bad_input_is_refused_by_name(wrong: dict[str, Wrong], told: str) -> Non
         lambda: ExactGaussian(Fraction(1)),  # type: ignore[arg-type]
         lambda: ExactGaussian(True),
         lambda: ExactGaussian(61),
-        lambda: Size(1, 2),
+        lambda: SamplingSize(1, 2),
     ],
 )
 def test_bad_pieces_are_refused(make: Wrong) -> None:

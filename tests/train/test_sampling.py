@@ -21,11 +21,11 @@ from discreet.accounting import (
 from discreet.noise import Bits, SecureBits
 from discreet.train._sampling import (
     AllocatedBatches,
-    Declared,
     PoissonSampling,
     Sampling,
+    SamplingSize,
     ShuffledBatches,
-    Size,
+    SizeDeclaration,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
@@ -40,14 +40,14 @@ def _anew() -> None:
     forget()
 
 
-def drawn(sampling: Sampling, size: Size, count: int) -> Callable[[Bits], Batches]:
+def drawn(sampling: Sampling, size: SamplingSize, count: int) -> Callable[[Bits], Batches]:
     """A round's batches."""
     return lambda bits: tuple(
         tuple(int(place) for place in batch) for batch in sampling.round(size, count, bits)
     )
 
 
-def only_term(sampling: Sampling, size: Size) -> object:
+def only_term(sampling: Sampling, size: SamplingSize) -> object:
     [(term, times)] = sampling.privacy_loss(STEP, size, sampling.round_steps(size)).terms
     assert times == 1
     return term
@@ -111,7 +111,7 @@ def allocated_law(term: RandomAllocation, count: int) -> Callable[[Batches], Fra
     ("records", "batch", "count"), [(3, 1, 2), (5, 2, 2), (2, 1, 3), (4, 4, 2)]
 )
 def test_poisson(records: int, batch: int, count: int, record_property: Record) -> None:
-    size = Size(records, batch)
+    size = SamplingSize(records, batch)
     term = only_term(PoissonSampling(), size)
     assert isinstance(term, PoissonSampled)
     assert term.rate == Fraction(batch, records)
@@ -121,7 +121,7 @@ def test_poisson(records: int, batch: int, count: int, record_property: Record) 
 
 @pytest.mark.parametrize(("most", "count"), [(1, 2), (2, 2), (2, 3), (1, 3)])
 def test_truncated_poisson(most: int, count: int, record_property: Record) -> None:
-    size, sampling = Size(4, 2), TruncatedPoissonSampling(most=most)
+    size, sampling = SamplingSize(4, 2), TruncatedPoissonSampling(most=most)
     term = only_term(sampling, size)
     assert isinstance(term, TruncatedPoisson)
     assert (term.rate, int(term.most), int(term.records)) == (Fraction(1, 2), most, 4)
@@ -131,7 +131,7 @@ def test_truncated_poisson(most: int, count: int, record_property: Record) -> No
 
 @pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 2), (3, 2), (2, 2)])
 def test_without_replacement(records: int, batch: int, record_property: Record) -> None:
-    size = Size(records, batch)
+    size = SamplingSize(records, batch)
     term = only_term(WithoutReplacement(), size)
     assert isinstance(term, SampledWithoutReplacement)
     assert (int(term.sample), int(term.population)) == (batch, records)
@@ -143,7 +143,7 @@ def test_without_replacement(records: int, batch: int, record_property: Record) 
     ("records", "batch", "count"), [(4, 2, 3), (3, 1, 2), (5, 2, 2), (2, 2, 3)]
 )
 def test_allocated(records: int, batch: int, count: int, record_property: Record) -> None:
-    size = Size(records, batch)
+    size = SamplingSize(records, batch)
     term = only_term(AllocatedBatches(), size)
     assert isinstance(term, RandomAllocation)
     assert term.steps == -(-records // batch)
@@ -156,7 +156,7 @@ def test_allocated(records: int, batch: int, count: int, record_property: Record
 
 def test_shuffled(record_property: Record) -> None:
     """Not counted on, and fair all the same."""
-    size = Size(3, 2)
+    size = SamplingSize(3, 2)
     assert only_term(ShuffledBatches(), size) == Shuffled(STEP)
     tree = walk(drawn(ShuffledBatches(), size, 3), 4, 3)
 
@@ -172,12 +172,12 @@ def test_shuffled(record_property: Record) -> None:
 
 
 def test_another_rate_is_refuted() -> None:
-    tree = walk(drawn(PoissonSampling(), Size(5, 2), 2), 4, 4)
+    tree = walk(drawn(PoissonSampling(), SamplingSize(5, 2), 2), 4, 4)
     assert_refuted(tree, poisson_law(PoissonSampled(STEP, Fraction(1, 3)), 2))
 
 
 def test_the_first_ones_in_place_of_any_are_refuted() -> None:
-    size, sampling = Size(4, 2), TruncatedPoissonSampling(most=1)
+    size, sampling = SamplingSize(4, 2), TruncatedPoissonSampling(most=1)
 
     def first(bits: Bits) -> Batches:
         [batch] = PoissonSampling().round(size, 3, bits)
@@ -187,7 +187,7 @@ def test_the_first_ones_in_place_of_any_are_refuted() -> None:
 
 
 def test_a_shuffle_priced_as_allocation_is_refuted() -> None:
-    tree = walk(drawn(ShuffledBatches(), Size(3, 2), 3), 4, 3)
+    tree = walk(drawn(ShuffledBatches(), SamplingSize(3, 2), 3), 4, 3)
     assert_refuted(tree, allocated_law(RandomAllocation(STEP, 2), 3))
 
 
@@ -200,7 +200,7 @@ FRESH: list[Sampling] = [PoissonSampling(), TruncatedPoissonSampling(most=50)]
 @pytest.mark.parametrize("count", [0, 1, 900, 1000, 1100])
 def test_the_data_may_have_another_size(sampling: Sampling, count: int) -> None:
     """Each record has the plan's rate, whatever the number of them."""
-    size, bits = Size(1000, 20), SecureBits()
+    size, bits = SamplingSize(1000, 20), SecureBits()
     sizes = [sampling.round(size, count, bits)[0].size for _ in range(500)]
     total = sum(sizes)
     assert min(binom.cdf(total, 500 * count, 0.02), binom.sf(total - 1, 500 * count, 0.02)) > 1e-9
@@ -211,7 +211,7 @@ def test_the_data_may_have_another_size(sampling: Sampling, count: int) -> None:
 def test_a_truncated_batch_never_has_more(mean: int) -> None:
     """Of a sample of 11, which one in eight is if that is the mean, one is left out: that no sample
     of 200 is has a chance below 1e-11."""
-    sampling, size, bits = TruncatedPoissonSampling(most=10), Size(100, mean), SecureBits()
+    sampling, size, bits = TruncatedPoissonSampling(most=10), SamplingSize(100, mean), SecureBits()
     for _ in range(200):
         [batch] = sampling.round(size, 100, bits)
         assert batch.size <= 10
@@ -221,10 +221,10 @@ def test_a_truncated_batch_never_has_more(mean: int) -> None:
 def test_an_epoch_has_each_once() -> None:
     bits = SecureBits()
     for sampling in (ShuffledBatches(), AllocatedBatches()):
-        batches = sampling.round(Size(103, 10), 103, bits)
-        assert len(batches) == 11 == sampling.round_steps(Size(103, 10))
+        batches = sampling.round(SamplingSize(103, 10), 103, bits)
+        assert len(batches) == 11 == sampling.round_steps(SamplingSize(103, 10))
         assert sorted(np.concatenate(batches).tolist()) == list(range(103))
-    sizes = [batch.size for batch in ShuffledBatches().round(Size(103, 10), 103, bits)]
+    sizes = [batch.size for batch in ShuffledBatches().round(SamplingSize(103, 10), 103, bits)]
     assert sizes == [10] * 10 + [3]
 
 
@@ -232,7 +232,7 @@ def test_pairs_come_together_as_they_should() -> None:
     """Without replacement, each pair is as likely as any other."""
     bits, pairs = SecureBits(), dict.fromkeys(combinations(range(5), 2), 0)
     for _ in range(4000):
-        [batch] = WithoutReplacement().round(Size(5, 2), 5, bits)
+        [batch] = WithoutReplacement().round(SamplingSize(5, 2), 5, bits)
         pairs[tuple(batch.tolist())] += 1
     worst = max(pairs.values())
     assert binom.sf(worst - 1, 4000, 0.1) > 1e-10
@@ -250,4 +250,4 @@ def test_pairs_come_together_as_they_should() -> None:
 )
 def test_the_exact_number_is_asked_for_only_where_neighbours_share_it(sampling: Sampling) -> None:
     """Since it is compared before anything is paid."""
-    assert sampling.declared is not Declared.EXACT or sampling.change is Change.REPLACE
+    assert sampling.declared is not SizeDeclaration.EXACT or sampling.change is Change.REPLACE

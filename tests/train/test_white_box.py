@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._trade_off import TradeOff
+from discreet.noise._order import Places
 from discreet.train import _engine
 from discreet.train._clipping import Clipping, Flat
 from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
 from discreet.train._plan import Phase, TrainingPlan, plan
 from discreet.train._sampling import (
-    Places,
     PoissonSampling,
     Sampling,
     TruncatedPoissonSampling,

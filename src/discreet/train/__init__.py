@@ -12,7 +12,7 @@ except ModuleNotFoundError:
     raise ImportError('private training needs PyTorch: pip install "discreet[torch]"') from None
 
 from discreet.train import metrics
-from discreet.train._adaptive import Adaptive, Counted
+from discreet.train._adaptive import Adaptive, NoisyShare
 from discreet.train._checking import check
 from discreet.train._clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
 from discreet.train._collated import Collated
@@ -45,11 +45,11 @@ __all__ = [
     "Clipping",
     "Collated",
     "Contribution",
-    "Counted",
     "ExactGaussian",
     "Flat",
     "FloatGaussian",
     "FloatLaplace",
+    "NoisyShare",
     "NotPrivate",
     "Owners",
     "PerGroup",

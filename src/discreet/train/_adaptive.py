@@ -26,7 +26,7 @@ COUNT_GAP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class NoisyShare:
     """A step's clip norm and the noisy share of contributions within it, both public.
 
     Steps are counted from 1.
@@ -86,7 +86,7 @@ class Adaptive:
         noise = int(RoundedGaussianLaw(self.scale(batch)).draws(bits, 1)[0])
         return 0.5 + (within - beyond + noise) / (2 * batch)
 
-    def after(self, last: Counted) -> float:
+    def after(self, last: NoisyShare) -> float:
         """The norm of the next step."""
         far = math.log(last.norm / self.start) + self.rate * (self.quantile - last.share)
         return self.start * math.exp(min(max(far, -_FARTHEST), _FARTHEST))
@@ -99,12 +99,12 @@ class Adaptive:
         )
 
 
-def read(norms: Any) -> list[Counted]:  # Any: of a file
+def read(norms: Any) -> list[NoisyShare]:  # Any: of a file
     """The counts of steps in a checkpoint."""
     try:
-        found = [Counted(int(step), float(norm), float(share)) for step, norm, share in norms]
+        found = [NoisyShare(int(step), float(norm), float(share)) for step, norm, share in norms]
     except (TypeError, ValueError):
-        found = [Counted(0, math.nan, math.nan)]
+        found = [NoisyShare(0, math.nan, math.nan)]
     if not all(0 < each.norm < math.inf and math.isfinite(each.share) for each in found):
         raise InvalidArgument(
             "resume: its clip norms are not positive; give what TrainingRun.checkpoint returns"

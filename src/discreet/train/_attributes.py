@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
-Place = tuple[nn.Module, str]
+AttributeKey = tuple[nn.Module, str]
 Content = Any  # numbers, texts and nested tuples of them, which are equal where contents are
 
 _INTERNAL = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
@@ -48,7 +48,9 @@ class Attributes:
             vars(module)[name] = value
 
 
-def _attributes(model: nn.Module) -> Iterator[tuple[Place, Any]]:  # Any: of the user's own kinds
+def _attributes(
+    model: nn.Module,
+) -> Iterator[tuple[AttributeKey, Any]]:  # Any: of the user's own kinds
     """The attributes of all modules but PyTorch's own, which write none."""
     for module in model.modules():
         if not type(module).__module__.startswith("torch."):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from discreet.errors import InvalidArgument
-from discreet.train._sampling import Places
+from discreet.noise._order import Places
 
 Microbatch = Any  # argument of the user's losses: their own kind, or a named tuple of tensors
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InvalidArgument
+from discreet.noise._order import Places
 from discreet.train._collated import Collated, Microbatch, Source
-from discreet.train._sampling import Places
 
 Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of the same length
 

@@ -28,7 +28,7 @@ from discreet.train._step_ticket import StepTicket
 from discreet.train._training_run import TrainingRun
 from discreet.train._units import Units
 
-Call = Callable[[], None]
+Action = Callable[[], None]
 Saved = Mapping[str, Any]  # Any: what `TrainingRun.paid` returned, as it was read from a file
 
 
@@ -62,8 +62,8 @@ class Hosted(Owned):
         like: Data | Invented | None,
         at_once: int,
         saved: Saved | None,
-        before: Call,
-        after: Call = lambda: None,
+        before: Action,
+        after: Action = lambda: None,
     ) -> None:
         """Pay, or resume from ``saved`` fields: model and optimizer are then loaded already.
 

@@ -18,7 +18,7 @@ _SIDE = 32  # pixels, of images where the configuration says nothing
 _USUAL = frozenset({"input_ids", "attention_mask", "pixel_values", "labels"})
 _LABELS = ("labels", "label", "label_ids")  # collators make "labels" of each
 
-Item = dict[str, Any]  # Any: lists and numbers, as tokenizers give them
+InventedItem = dict[str, Any]  # Any: lists and numbers, as tokenizers give them
 
 
 def field_names(data: Any) -> frozenset[str] | None:  # Any: a data set
@@ -34,7 +34,7 @@ def field_names(data: Any) -> frozenset[str] | None:  # Any: a data set
     return frozenset(inner[0]) if isinstance(inner[0], Mapping) else None
 
 
-def invented_items(model: nn.Module, names: frozenset[str] | None) -> list[Item] | None:
+def invented_items(model: nn.Module, names: frozenset[str] | None) -> list[InventedItem] | None:
     """Items of these fields for the model, or nothing if its inputs or its fields are not known."""
     _, config = named(model)
     mains = [str(getattr(one, "main_input_name", "")) for one in model.modules()]
@@ -55,7 +55,9 @@ def invented_items(model: nn.Module, names: frozenset[str] | None) -> list[Item]
     return [{name: field for name, field in item.items() if name in names} for item in items]
 
 
-def _texts(config: Any, generator: torch.Generator) -> list[Item] | None:  # Any: a configuration
+def _texts(
+    config: Any, generator: torch.Generator
+) -> list[InventedItem] | None:  # Any: a configuration
     words = getattr(config, "vocab_size", None)
     if not words:
         return None
@@ -72,7 +74,7 @@ def _texts(config: Any, generator: torch.Generator) -> list[Item] | None:  # Any
     ]
 
 
-def _images(config: Any, generator: torch.Generator) -> list[Item] | None:  # Any: as above
+def _images(config: Any, generator: torch.Generator) -> list[InventedItem] | None:  # Any: as above
     size = getattr(config, "image_size", None) or _SIDE
     height, width = size if isinstance(size, tuple | list) else (size, size)
     shape = (_COUNT, getattr(config, "num_channels", 3), height, width)
@@ -80,7 +82,7 @@ def _images(config: Any, generator: torch.Generator) -> list[Item] | None:  # An
 
 
 def _label(
-    model: nn.Module, config: Any, item: Item, generator: torch.Generator
+    model: nn.Module, config: Any, item: InventedItem, generator: torch.Generator
 ) -> Any:  # Any: as above
     kind, kinds = kind_of_labels(model), max(1, getattr(config, "num_labels", None) or 1)
     if kind == "example":

@@ -14,7 +14,7 @@ from torch import Tensor
 from discreet.errors import InvalidArgument
 from discreet.train._collated import Microbatch
 
-Change = Callable[[Tensor], Tensor]
+TensorMap = Callable[[Tensor], Tensor]
 
 _GIVE_LIKE = (
     "if their values are the cause, give like=: public examples with values that the model and the "
@@ -37,7 +37,7 @@ class Values(Enum):
         return _GIVE_LIKE
 
 
-def each(batch: Microbatch, change: Change) -> Microbatch:
+def each(batch: Microbatch, change: TensorMap) -> Microbatch:
     """Change each tensor, and keep order and names."""
     if isinstance(batch, Tensor):
         return change(batch)

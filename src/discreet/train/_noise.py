@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,24 +43,6 @@ def _gap(words: str, end: str) -> str:
         "bits (Mironov 2012), but its probabilities are right to float32's rounding only; exact "
         "noise closes this"
     )
-
-
-class Noise(Protocol):
-    """A kind of noise for a sum of contributions, with its term."""
-
-    @property
-    def order(self) -> int:
-        """The norm in which contributions are bounded: L1 or L2."""
-        ...
-
-    @property
-    def gap(self) -> str | None:
-        """Its difference from exact noise, in words."""
-        ...
-
-    def term(self, multiplier: Fraction) -> Term:
-        """The term for a unit in the sum; the scale is ``multiplier`` times the sensitivity."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +195,7 @@ def _round(flat: "Tensor", scale: float) -> None:
 
 
 @dataclass(slots=True)
-class _Buffers:
+class _NoiseBuffers:
     """Buffers for random words and for the numbers that are made of them."""
 
     numbers: "Tensor"
@@ -223,13 +205,13 @@ class _Buffers:
     used: int = 0  # numbers
 
     @staticmethod
-    def like(flat: "Tensor") -> "_Buffers":
+    def like(flat: "Tensor") -> "_NoiseBuffers":
         import torch
 
         numbers = torch.zeros(3 * _most(flat), dtype=flat.dtype, device=flat.device)
         words = np.zeros((len(numbers) + 1) // 2, np.uint64)
         least = torch.full((), _LEAST, dtype=flat.dtype, device=flat.device)
-        return _Buffers(numbers, words, torch.from_numpy(words.view(np.int32)), least)
+        return _NoiseBuffers(numbers, words, torch.from_numpy(words.view(np.int32)), least)
 
     def integers(self, rows: int, size: int, bits: Bits) -> "Sequence[Tensor]":
         """Split each 64-bit word into two signed 32-bit integers; returns rows of these."""
@@ -259,7 +241,7 @@ class _Reused(threading.local):
     """Each thread's buffers, used again by later calls: new memory would take most of the time."""
 
     def __init__(self) -> None:
-        self.buffers: dict[object, _Buffers] = {}
+        self.buffers: dict[object, _NoiseBuffers] = {}
 
 
 _REUSED = _Reused()
@@ -269,16 +251,16 @@ def _most(like: "Tensor") -> int:
     return _AT_ONCE << 8 if like.is_cuda else _AT_ONCE
 
 
-def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _Buffers]]:
+def _pieces(sums: Sequence["Tensor"], times: int) -> Iterator[tuple["Tensor", _NoiseBuffers]]:
     """Yield all entries in flat pieces, each with buffers for it, which are wiped at the end."""
     import torch
 
-    used: dict[object, _Buffers] = {}
+    used: dict[object, _NoiseBuffers] = {}
     try:
         for flat in _flats(sums):
             kind = flat.device, flat.dtype, _most(flat)
             buffers = used[kind] = (
-                used.get(kind) or _REUSED.buffers.pop(kind, None) or _Buffers.like(flat)
+                used.get(kind) or _REUSED.buffers.pop(kind, None) or _NoiseBuffers.like(flat)
             )
             for piece in torch.split(flat, times * _most(flat)):
                 yield piece, buffers

@@ -18,9 +18,9 @@ from discreet._exact import Number, fraction, shown
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Term, calibrate
 from discreet.errors import InvalidArgument
-from discreet.train._adaptive import COUNT_GAP, Adaptive, Counted
+from discreet.train._adaptive import COUNT_GAP, Adaptive, NoisyShare
 from discreet.train._noise import AnyNoise, ExactGaussian, FloatGaussian
-from discreet.train._sampling import PoissonSampling, Sampling, Size
+from discreet.train._sampling import PoissonSampling, Sampling, SamplingSize
 
 _DRAWS = (
     "within a step, draws are from the global generators of PyTorch, NumPy and Python, which "
@@ -72,7 +72,7 @@ class Phase:
     """
 
     steps: int
-    size: Size
+    size: SamplingSize
     clip: "Fraction | Clip"
     multiplier: Fraction
 
@@ -166,7 +166,7 @@ class TrainingPlan:
         """The scale of the noise in the units of the sum: multiplier times sensitivity."""
         return phase.multiplier * phase.norm * self.moves
 
-    def phase_now(self, step: int, counts: Sequence[Counted]) -> Phase:
+    def phase_now(self, step: int, counts: Sequence[NoisyShare]) -> Phase:
         """The phase of a step, counted from 0. The norm of an adaptive clip follows from the noisy
         count of the last step that had the same clip."""
         phase, _ = self.phase_at(step)
@@ -343,7 +343,7 @@ def _stages(
         return tuple(stages)
     if steps is not None:
         return (Stage(_checks.positive_count(steps=steps)),)
-    size = Size(records, _batch(batch))
+    size = SamplingSize(records, _batch(batch))
     return (Stage(sampling.epoch_steps(_checks.positive(epochs=epochs), size)),)
 
 
@@ -355,9 +355,9 @@ def _batch(batch: int | None) -> int:
 
 def _checked(
     stage: Stage, records: int, batch: int | None, *, clip: "Number | Clip", noise: AnyNoise
-) -> "tuple[Size, Fraction | Clip]":
+) -> "tuple[SamplingSize, Fraction | Clip]":
     """The stage's sizes and clip, checked against the noise."""
-    size = Size(records, _batch(batch if stage.batch is None else stage.batch))
+    size = SamplingSize(records, _batch(batch if stage.batch is None else stage.batch))
     given = clip if stage.clip is None else stage.clip
     if not isinstance(given, Number):
         if not hasattr(given, "sensitivity") or not hasattr(given, "order"):

@@ -8,7 +8,7 @@ from discreet.train import _data, _processes
 from discreet.train._adaptive import Adaptive
 from discreet.train._data import Data
 from discreet.train._plan import TrainingPlan
-from discreet.train._sampling import Declared
+from discreet.train._sampling import SizeDeclaration
 from discreet.train._step_inputs import Examples, clipping_of, trainable
 from discreet.train._trials import unwrapped
 from discreet.train._units import Units
@@ -48,7 +48,7 @@ def check_number(train_set: "Data | Units", plan: TrainingPlan) -> None:
     There all neighbours have the same number of units, which is public. For other samplings nothing
     is counted.
     """
-    if plan.sampling.declared is not Declared.EXACT:
+    if plan.sampling.declared is not SizeDeclaration.EXACT:
         return
     found = Examples.of(train_set).count
     if found != plan.records:

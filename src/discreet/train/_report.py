@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from discreet._budget import Receipt
 from discreet._exact import shown
-from discreet.train._adaptive import Counted
+from discreet.train._adaptive import NoisyShare
 from discreet.train._plan import TrainingPlan
 
 
@@ -22,7 +22,7 @@ class Report:
     receipt: Receipt
     done: int
     taken: int
-    norms: tuple[Counted, ...] = ()
+    norms: tuple[NoisyShare, ...] = ()
 
     @property
     def epsilon(self) -> float:

@@ -14,7 +14,7 @@ from torch import nn
 from discreet._budget import CountsSteps, Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.train._adaptive import Counted
+from discreet.train._adaptive import NoisyShare
 from discreet.train._counting import Uncounted
 from discreet.train._plan import TrainingPlan
 
@@ -32,7 +32,7 @@ def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]
 
 
 def public_fields(
-    plan: TrainingPlan, receipt: Receipt, counts: Sequence[Counted]
+    plan: TrainingPlan, receipt: Receipt, counts: Sequence[NoisyShare]
 ) -> dict[str, Any]:
     """The fields of a checkpoint that are public: all but the states."""
     return {

@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913  # the run, its payer, and its checks
     Guarantee: everything the steps put into the model costs the plan's unit
     ``plan.privacy_loss``, which the payer recorded durably first, given the plan's assumptions.
     Before the charge only types, shapes and lengths are compared. Where the exact number of units
-    is public (`Declared.EXACT`, of samplings that replace units), units are counted too.
+    is public (`SizeDeclaration.EXACT`, of samplings that replace units), units are counted too.
 
     With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps that
     were taken before count as made, whether the checkpoint has them or not. With ``losses``, those

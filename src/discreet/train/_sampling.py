@@ -1,8 +1,8 @@
 """Ways to draw batches, each with its privacy loss, so that the two can't differ.
 
-A sampling prices steps from a plan's public facts (`Size`). To draw batches it also gets the data's
-true size and secure bits. The steps of one round share their draws, such as the batches of a
-shuffled epoch; most samplings have rounds of one step.
+A sampling prices steps from a plan's public facts (`SamplingSize`). To draw batches it also gets
+the data's true size and secure bits. The steps of one round share their draws, such as the batches
+of a shuffled epoch; most samplings have rounds of one step.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from math import ceil
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import _checks
 from discreet._unit import Change
@@ -27,12 +26,11 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits, UniformLaw, permutation, poisson_mask, sample_without_replacement
-
-Places = npt.NDArray[np.int64]
+from discreet.noise._order import Places
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class SamplingSize:
     """Public sizes: the declared number of records, and about how many of them a batch has."""
 
     records: int
@@ -55,7 +53,7 @@ class Size:
         return -(-self.records // self.batch)
 
 
-class Declared(Enum):
+class SizeDeclaration(Enum):
     """How the declared number of records relates to the true one."""
 
     ABOUT = "about as many as the data have"
@@ -72,27 +70,27 @@ class Sampling(Protocol):
         ...
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> SizeDeclaration:
         """The declaration of the number of records that its privacy loss needs."""
         ...
 
-    def round_steps(self, size: Size) -> int:
+    def round_steps(self, size: SamplingSize) -> int:
         """The number of steps that share their draws."""
         ...
 
-    def epoch_steps(self, epochs: Fraction, size: Size) -> int:
+    def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
         """The number of steps in as many epochs."""
         ...
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         ...
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """Draw the batches of a round: places among ``count`` examples, in order."""
         ...
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """The law of batches, and its assumptions, in words."""
         ...
 
@@ -102,11 +100,11 @@ class _Fresh:
 
     __slots__ = ()
 
-    def round_steps(self, _size: Size) -> int:
+    def round_steps(self, _size: SamplingSize) -> int:
         """One step."""
         return 1
 
-    def epoch_steps(self, epochs: Fraction, size: Size) -> int:
+    def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
         """epochs * records / batch, rounded up."""
         return ceil(epochs * size.records / size.batch)
 
@@ -116,11 +114,11 @@ class _InEpochs:
 
     __slots__ = ()
 
-    def round_steps(self, size: Size) -> int:
+    def round_steps(self, size: SamplingSize) -> int:
         """The batches of an epoch."""
         return size.batches
 
-    def epoch_steps(self, epochs: Fraction, size: Size) -> int:
+    def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
         """epochs times the batches of an epoch, rounded up."""
         return ceil(epochs * size.batches)
 
@@ -137,17 +135,17 @@ class PoissonSampling(_Fresh):
     """
 
     change: ClassVar[Change] = Change.ADD_REMOVE
-    declared: ClassVar[Declared] = Declared.ABOUT
+    declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """That of one Poisson sample for each step."""
         return steps * PoissonSampled(step, size.rate)
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """One batch, of any size."""
         return [_sampled(size, count, bits)]
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """The rate, in words."""
         return f"each with probability {size.batch} / {size.records}, independently"
 
@@ -162,23 +160,23 @@ class TruncatedPoissonSampling(_Fresh):
     most: int
 
     change: ClassVar[Change] = Change.ADD_REMOVE
-    declared: ClassVar[Declared] = Declared.MOST
+    declared: ClassVar[SizeDeclaration] = SizeDeclaration.MOST
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", _checks.positive_count(most=self.most))
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """That of one truncated Poisson sample for each step."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """One batch, of at most ``most`` examples."""
         places = _sampled(size, count, bits)
         if places.size > self.most:
             places = places[np.sort(sample_without_replacement(places.size, self.most, bits))]
         return [places]
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """The rate, the cut, and the assumption."""
         return (
             f"each with probability {size.batch} / {size.records}, independently, and of more than "
@@ -194,17 +192,17 @@ class WithoutReplacement(_Fresh):
     """
 
     change: ClassVar[Change] = Change.REPLACE
-    declared: ClassVar[Declared] = Declared.EXACT
+    declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """That of one sample without replacement for each step."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """One batch of exactly this size."""
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """Both sizes, in words."""
         return f"exactly {size.batch} of exactly {size.records}, all such sets being as likely"
 
@@ -219,18 +217,18 @@ class ShuffledBatches(_InEpochs):
     """
 
     change: ClassVar[Change] = Change.REPLACE
-    declared: ClassVar[Declared] = Declared.EXACT
+    declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """That of one step for each epoch that has begun."""
         return -(-steps // size.batches) * Shuffled(step)
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """All examples; the last batch may be smaller."""
         order = permutation(count, bits)
         return [np.sort(order[first : first + size.batch]) for first in range(0, count, size.batch)]
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """The sizes, and the assumption about the order."""
         return (
             f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; no "
@@ -247,23 +245,23 @@ class AllocatedBatches(_InEpochs):
     """
 
     change: ClassVar[Change] = Change.ADD_REMOVE
-    declared: ClassVar[Declared] = Declared.ABOUT
+    declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
-    def privacy_loss(self, step: Term | PrivacyLoss, size: Size, steps: int) -> PrivacyLoss:
+    def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
         """That of a random allocation for each epoch that has begun."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
-    def round(self, size: Size, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
         """All examples, in batches of random sizes."""
         if size.batches == 1:
             return [np.arange(count, dtype=np.int64)]
         batch = UniformLaw(size.batches).draws(bits, count)
         return [np.flatnonzero(batch == number) for number in range(size.batches)]
 
-    def explain(self, size: Size) -> str:
+    def explain(self, size: SamplingSize) -> str:
         """The number of batches, in words."""
         return f"each epoch each in one of {size.batches} batches, drawn by itself"
 
 
-def _sampled(size: Size, count: int, bits: Bits) -> Places:
+def _sampled(size: SamplingSize, count: int, bits: Bits) -> Places:
     return np.flatnonzero(poisson_mask(size.rate, count, bits))

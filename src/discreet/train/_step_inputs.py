@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
+from discreet.noise._order import Places
 from discreet.train import _data as data
 from discreet.train import _engine
 from discreet.train._clipping import L1, Clipping, Flat
@@ -29,7 +30,6 @@ from discreet.train._owners import Owners
 from discreet.train._plan import Phase
 from discreet.train._report import NotPrivate
 from discreet.train._rules._gradients import squared, wide, wide_type
-from discreet.train._sampling import Places
 from discreet.train._secret_draws import RefuseGenerators
 from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
 

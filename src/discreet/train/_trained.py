@@ -25,7 +25,7 @@ from discreet.train._units import Units
 
 V = TypeVar("V")
 
-State = dict[str, Tensor]
+StateDict = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,7 +68,7 @@ class Trained(Generic[V]):
             )
         return self.plan.privacy_loss
 
-    def sample(self, value: V, bits: Bits) -> State:  # noqa: ARG002  # a run takes secure ones
+    def sample(self, value: V, bits: Bits) -> StateDict:  # noqa: ARG002  # a run takes secure ones
         """Train, and return the model's state dictionary."""
         payer = _Paid()  # first: the user's functions may fork
         model, optimizer = self.start()

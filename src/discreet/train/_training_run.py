@@ -19,7 +19,8 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused, SessionEnded
 from discreet.mechanisms._door import Door
-from discreet.train._adaptive import Adaptive, Counted
+from discreet.noise._order import Places
+from discreet.train._adaptive import Adaptive, NoisyShare
 from discreet.train._interrupts import uninterrupted
 from discreet.train._microbatch import MicrobatchSize
 from discreet.train._model_check import Losses, Public
@@ -28,7 +29,6 @@ from discreet.train._plan import Phase, TrainingPlan
 from discreet.train._refusals import check_optimizer
 from discreet.train._report import NotPrivate, Report
 from discreet.train._resume import public_fields, states
-from discreet.train._sampling import Places
 from discreet.train._secret_draws import secret_draws
 from discreet.train._step_checks import StepChecks
 from discreet.train._step_inputs import (
@@ -66,7 +66,7 @@ class TrainingRun(Owned):
         optimizer: torch.optim.Optimizer,
         examples: Examples,
         counter: CountsSteps[PrivacyLoss],
-        counts: Sequence[Counted] = (),
+        counts: Sequence[NoisyShare] = (),
         size: MicrobatchSize,
         like: Public | None = None,
     ) -> None:
@@ -252,7 +252,7 @@ class TrainingRun(Owned):
 
     def _noisy_counts(
         self, ticket: StepTicket, phase: Phase, statistics: StepStatistics
-    ) -> list[Counted]:
+    ) -> list[NoisyShare]:
         """The noisy share of contributions within the clip norm, if the plan has paid for it."""
         clip = self.plan.phase_at(ticket.step - 1)[0].clip
         if not isinstance(clip, Adaptive):
@@ -261,7 +261,7 @@ class TrainingRun(Owned):
         within = statistics.within(norm)
         beyond = statistics.examples - within
         share = clip.share(within, beyond, phase.size.batch, self._door.bits)
-        return [Counted(ticket.step, norm, share)]
+        return [NoisyShare(ticket.step, norm, share)]
 
     def _clear_gradients(self) -> None:
         for parameter in self._model.parameters():

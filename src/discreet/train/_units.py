@@ -14,8 +14,8 @@ from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
 from discreet.noise import Bits, sample_without_replacement
+from discreet.noise._order import Places
 from discreet.train._data import Data
-from discreet.train._sampling import Places
 
 
 class Reduce(Enum):

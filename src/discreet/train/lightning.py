@@ -91,7 +91,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
             _check_loader(loader)
             self._at_once = loader.batch_size
             self._source = collated(loader.dataset, loader.collate_fn, {})
-            source.name, source.instance = "", _Drawn(self, trainer)
+            source.name, source.instance = "", _StepTickets(self, trainer)
         else:
             check_public("dataloaders", is_public=self.eval_is_public)
         super().setup(trainer)
@@ -183,7 +183,7 @@ def _steps_of(config: Any, plan: TrainingPlan) -> int:  # Any: Lightning's confi
     return int(steps // config.frequency)
 
 
-class _Drawn:
+class _StepTickets:
     """Stands in for the loader: the numbers of an epoch's steps, and no data."""
 
     def __init__(self, strategy: PrivateStrategy, trainer: Trainer) -> None:

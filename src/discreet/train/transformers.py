@@ -101,13 +101,13 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
 
     # The parts of Trainer's loop
 
-    def get_train_dataloader(self) -> "_Drawn":
+    def get_train_dataloader(self) -> "_EpochLength":
         """A stand-in with the length of an epoch."""
-        return _Drawn(self.plan.phases[0].size.batches)
+        return _EpochLength(self.plan.phases[0].size.batches)
 
     def num_examples(self, dataloader: Any) -> int:
         """The declared number for the training data, which is public."""
-        if isinstance(dataloader, _Drawn):
+        if isinstance(dataloader, _EpochLength):
             return self.plan.records
         found: int = super().num_examples(dataloader)
         return found
@@ -241,7 +241,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
             (Path(output_dir) / SAVED).write_text(fields, encoding="utf-8")
 
 
-class _Drawn:
+class _EpochLength:
     """Stands in for a data loader: it has a length, and nothing can be drawn from it."""
 
     def __init__(self, steps: int) -> None:

@@ -16,7 +16,7 @@ from discreet.train._fit import fit
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._report import Report
 
-Floats = npt.NDArray[np.float64]
+PointArray = npt.NDArray[np.float64]
 
 STEPS, RATE = 60, 2.0
 APART = 1.5  # from the middle to each cluster's centre, of a standard deviation of 1
@@ -29,7 +29,7 @@ class Boundary:
     normal: tuple[float, float]
     offset: float
 
-    def sides(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def sides(self, points: PointArray) -> npt.NDArray[np.bool_]:
         """The sides of points, shape (point, 2)."""
         found: npt.NDArray[np.bool_] = points @ np.array(self.normal) + self.offset > 0
         return found
@@ -42,7 +42,7 @@ class Clusters:
     The points are made up; real ones would be private, and so would the plain boundary.
     """
 
-    points: Floats
+    points: PointArray
     labels: npt.NDArray[np.bool_]
     private: Boundary
     plain: Boundary
@@ -71,7 +71,7 @@ def main(*, epsilon: Number = 1, delta: Number = 1e-5, records: int = 500) -> Cl
     return Clusters(points, labels, private, trained_plainly(x, y), report)
 
 
-def made_up(records: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def made_up(records: int) -> tuple[PointArray, npt.NDArray[np.bool_]]:
     """Points of two normal clusters, and the cluster of each."""
     chance = np.random.default_rng(6)
     labels = np.arange(records) % 2 == 1

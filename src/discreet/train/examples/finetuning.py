@@ -22,7 +22,7 @@ WIDTH, RINGS = 64, 6
 PRIVATE = (0, 1, 1, 0, 1, 0)  # the class of each ring, in the private data
 STEPS, RATE, PUBLIC_STEPS = 80, 4.0, 400
 
-Data = dict[str, Tensor]
+LabelledPoints = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,7 +58,7 @@ def main(*, epsilon: Number = 1, delta: Number = 1e-5, records: int = 1500) -> F
     )
 
 
-def points(count: int, chance: torch.Generator) -> Data:
+def points(count: int, chance: torch.Generator) -> LabelledPoints:
     """Points (point, 2) on rings around the middle, with the ring of each, and its class."""
     ring = torch.randint(RINGS, (count,), generator=chance)
     radius = (ring + 0.5 + 0.15 * torch.randn(count, generator=chance)) / RINGS
@@ -72,7 +72,7 @@ def features() -> nn.Module:
     return nn.Sequential(nn.Linear(2, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh())
 
 
-def pre_trained(public: Data) -> nn.Module:
+def pre_trained(public: LabelledPoints) -> nn.Module:
     """Features that separate the rings of public data; trained without privacy."""
     found = features()
     model = nn.Sequential(found, nn.Linear(WIDTH, RINGS))
@@ -85,7 +85,7 @@ def pre_trained(public: Data) -> nn.Module:
     return found
 
 
-def trained(model: nn.Module, private: Data, made: TrainingPlan) -> nn.Module:
+def trained(model: nn.Module, private: LabelledPoints, made: TrainingPlan) -> nn.Module:
     """Train by private steps; parameters that don't require gradients stay."""
     optimizer = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=RATE)
     payer = Ledger.in_memory(unit=Unit.ROW, limit=Limit(made.target or 1, made.delta))
@@ -98,7 +98,7 @@ def losses(model: nn.Module, part: Microbatch) -> Tensor:
     return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
 
 
-def right(model: nn.Module, data: Data) -> float:
+def right(model: nn.Module, data: LabelledPoints) -> float:
     """The share of right answers."""
     with torch.no_grad():
         return float((model(data["x"]).argmax(1) == data["y"]).double().mean())
