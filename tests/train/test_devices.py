@@ -32,7 +32,7 @@ from discreet.train import (
     metrics,
 )
 from discreet.train._plan import TrainingPlan
-from discreet.train._rules._convolution import Windows
+from discreet.train._rules._convolution import WindowProducts
 from discreet.train._run import run
 from tests.noise.fit import ALPHA, Expected, QuickBits, false_alarm
 from tests.train.kinds_of_device import PLACES, Mixed, Place
@@ -335,13 +335,13 @@ def summed(model: nn.Module, given: Tensor) -> Tensor:
 def test_norms_and_sums_are_of_whole_numbers(real: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the sum could be of other numbers than its norm: these are all 0.4 % larger in bfloat16,
     and 0.04 % in TF32."""
-    plain, seen, ways = Windows.total, set[str](), made(real.device.type)
+    plain, seen, ways = WindowProducts.weighted_sum, set[str](), made(real.device.type)
 
-    def noted(self: Windows, factors: Tensor) -> Tensor:
+    def noted(self: WindowProducts, factors: Tensor) -> Tensor:
         seen.update(way.fp32_precision for way in ways)
         return plain(self, factors)
 
-    monkeypatch.setattr(Windows, "total", noted)
+    monkeypatch.setattr(WindowProducts, "weighted_sum", noted)
     said = [way.fp32_precision for way in ways]
     for each in (1.00394, 1.00049):
         model = nn.Conv2d(64, 192, 3, bias=False, device=real.device)

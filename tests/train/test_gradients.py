@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from discreet.train import Flat, clipped_sum
 from discreet.train._clipping import ROUND_OFF
 from discreet.train._rules import _gradients
-from discreet.train._rules._gradients import Outer, Single, Squares, Written, gram_norms, squared
+from discreet.train._rules._gradients import (
+    CachedSquares,
+    DenseGradients,
+    RankOne,
+    SumOfOuter,
+    gram_norms,
+    squared,
+)
 
 
 def normal(*shape: int) -> Tensor:
@@ -58,14 +65,14 @@ def test_every_way_agrees(way: str, transposed: bool, monkeypatch: pytest.Monkey
         monkeypatch.setattr(_gradients, "KEPT", 0)
     shape = (wide_in, wide_out) if transposed else (wide_out, wide_in)
     inputs, outputs = normal(examples, time, wide_in), normal(examples, time, wide_out)
-    piece = Outer(inputs, outputs, shape, transposed)
-    written, factors = piece.part(0, examples), normal(examples).abs()
-    norms, after = piece.measured()
+    piece = SumOfOuter(inputs, outputs, shape, transposed)
+    written, factors = piece.rows(0, examples), normal(examples).abs()
+    norms, after = piece.squared_norms()
     torch.testing.assert_close(norms, squared(written), rtol=1e-10, atol=0)
-    assert isinstance(after, Written) == is_kept
+    assert isinstance(after, DenseGradients) == is_kept
     wanted = torch.einsum("e,eio->io", factors, written)
-    torch.testing.assert_close(after.total(factors), wanted, rtol=1e-10, atol=1e-12)
-    torch.testing.assert_close(after.part(1, 3), written[1:3])
+    torch.testing.assert_close(after.weighted_sum(factors), wanted, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(after.rows(1, 3), written[1:3])
 
 
 @pytest.mark.parametrize("width", [4, 32, 33, 40, 200])
@@ -73,21 +80,21 @@ def test_every_way_agrees(way: str, transposed: bool, monkeypatch: pytest.Monkey
 def test_steps_of_zeros_change_no_norm(width: int, time: int) -> None:
     """However it is measured: how long others are would change each one's factor otherwise."""
     inputs, outputs = normal(3, time, width).float(), normal(3, time, width).float()
-    plain = Outer(inputs, outputs, (width, width)).measured()[0]
+    plain = SumOfOuter(inputs, outputs, (width, width)).squared_norms()[0]
     for more in (1, 60, 600):
         filled = [F.pad(each, (0, 0, 0, more)) for each in (inputs, outputs)]
-        found = Outer(filled[0], filled[1], (width, width)).measured()[0]
+        found = SumOfOuter(filled[0], filled[1], (width, width)).squared_norms()[0]
         torch.testing.assert_close(found, plain, rtol=1e-6, atol=0)
 
 
 def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the collector of cycles, which comes late."""
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 4))
-    data, total = torch.randn(3, 20, 4), Written.total
+    data, total = torch.randn(3, 20, 4), DenseGradients.weighted_sum
     inner: list[weakref.ref[Tensor]] = []
     alive: list[bool] = []
 
-    def noted(self: Written, factors: Tensor) -> Tensor:
+    def noted(self: DenseGradients, factors: Tensor) -> Tensor:
         alive.append(inner[0]() is not None)
         return total(self, factors)
 
@@ -97,7 +104,7 @@ def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch)
         result: Tensor = model[2](model[1](found)).square().mean((1, 2))
         return result
 
-    monkeypatch.setattr(Written, "total", noted)
+    monkeypatch.setattr(DenseGradients, "weighted_sum", noted)
     gc.collect()
     gc.disable()
     try:
@@ -110,18 +117,18 @@ def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch)
 
 def test_single_outer_products_are_sums_over_one_step() -> None:
     inputs, outputs, factors = normal(5, 4), normal(5, 3), normal(5).abs()
-    piece = Single(inputs, outputs, Squares(outputs), (3, 4))
-    wide = Single(outputs, inputs, Squares(inputs), (4, 3))
+    piece = RankOne(inputs, outputs, CachedSquares(outputs), (3, 4))
+    wide = RankOne(outputs, inputs, CachedSquares(inputs), (4, 3))
     for each in (piece, wide):
-        written = each.part(0, 5)
-        norms, after = each.measured()
+        written = each.rows(0, 5)
+        norms, after = each.squared_norms()
         torch.testing.assert_close(norms, squared(written), rtol=1e-10, atol=0)
-        torch.testing.assert_close(after.part(1, 3), written[1:3])
+        torch.testing.assert_close(after.rows(1, 3), written[1:3])
         wanted = torch.einsum("e,eoi->oi", factors, written)
-        torch.testing.assert_close(after.total(factors), wanted)
+        torch.testing.assert_close(after.weighted_sum(factors), wanted)
     kept = torch.tensor([True, False, True, True, False])
-    left = piece.only(kept).total(factors)
-    torch.testing.assert_close(left, torch.einsum("e,eoi->oi", factors * kept, piece.part(0, 5)))
+    left = piece.masked(kept).weighted_sum(factors)
+    torch.testing.assert_close(left, torch.einsum("e,eoi->oi", factors * kept, piece.rows(0, 5)))
     assert piece.squares() is piece.squares()
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._trade_off import TradeOff
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 from discreet.train import _engine
 from discreet.train._clipping import Clipping, Flat
 from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
@@ -258,7 +258,7 @@ def divided_by_the_realised_batch(patch: pytest.MonkeyPatch) -> None:
 
 
 def sampled_with_certainty(patch: pytest.MonkeyPatch) -> None:
-    def everyone(self: Sampling, size: object, count: int, bits: object) -> list[Places]:
+    def everyone(self: Sampling, size: object, count: int, bits: object) -> list[IndexArray]:
         return [np.arange(count)]
 
     patch.setattr(PoissonSampling, "round", everyone)

@@ -1,7 +1,7 @@
-"""Calls in which data meet weights: rows of data are arranged as the function's rule has them.
+"""Calls with data and weights: the rows of data are moved to where the function's rule needs them.
 
-A rule has its rows in the first dimension, whoever they belong to, and makes pieces of rows. Where
-row i is not example i's, the pieces are regrouped into those of examples.
+A rule needs rows in the first dimension, and makes one gradient for each row. If row i is not
+example i, the engine later sums the rows' gradients by example.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._tags import Lost, Outside, Rows, Tag, merged
+from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
 
 if TYPE_CHECKING:
-    from discreet.train._capture import Args, Capture, Keywords
+    from discreet.train._arguments import Args, Keywords
+    from discreet.train._capture import Capture
 
 
 class _Unknown(Refused):
-    """Nobody knows whose rows are."""
+    """The refusal of data whose owners are not known; it is raised if they get a gradient."""
 
     @staticmethod
     def of(capture: Capture, weights: list[Tensor], *, why: str, mend: str) -> _Unknown:
-        """As other refusals name a layer, what is wrong with it and what to do."""
+        """The refusal that names a layer, its mistake and what to do."""
         return _Unknown(str(capture.refused(*weights, why=why, mend=mend)))
 
 
-Function = Callable[..., Any]  # Any: what functions of PyTorch's take and give
+TorchFunction = Callable[..., Any]  # Any: what PyTorch's functions take and return
 KEEP_FIRST = (
     "keep examples in the first dimension, such as (examples, time, features), or set "
     "batch_first=True"
 )
 
 
-def ruled(  # noqa: PLR0917  # what a call is made of
-    capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
+def ruled(  # noqa: PLR0917  # the parts of a call
+    capture: Capture, function: TorchFunction, args: Args, keywords: Keywords, tensors: list[Tensor]
 ) -> Any:
-    """What the function returns, by its rule; and whose its parts are is noted."""
+    """The function's result by its rule, tagged."""
     weights = [each for each in tensors if capture.is_weight(each)]
     data = [each for each in tensors if not capture.is_shared(each)]
     rule = capture.rules.of.get(function, capture.rules.otherwise)
@@ -66,20 +67,22 @@ def ruled(  # noqa: PLR0917  # what a call is made of
         capture.follow(function, tensors, args, keywords, result)
     else:
         for each in _flow.tensors((result,)):
-            capture.tags.set(each, Rows(0, rows.layout))
+            capture.tags.set(each, ExampleRows(0, rows.layout))
     return result
 
 
 def _rows(  # noqa: PLR0917  # as above
     capture: Capture,
-    function: Function,
+    function: TorchFunction,
     args: Args,
     keywords: Keywords,
     data: list[Tensor],
     weights: list[Tensor],
-) -> tuple[Rows, dict[int, Tensor] | None]:
-    """Along which dimension rows are; and data that have it first now, by identity. None of these
-    if only the rule for all others can go along other dimensions."""
+) -> tuple[ExampleRows, dict[int, Tensor] | None]:
+    """The tag of the rows, and data moved to have rows first, by the identity of the original.
+
+    The second is None if only the rule for other functions can take rows in these dimensions.
+    """
     rules = capture.rules
     if function in rules.broadcast:
         rank = max(each.dim() for each in _flow.tensors((args, keywords)))
@@ -101,23 +104,23 @@ def _rows(  # noqa: PLR0917  # as above
     for each, dim in places:
         if not capture.is_shared(each):
             tag = _tag(capture, each, weights)
-            if isinstance(tag, Rows) and tag.dim != dim:
+            if isinstance(tag, ExampleRows) and tag.dim != dim:
                 if not (is_free and _flow.is_known(function)):
                     raise _over_examples(capture, function, weights)
                 is_first = False
-            tags.append((tag.at(0) if isinstance(tag, Rows) else tag, 0))
+            tags.append((tag.at(0) if isinstance(tag, ExampleRows) else tag, 0))
     return _checked(capture, weights, merged(tags, 0)), {} if is_first else None
 
 
 def _refused_if_used(  # noqa: PLR0917  # as above
     capture: Capture,
-    function: Function,
+    function: TorchFunction,
     args: Args,
     keywords: Keywords,
     tensors: list[Tensor],
     error: Refused,
 ) -> Any:
-    """What the function returns; refused once a gradient comes through it."""
+    """The function's result; a gradient through it will be refused."""
 
     def refuse(_: Tensor) -> Any:
         raise error
@@ -127,7 +130,7 @@ def _refused_if_used(  # noqa: PLR0917  # as above
     for each in _flow.tensors((result,)):
         if each.requires_grad:
             capture.note(each, (weight, refuse))
-        capture.tags.set(each, Lost(getattr(function, "__name__", "a function")))
+        capture.tags.set(each, UnknownOwners(getattr(function, "__name__", "a function")))
     capture.follow(function, tensors, args, keywords, result)
     return result
 
@@ -135,45 +138,47 @@ def _refused_if_used(  # noqa: PLR0917  # as above
 def _tag(
     capture: Capture, data: Tensor, weights: list[Tensor], *, among: list[Tensor] | None = None
 ) -> Tag:
-    """Of data that meet weights; refused where nobody knows."""
+    """The tag of data that are used with weights; refused if it is unknown."""
     if torch._C._functorch.is_functorch_wrapped_tensor(data):  # noqa: SLF001  has no other name
         raise capture.refused(
             *weights,
             why="is used within torch.vmap or torch.func",
             mend="call the layer on all examples at once",
         )
-    tag = capture.tags.of(data) or Outside()
+    tag = capture.tags.of(data) or OutsideBatch()
     others = (capture.tags.of(each) for each in among or ())
-    if isinstance(tag, Outside) and not any(isinstance(each, (Rows, Lost)) for each in others):
+    if isinstance(tag, OutsideBatch) and not any(
+        isinstance(each, (ExampleRows, UnknownOwners)) for each in others
+    ):
         raise _Unknown.of(
             capture,
             weights,
-            why="gets data that PyTorch's functions made of no part of the batch",
-            mend="give them as a field of the data, with examples in the first dimension; or, if "
+            why="gets data that were computed from no part of the batch by PyTorch's functions",
+            mend="pass them as a field of the data, with examples in the first dimension; or, if "
             "they are the same for all examples, register them as a buffer of the model",
         )
     return tag
 
 
-def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> Rows:
-    """Rows of examples, or a refusal."""
-    if isinstance(tag, Rows):
+def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> ExampleRows:
+    """The tag, if it is that of rows of examples; else raise."""
+    if isinstance(tag, ExampleRows):
         return tag
-    if isinstance(tag, Lost):
+    if isinstance(tag, UnknownOwners):
         raise _Unknown.of(
             capture,
             weights,
-            why=f"gets data after {tag.by}, so that nobody knows which rows are whose",
-            mend="use functions that leave each example its own rows",
+            why=f"gets data after {tag.by}, so that it is not known which row is which example's",
+            mend="use functions that keep each example in rows of its own",
         )
     raise capture.refused(
         *weights,
-        why="gets one example without the dimension of examples",
+        why="gets a single example without a dimension of examples",
         mend="call the layer on all examples at once, or on slices such as data[:1]",
     )
 
 
-def _over_examples(capture: Capture, function: Function, weights: list[Tensor]) -> Exception:
+def _over_examples(capture: Capture, function: TorchFunction, weights: list[Tensor]) -> Exception:
     name = getattr(function, "__name__", "a function")
     return capture.refused(
         *weights,
@@ -183,8 +188,8 @@ def _over_examples(capture: Capture, function: Function, weights: list[Tensor]) 
 
 
 @contextmanager
-def having(capture: Capture, rows: Rows) -> Iterator[None]:
-    """Within, rules have these rows before them."""
+def having(capture: Capture, rows: ExampleRows) -> Iterator[None]:
+    """Within, the current rule is about these rows."""
     before = capture.rows, capture.dim, capture.layout
     capture.rows, capture.dim = rows.layout.length, rows.dim
     capture.layout = None if rows.layout.is_plain else rows.layout
@@ -194,8 +199,8 @@ def having(capture: Capture, rows: Rows) -> Iterator[None]:
         capture.rows, capture.dim, capture.layout = before
 
 
-def _without_rows(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Any:
-    """What the function returns of no rows at all, after the rule's own refusals."""
+def _without_rows(capture: Capture, function: TorchFunction, args: Args, keywords: Keywords) -> Any:
+    """The function's result, without recording a use of its weights."""
     given = {id(each): capture.stand_in(each) for each in _flow.tensors((args, keywords))}
     return function(*_swapped(args, given), **_swapped(keywords, given))
 

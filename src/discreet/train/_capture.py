@@ -1,12 +1,13 @@
-"""What a forward pass does with trainable parameters, noted call by call.
+"""Records each use of trainable parameters in a forward pass.
 
-`Capture` is a mode of PyTorch that sees every function the user's code calls, whatever module it
-calls it from. It notes which part of each tensor is which example's (`discreet.train._tags`). A
-call that takes a trainable parameter together with data goes to that function's
-rule: the rule hands a stand-in of the parameter to PyTorch, so that the backward pass never
-computes the parameter's own gradient, and notes what later gives each example's gradient. Calls
-of parameters and constants alone (slices, transposes, parametrizations, positions) make derived
-weights, treated like parameters and mapped back later. Nothing is put on the model.
+`Capture` is a mode of PyTorch that intercepts every function which the user's code calls, from
+whatever module. It records which part of each tensor belongs to which example
+(`discreet.train._tags`). A call with both data and a trainable parameter goes to the function's
+rule. The rule passes a detached copy of the parameter to PyTorch, so that the backward pass never
+computes the parameter's own gradient, and records how to compute each example's gradient later.
+Calls with parameters and constants only (slices, transposes, parametrizations, positions) make
+derived weights. These are treated like parameters, and their gradients are mapped back later. The
+model itself is not changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,52 +22,69 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import _flow
+from discreet.train._arguments import Args, Keywords
 from discreet.train._arranged import KEEP_FIRST, ruled
-from discreet.train._tags import OUTSIDE, Alone, Layout, Lost, Rows, Tags
+from discreet.train._tags import (
+    OUTSIDE_BATCH,
+    ExampleRows,
+    OneExample,
+    RowLayout,
+    Tags,
+    UnknownOwners,
+)
 
-Args = tuple[Any, ...]  # Any: what PyTorch's functions take
-Keywords = dict[str, Any]
 
+class PerExampleGradients(Protocol):
+    """For each example, one weight's gradient from one use of it, in a compact form.
 
-class Piece(Protocol):
-    """One weight's gradient from one use of it, for each example, not yet written out."""
+    Elsewhere this is called a piece: a weight's gradient is the sum of the pieces of its uses.
+    """
 
-    def measured(self) -> tuple[Tensor, "Piece"]:
-        """Upper bounds of the squared L2 norms, round-off included: (example,); and the piece to
-        go on with, which holds what was made for them and nothing else."""
+    def squared_norms(self) -> tuple[Tensor, "PerExampleGradients"]:
+        """Upper bounds of the squared L2 norms, round-off included, (example,), and a piece.
+
+        The piece has the same gradients. If the norms needed dense gradients and these are small,
+        it holds the dense gradients in place of the data.
+        """
         ...
 
-    def part(self, start: int, stop: int) -> Tensor:
-        """Gradients of some examples, written out: (example, *weight)."""
+    def rows(self, start: int, stop: int) -> Tensor:
+        """Dense gradients of the examples from ``start`` to ``stop``: (example, *weight)."""
         ...
 
-    def total(self, factors: Tensor) -> Tensor:
-        """The sum of all gradients, each multiplied with its example's factor: (*weight)."""
+    def weighted_sum(self, factors: Tensor) -> Tensor:
+        """The sum over examples of gradients times factors: (*weight)."""
         ...
 
-    def only(self, kept: Tensor) -> "Piece":
-        """The same with nothing from all examples but those kept, whatever they held."""
+    def masked(self, kept: Tensor) -> "PerExampleGradients":
+        """The same gradients, with zeros for examples that are not kept, even in place of NaN."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of weights: a gradient of `target`, in this shape, makes a piece of each one's, of
-    rows of this layout, or of examples."""
+    """One use of weights.
+
+    Attributes:
+        target: a result of the forward pass.
+        shape: the shape to which the target's gradient is reshaped.
+        makes: for each weight, a function that makes its piece from the target's gradient.
+        layout: the layout of the pieces' rows, or None if row i is example i.
+    """
 
     target: Tensor | GradientEdge
     shape: torch.Size
-    makes: tuple[tuple[Tensor, Callable[[Tensor], Piece]], ...]
-    layout: Layout | None = None
+    makes: tuple[tuple[Tensor, Callable[[Tensor], PerExampleGradients]], ...]
+    layout: RowLayout | None = None
 
 
 class Rule(Protocol):
-    """How a function's use of weights is noted; returns what the function returns."""
+    """Calls a function, and records its use of weights."""
 
     def __call__(
         self, capture: "Capture", function: Callable[..., Any], args: Args, keywords: Keywords, /
     ) -> Any:  # Any: what the function returns
-        """Call the function with stand-ins, and note each weight's use."""
+        """The function's result; each weight's use is recorded."""
         ...
 
 
@@ -75,19 +93,19 @@ Features = tuple[str, int, Callable[[Args, Keywords], int]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Each function's rule, and what rules need to know of examples.
+    """Each function's rule, and where it expects examples.
 
     Attributes:
         of: each function's rule.
-        otherwise: the rule of all others.
-        features: of functions that leave all dimensions but the last ones to themselves: the name
-            and place of their data among the arguments, and how many last dimensions there are.
-        broadcast: functions that broadcast what they are given.
-        products: functions with a rule for examples in the first dimension only; those with
-            examples in another one go to the rule of all others.
-        elsewhere: functions with examples in other dimensions than the first: which data has them
-            where.
-        always: functions of which every call goes to its rule.
+        otherwise: the rule of all other functions.
+        features: functions that act on the last dimensions only: the name and position of their
+            data among the arguments, and the number of those dimensions.
+        broadcast: functions that broadcast their arguments.
+        products: functions whose rule needs examples in the first dimension; if they are in another
+            one, `otherwise` applies.
+        elsewhere: functions with examples in fixed other dimensions: each data argument with its
+            dimension of examples.
+        always: functions whose rule gets every call, also those without weights.
     """
 
     of: Mapping[Callable[..., Any], Rule]
@@ -137,9 +155,9 @@ _GIVES_NUMBERS = frozenset(
 )
 
 
-_SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  as it comes here
+_SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 
-_TELL_ONLY = frozenset(  # of data and weights alike, and give no tensor
+_METADATA = frozenset(  # they return no tensor
     {
         Tensor.dim,
         Tensor.size,
@@ -165,7 +183,7 @@ _TELL_ONLY = frozenset(  # of data and weights alike, and give no tensor
 
 
 class Capture(TorchFunctionMode):
-    """Notes every use of trainable parameters while it is entered; afterwards `uses` has them."""
+    """Records every use of trainable parameters in `uses` while it is entered."""
 
     def __init__(
         self,
@@ -179,9 +197,9 @@ class Capture(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.examples, self.hides_shapes = examples, hides_shapes
-        self.rows = examples  # of the data that a rule has before it
-        self.dim = 0  # where these rows are, from the end, for rules that broadcast
-        self.layout: Layout | None = None  # whose these rows are, if row i is not example i's
+        self.rows = examples  # of the data in the current rule
+        self.dim = 0  # their dimension, counted from the end, for rules that broadcast
+        self.layout: RowLayout | None = None  # of these rows, or None if row i is example i
         self.uses: list[Use] = []
         named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
         self.names = {id(tensor): name for name, tensor in named.items()}
@@ -189,8 +207,8 @@ class Capture(TorchFunctionMode):
         # by identity: parameters and what derives from them
         self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
         self.packed: dict[int, PackedSequence] = {}  # by identity of their rows
-        self.replaying = False  # in the backward pass: checkpointed parts are computed again
-        self.pauses = False  # some part is computed without a graph, as reentrant checkpoints are
+        self.replaying = False  # backward pass: checkpointed parts run again
+        self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
         plain = [one for part in model.modules() for one in vars(part).values()]
         plain += [one for each in plain if type(each) is dict for one in each.values()]
@@ -198,7 +216,7 @@ class Capture(TorchFunctionMode):
         others = (each for each in (*named.values(), *held) if id(each) not in self.weights)
         self._constants = {id(each): each for each in others}
         self.tags = Tags(examples, batch, self.is_shared)
-        self._has_given_numbers = False  # which may come back, and nobody sees whose they are
+        self._has_given_numbers = False  # Python numbers of data: a later tensor may hold them
         self._refuse_complex(trainable)
 
     def __torch_function__(
@@ -209,7 +227,7 @@ class Capture(TorchFunctionMode):
         kwargs: Keywords | None = None,
     ) -> Any:
         keywords = kwargs or {}
-        if func in _TELL_ONLY:
+        if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
         tensors = _tensors(args)
@@ -238,15 +256,15 @@ class Capture(TorchFunctionMode):
         return result
 
     def is_weight(self, tensor: object) -> bool:
-        """Whether it is a trainable parameter or derives from some and no data."""
+        """Whether a tensor is a trainable parameter, or derives from some and from no data."""
         return id(tensor) in self.weights
 
     def stand_in(self, value: Any) -> Any:  # Any: any argument
-        """Of a weight, one that the backward pass does not follow; all else as it is."""
+        """A detached copy of a weight, so that the backward pass stops there; else the value."""
         return value.detach().requires_grad_() if self.is_weight(value) else value
 
     def saved(self, data: Tensor) -> Callable[[], Tensor]:
-        """Gives the data back later, unless something changed it in place meanwhile."""
+        """A function that returns the data later, and refuses if they were changed in place."""
         version = data._version  # noqa: SLF001  PyTorch has no public name for it
 
         def give_back() -> Tensor:
@@ -261,49 +279,55 @@ class Capture(TorchFunctionMode):
         return give_back
 
     def otherwise(self, function: Callable[..., Any], args: Args, keywords: Keywords) -> Any:
-        """What is done with functions that have no rule."""
+        """Call a function by the rule for functions without one."""
         return self.rules.otherwise(self, function, args, keywords)
 
     def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Tensor:
-        """The function's result, which is no view but of a tensor of its own in the same order.
-
-        Arguments are swapped for their stand-ins.
-        """
+        """The function's result on stand-ins of its arguments; partial views are copied."""
         given = {key: self.stand_in(value) for key, value in keywords.items()}
         result: Tensor = function(*map(self.stand_in, args), **given)
         is_whole = result._base is None or _in_order(result)  # noqa: SLF001  as in `_whole`
         return result if is_whole else result.clone()
 
-    def note(self, result: Tensor, *makes: tuple[Any, Callable[[Tensor], Piece]]) -> None:
-        """A use of those that are weights: a gradient of the result makes each one's piece."""
+    def note(
+        self, result: Tensor, *makes: tuple[Any, Callable[[Tensor], PerExampleGradients]]
+    ) -> None:
+        """Record a use of those first elements that are weights.
+
+        The second elements make their pieces from the gradient of the result.
+        """
         weights = tuple(each for each in makes if id(each[0]) in self.weights)
         if weights and not self.replaying:
-            # of what the result is a view of: a change of the view in place leaves that behind it
+            # the gradient of the base: a view loses its own when it is changed in place
             whole = result if result.is_leaf else _whole(result)
             self.uses.append(Use(get_gradient_edge(whole), result.shape, weights, self.layout))
 
-    def note_own(self, weight: Tensor, own: Tensor, piece: Callable[[Tensor], Piece]) -> None:
-        """A use through a tensor of its own, whose gradient PyTorch computes."""
+    def note_own(
+        self, weight: Tensor, own: Tensor, piece: Callable[[Tensor], PerExampleGradients]
+    ) -> None:
+        """Record a use through each example's own copy, whose gradient PyTorch computes."""
         if not self.replaying:
             self.uses.append(Use(own, own.shape, ((weight, piece),), self.layout))
 
     def by_example(self, data: Tensor, *weights: object, least: int = 1) -> None:
-        """Refuse data that a rule can't use: the first dimension must be that of the rows."""
+        """Refuse data without rows in the first dimension, or with too few dimensions."""
         if data.dim() < least or data.shape[0] != self.rows:
             of_shape = "" if self.hides_shapes else f" of shape {tuple(data.shape)}"
             raise self.refused(*weights, why=f"gets data{of_shape}", mend=KEEP_FIRST)
 
     def check_losses(self, losses: Tensor) -> None:
-        """Refuse losses that are as many as examples, and are other rows."""
+        """Refuse losses of rows that were picked or reordered, even if their number is right."""
         tag = self.tags.of(losses)
-        if isinstance(tag, Alone) or (isinstance(tag, Rows) and not tag.layout.is_plain):
+        if isinstance(tag, OneExample) or (
+            isinstance(tag, ExampleRows) and not tag.layout.is_plain
+        ):
             raise Refused(
                 "losses are of rows that were picked or put in another order: return one loss for "
                 "each example, in their order"
             )
 
     def refused_change(self, function: Any, *weights: object) -> Refused:  # Any: as above
-        """An error for a function that changes its argument in place."""
+        """The error for a function that changes its argument in place."""
         return self.refused(
             *weights,
             why=f"is used by {function.__name__}, which changes its argument in place",
@@ -311,7 +335,7 @@ class Capture(TorchFunctionMode):
         )
 
     def name(self, *weights: object) -> str:
-        """The first of these that has a name, or what derives from it."""
+        """The name of the first weight that has one, or that derives from a named one."""
         for weight in weights:
             if id(weight) in self.names:
                 return self.names[id(weight)]
@@ -321,41 +345,46 @@ class Capture(TorchFunctionMode):
         return "a parameter"
 
     def refused(self, *weights: object, why: str, mend: str) -> Refused:
-        """An error that names the layer, what is wrong with it and what to do."""
+        """The error that names a layer, its mistake and what to do."""
         return Refused(f"{self.name(*weights)} {why}; {mend}")
 
     def is_shared(self, tensor: Tensor) -> bool:
-        """Whether it is the same for all data."""
+        """Whether a tensor is the same for all data."""
         return id(tensor) in self.weights or id(tensor) in self._constants
 
     def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
-        """Whether its result derives from weights alone, or is a part of them that is picked by
-        numbers which belong to no row."""
+        """Whether a call's result derives from weights alone.
+
+        A part of them may be picked by numbers of one example, or of unknown ones.
+        """
         if all(self.is_shared(each) for each in tensors):
             return True
         if func is not Tensor.__getitem__ or not self.is_shared(args[0]):
             return False
         others = (each for each in tensors[1:] if not self.is_shared(each))
-        return all(isinstance(self.tags.of(each), (Lost, Alone)) for each in others)
+        return all(isinstance(self.tags.of(each), (UnknownOwners, OneExample)) for each in others)
 
     def follow(  # noqa: PLR0917  # what a call is made of
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
-        """Note what of a result is whose, or that it is the same for all data."""
+        """Tag a result, or record that it is the same for all data."""
         data = self._data_in(func, args, tensors)
         self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
         if not data and self._makes_constants(func, tensors, result):
             for tensor in _tensors((result,)):
                 self._constants[id(tensor)] = tensor
             _flow.count_on(self.tags, func, args, keywords, result)
-        elif any(isinstance(self.tags.of(each), (Rows, Alone, Lost)) for each in data):
+        elif any(
+            isinstance(self.tags.of(each), (ExampleRows, OneExample, UnknownOwners))
+            for each in data
+        ):
             _flow.follow(self.tags, func, args, keywords, result)
         elif self.tags.is_strict:
             for tensor in _tensors((result,)):
-                self.tags.set(tensor, OUTSIDE)
+                self.tags.set(tensor, OUTSIDE_BATCH)
 
     def _data_in(self, func: Any, args: Args, tensors: list[Tensor]) -> list[Tensor]:
-        """Tensors that differ with the data, but those of which only shapes and types are used."""
+        """The tensors that depend on data, without those used for their shape or type only."""
         if func in _OF_SIZES or (func is torch.arange and len(args) == 1):
             return []
         if func in _LIKE_OTHERS and self.is_shared(args[0]):
@@ -364,14 +393,14 @@ class Capture(TorchFunctionMode):
         return [each for each in data if each is not args[0]] if func in _NEW else data
 
     def _makes_constants(self, func: Any, tensors: list[Tensor], result: object) -> bool:
-        """Whether a function of no data gives what is the same for all data."""
-        if func in _OF_NUMBERS and not tensors:  # which may be those of data
+        """Whether a function without data arguments returns the same for all data."""
+        if func in _OF_NUMBERS and not tensors:  # the numbers may come from data
             is_one = isinstance(result, Tensor) and not result.dim()
             return is_one or not self._has_given_numbers
         return bool(tensors) or func in MAKES_CONSTANTS or func in _NEW
 
     def _change(self, changed: Tensor, before: object, tensors: list[Tensor]) -> None:
-        """What shares memory with what was changed in place is whose that is now."""
+        """Tag the tensors that share memory with one that was changed in place."""
         now = self.tags.of(changed)
         if all(map(self.is_shared, tensors)) or (now == before and now is not None):
             return
@@ -382,7 +411,7 @@ class Capture(TorchFunctionMode):
                     _flow.shared_now(self.tags, changed, other)
 
     def _forget(self, changed: Tensor) -> list[Tensor]:
-        """What shares memory with it is the same for all data no longer."""
+        """Stop taking tensors in this memory for constants; returns these."""
         memory = _memory(changed)
         freed = [each for each in self._constants.values() if _memory(each) == memory]
         for each in freed:
@@ -391,7 +420,7 @@ class Capture(TorchFunctionMode):
         return freed if base is None else [*freed, base]
 
     def _refuse_complex(self, weights: Sequence[Tensor]) -> None:
-        """Half of a complex gradient would be lost where it is made a real one."""
+        """Refuse complex weights: half of their gradient would be lost as a real one."""
         for weight in weights:
             if weight.is_complex():
                 raise self.refused(
@@ -403,19 +432,19 @@ class Capture(TorchFunctionMode):
 
 
 def _whole(result: Tensor) -> Tensor:
-    """What the result is a view of, or itself."""
+    """The base of a view; another tensor itself."""
     base = result._base  # noqa: SLF001  PyTorch has no public name for it
     return result if base is None else base
 
 
 def _in_order(result: Tensor) -> bool:
-    """Whether the result has all that it is a view of, in the same order."""
+    """Whether a view has all entries of its base, in the same order."""
     whole = _whole(result)
     return whole.numel() == result.numel() and whole.is_contiguous() and result.is_contiguous()
 
 
 def ancestors(derived: Tensor) -> list[Tensor]:
-    """The parameters that a derived weight comes from, or itself."""
+    """The parameters from which a weight derives."""
     if derived.grad_fn is None:
         return [derived]
     found: dict[int, Tensor] = {}
@@ -432,7 +461,7 @@ def ancestors(derived: Tensor) -> list[Tensor]:
 
 
 def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results
-    """All tensors among these, those in lists and tuples too."""
+    """All tensors among values, also in lists and tuples."""
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
@@ -443,14 +472,14 @@ def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results
 
 
 def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
-    """What a function changes in place."""
+    """The tensors that a call changes in place."""
     name = getattr(func, "__name__", "")
     first = args[:1] if changes_its_first(func) or name == "__set__" else ()
     return _tensors((keywords.get("out"), *first))
 
 
 def _memory(tensor: Tensor) -> int:
-    """The same number for all views of the same memory."""
+    """An identifier of a tensor's memory, the same for all its views."""
     if tensor.layout != torch.strided:
         return id(tensor)
     found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
@@ -458,6 +487,6 @@ def _memory(tensor: Tensor) -> int:
 
 
 def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
-    """Whether it changes its first argument in place."""
+    """Whether a function changes its first argument in place."""
     name = getattr(func, "__name__", "")
     return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))

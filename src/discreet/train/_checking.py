@@ -15,7 +15,7 @@ from discreet.errors import Refused
 from discreet.train._attributes import Attributes
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Microbatch
-from discreet.train._comparison import Comparison
+from discreet.train._comparison import ModelComparison
 from discreet.train._eager import eager
 from discreet.train._engine import checked_losses
 from discreet.train._graph import refuse_reentrant
@@ -70,7 +70,9 @@ def compare(
     examples, batch = examples_in(like), _batch(like, values)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    among = partial(Comparison, model, losses, examples, hides_shapes=hides_shapes, values=values)
+    among = partial(
+        ModelComparison, model, losses, examples, hides_shapes=hides_shapes, values=values
+    )
     with undisturbed(model) as chance, eager():
         middle = among(range(start, start + number))
         limit = middle.compare(batch, clipping, chance)
@@ -95,7 +97,7 @@ def check_among_many(
     """
     examples, batch = examples_in(like), _batch(like, values)
     with undisturbed(model), eager():
-        comparison = Comparison(
+        comparison = ModelComparison(
             model,
             losses,
             examples,
@@ -122,7 +124,7 @@ def check_padding(
     ``shortened`` makes two microbatches, padded and not, of which all gradients must be the same.
     """
     examples = examples_in(like)
-    comparison = Comparison(
+    comparison = ModelComparison(
         model, losses, examples, range(examples), hides_shapes=hides_shapes, values=values
     )
     with undisturbed(model), eager():
@@ -148,7 +150,7 @@ def check_alone(
     """
     examples, batch = examples_in(like), _batch(like, values)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    comparison = Comparison(model, losses, examples, range(examples), values=values)
+    comparison = ModelComparison(model, losses, examples, range(examples), values=values)
     with undisturbed(model), eager(), torch.enable_grad():
         before = Attributes(model)
         found = checked_losses(comparison.losses(batch), examples)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from discreet.errors import InvalidArgument
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 
 Microbatch = Any  # argument of the user's losses: their own kind, or a named tuple of tensors
 
@@ -43,7 +43,7 @@ class Collated:
         """One item, not collated."""
         return self.data[place]
 
-    def taken(self, places: Places) -> Microbatch:
+    def taken(self, places: IndexArray) -> Microbatch:
         """The items in these places, as a microbatch."""
         return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
 

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.train._attributes import Attributes
 from discreet.train._clipping import Automatic, Clipping, Flat
 from discreet.train._collated import Microbatch
-from discreet.train._deterministic import Unrandom
+from discreet.train._deterministic import DeterministicMode
 from discreet.train._engine import Contribution, clipped_sum
 from discreet.train._graph import by_custom_functions
 from discreet.train._made_up import Values, each, is_same, neighbours
@@ -24,10 +24,10 @@ from discreet.train._secret_draws import refuse_known_draws
 _SHUFFLES = 5  # seeds that are tried, if the model draws random numbers
 _WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in other types 0.1
 
-Call = tuple[str, list[Tensor], list[Tensor]]  # a module's label, its inputs and its results
+ModuleCall = tuple[str, list[Tensor], list[Tensor]]  # a module's label, its inputs and its results
 
 
-class Comparison:
+class ModelComparison:
     """Compares the examples in the places ``compared`` of microbatches of ``examples`` examples."""
 
     def __init__(
@@ -47,7 +47,9 @@ class Comparison:
 
     # Comparisons
 
-    def compare(self, batch: Microbatch, clipping: Clipping | None, chance: Unrandom) -> Clipping:
+    def compare(
+        self, batch: Microbatch, clipping: Clipping | None, chance: DeterministicMode
+    ) -> Clipping:
         """Compare, also with other random numbers; returns the clipping that was used."""
         neighbour = self._neighbours(batch)[0]
         self._together(batch, Flat(1.0))  # what the engine refuses, it explains best
@@ -267,9 +269,9 @@ class Comparison:
                 return name
         return None
 
-    def _calls(self, batch: Microbatch) -> list[Call]:
+    def _calls(self, batch: Microbatch) -> list[ModuleCall]:
         """Each module's call, inner ones first, for the examples compared."""
-        found: list[Call] = []
+        found: list[ModuleCall] = []
         with ExitStack() as stack:
             for name, module in self.model.named_modules():
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InvalidArgument
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 from discreet.train._collated import Collated, Microbatch, Source
 
 Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of the same length
@@ -24,7 +24,7 @@ class Invented:
     data: Data
 
 
-def taken(data: Data, places: Places) -> Microbatch:
+def taken(data: Data, places: IndexArray) -> Microbatch:
     """The examples in these places, as the user's loss function takes them.
 
     Tensors and arrays become a named tuple (``x`` and ``y`` if there are two without names). Items
@@ -179,7 +179,7 @@ def _zeros(field: Any) -> Any:  # Any: a tensor or an array; None of anything el
     return None
 
 
-def _rows(field: Any, places: Places) -> Any:  # Any: a tensor or an array
+def _rows(field: Any, places: IndexArray) -> Any:  # Any: a tensor or an array
     import torch
 
     if isinstance(field, torch.Tensor):

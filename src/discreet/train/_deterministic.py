@@ -1,4 +1,4 @@
-"""Models without chance, so that an example can be compared with itself among others."""
+"""Removes randomness from models, so that an example alone can be compared with it in a batch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,12 +9,11 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-Args = tuple[Any, ...]  # Any: what PyTorch's functions take
-Keywords = dict[str, Any]
+from discreet.train._arguments import Args, Keywords
 
 
-class Unrandom(TorchFunctionMode):
-    """Within, dropout gives what it got, and other draws one number, or what `seeded` makes."""
+class DeterministicMode(TorchFunctionMode):
+    """Within, dropout returns its input, and other random functions a constant or seeded draws."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,8 +35,7 @@ class Unrandom(TorchFunctionMode):
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Within, draws are the same in every pass, and as they come: one that shuffles examples
-        does so."""
+        """Within, draws are real but the same in every pass, so that shuffles show."""
         self._draws = True
         torch.manual_seed(seed)
         try:
@@ -53,13 +51,13 @@ def _attention(args: Args, keywords: Keywords) -> Any:  # Any: what PyTorch's fu
 
 
 def _leaky(args: Args, keywords: Keywords) -> Any:  # Any: as above
-    """Of `F.rrelu`: by the middle slope, as it is when nothing is trained."""
+    """`F.rrelu` with the mean slope, as in evaluation."""
     keywords = {**dict(zip(("input", "lower", "upper"), args, strict=False)), **keywords}
     return F.rrelu(**{**keywords, "training": False})
 
 
 def _gumbel(args: Args, keywords: Keywords) -> Tensor:
-    """Of `F.gumbel_softmax`: the same of one number in place of its noise."""
+    """`F.gumbel_softmax` with constant noise, which changes nothing."""
     names = ("logits", "tau", "hard", "eps", "dim")
     given = {**dict(zip(names, args, strict=False)), **keywords}
     along = given.get("dim", -1)
@@ -71,14 +69,14 @@ def _gumbel(args: Args, keywords: Keywords) -> Tensor:
 
 
 def _like(number: float) -> Callable[[Args, Keywords], Tensor]:
-    """Of functions that draw for each entry of a tensor."""
+    """A constant in place of functions that draw for each entry of a tensor."""
     return lambda args, keywords: torch.full_like(
         args[0], number, **{key: value for key, value in keywords.items() if key != "generator"}
     )
 
 
 def _of_size(number: float) -> Callable[[Args, Keywords], Tensor]:
-    """Of functions that draw so many."""
+    """A constant in place of functions that draw a tensor of a given size."""
 
     def made(args: Args, keywords: Keywords) -> Tensor:
         given = args[0] if args and not isinstance(args[0], int) else args
@@ -90,14 +88,14 @@ def _of_size(number: float) -> Callable[[Args, Keywords], Tensor]:
 
 
 def _around(args: Args, keywords: Keywords) -> Tensor:
-    """Of `torch.normal`, of means and standard deviations."""
+    """A constant in units of the standard deviation, in place of the noise of `torch.normal`."""
     given = {**dict(zip(("mean", "std"), args, strict=False)), **keywords}
     shift: Tensor = 0.7 * given.get("std", 1.0) + given["mean"]
     return shift
 
 
 def _filled(number: float) -> Callable[[Args, Keywords], Tensor]:
-    """Of methods that draw into a tensor."""
+    """A constant in place of methods that draw into a tensor."""
     return lambda args, _: args[0].fill_(number)
 
 

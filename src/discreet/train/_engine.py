@@ -16,7 +16,7 @@ from torch.autograd.graph import GradientEdge, _engine_run_backward
 
 from discreet._checks import count
 from discreet.errors import InvalidArgument, Refused
-from discreet.train._capture import Capture, Piece, ancestors
+from discreet.train._capture import Capture, PerExampleGradients, ancestors
 from discreet.train._clipping import ROUND_OFF, Clipping
 from discreet.train._eager import eager
 from discreet.train._graph import by_custom_functions, refuse_reentrant
@@ -109,10 +109,10 @@ def clipped_sum(
         least = torch.float32 if torch.float32 in map(wide_type, parameters) else torch.float64
         factors, kept = _factors(squares, clipping, least)
         if kept is not None:
-            found = [gradient.only(kept) for gradient in found]
+            found = [gradient.masked(kept) for gradient in found]
         rounded = factors.to(least).unbind()
         totals = zip(groups, found, strict=True)
-        return Contribution(tuple(of.total(rounded[group]) for group, of in totals), squares)
+        return Contribution(tuple(of.weighted_sum(rounded[group]) for group, of in totals), squares)
 
 
 def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
@@ -163,9 +163,9 @@ def _pieces(
     gradients: tuple[Tensor | None, ...],
     parameters: list[nn.Parameter],
     owners: Owners | None,
-) -> list[list[Piece]]:
+) -> list[list[PerExampleGradients]]:
     """For each parameter, the pieces of its gradient: its own, and those of derived weights."""
-    found: dict[int, list[Piece]] = {}
+    found: dict[int, list[PerExampleGradients]] = {}
     for use, gradient in zip(capture.uses, gradients, strict=True):
         if gradient is not None:
             rows = gradient.reshape(use.shape)
@@ -176,7 +176,7 @@ def _pieces(
                 piece = piece if owners is None else owned(piece, owners, weight)
                 found.setdefault(id(weight), []).append(piece)
     found = {key: joined_in_time(pieces) for key, pieces in found.items()}
-    of: dict[int, list[Piece]] = {id(p): found.pop(id(p), []) for p in parameters}
+    of: dict[int, list[PerExampleGradients]] = {id(p): found.pop(id(p), []) for p in parameters}
     weights = (weight for use in capture.uses for weight, _ in use.makes)
     derived = {id(weight): weight for weight in weights if id(weight) in found}
     units = capture.examples if owners is None else owners.units(capture.examples)
@@ -191,7 +191,7 @@ def _measured(gradients: "list[_Gradient]", groups: tuple[int, ...], clipping: C
     """Squared norms, (group, example); replaces each gradient by one whose norm is known."""
     norms: list[list[Tensor]] = [[] for _ in range(max(groups) + 1)]
     for number, group in enumerate(groups):
-        found, gradients[number] = gradients[number].measured(clipping.order)
+        found, gradients[number] = gradients[number].norms(clipping.order)
         norms[group].append(found)
     sums = [torch.stack(each).sum(0, dtype=torch.float64) for each in norms]
     found = torch.stack(sums)
@@ -225,20 +225,20 @@ def backward(
 class _Gradient:
     """One weight's gradients of single examples: the sum of its pieces."""
 
-    pieces: list[Piece]
+    pieces: list[PerExampleGradients]
     weight: Tensor
     examples: int
 
-    def measured(self, order: int) -> "tuple[Tensor, _Gradient]":
+    def norms(self, order: int) -> "tuple[Tensor, _Gradient]":
         """Squared L2 norms, or L1 norms, (example,); and the gradient with its norm known."""
         if not self.pieces:
             return torch.zeros(self.examples, device=self.weight.device), self
         if order == 2 and len(self.pieces) == 1:
-            norms, piece = self.pieces[0].measured()
+            norms, piece = self.pieces[0].squared_norms()
             return norms, _Gradient([piece], self.weight, self.examples)
-        return self.written_norms(order), self
+        return self.dense_norms(order), self
 
-    def written_norms(self, order: int) -> Tensor:
+    def dense_norms(self, order: int) -> Tensor:
         """The same from dense gradients, some examples at a time. The round-off of sums stays where
         pieces cancel, so that it is added."""
         step = max(1, AT_ONCE // max(1, self.weight.numel()))
@@ -250,22 +250,22 @@ class _Gradient:
             found.append(_lengths(_sum(parts), order) + slack * _sum(lengths))
         return torch.cat(found).square() if order == 2 else torch.cat(found)
 
-    def part(self, start: int, stop: int) -> Tensor:
+    def rows(self, start: int, stop: int) -> Tensor:
         """Dense gradients of some examples: (example, *weight)."""
         return _sum(self._parts(start, stop))
 
     def _parts(self, start: int, stop: int) -> list[Tensor]:
-        return [piece.part(start, stop) for piece in self.pieces]
+        return [piece.rows(start, stop) for piece in self.pieces]
 
-    def total(self, factors: Tensor) -> Tensor:
+    def weighted_sum(self, factors: Tensor) -> Tensor:
         """The sum over examples of gradients times factors."""
         if not self.pieces:
             return torch.zeros_like(self.weight, dtype=wide_type(self.weight), requires_grad=False)
-        return _sum([piece.total(factors) for piece in self.pieces])
+        return _sum([piece.weighted_sum(factors) for piece in self.pieces])
 
-    def only(self, kept: Tensor) -> "_Gradient":
+    def masked(self, kept: Tensor) -> "_Gradient":
         """The same, with zeros for all other examples."""
-        return replace(self, pieces=[piece.only(kept) for piece in self.pieces])
+        return replace(self, pieces=[piece.masked(kept) for piece in self.pieces])
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,32 +275,32 @@ class _Mapped:
     parameter: Tensor
     derived: _Gradient
 
-    def measured(self) -> "tuple[Tensor, _Mapped]":
+    def squared_norms(self) -> "tuple[Tensor, _Mapped]":
         """Norms of the derived weight if it is only a view, else of dense gradients."""
         if _is_part_of(self.derived.weight, self.parameter):
-            norms, derived = self.derived.measured(2)
+            norms, derived = self.derived.norms(2)
             return norms, replace(self, derived=derived)
         whole = _Gradient([self], self.parameter, self.derived.examples)
-        return whole.written_norms(2), self
+        return whole.dense_norms(2), self
 
-    def part(self, start: int, stop: int) -> Tensor:
+    def rows(self, start: int, stop: int) -> Tensor:
         """Dense gradients of some examples, mapped from the derived weight together."""
-        return self._mapped(self.derived.part(start, stop), of_many=True)
+        return self._mapped(self.derived.rows(start, stop), of_many=True)
 
-    def total(self, factors: Tensor) -> Tensor:
+    def weighted_sum(self, factors: Tensor) -> Tensor:
         """The derived weight's sum, mapped once if that adds no round-off; otherwise the sum of the
         same dense gradients that gave the norms, since mapped ones may cancel."""
         if _is_part_of(self.derived.weight, self.parameter):
-            return self._mapped(self.derived.total(factors), of_many=False)
+            return self._mapped(self.derived.weighted_sum(factors), of_many=False)
         step = max(1, AT_ONCE // max(1, self.parameter.numel()))
         starts = range(0, self.derived.examples, step)
         ends = [min(start + step, self.derived.examples) for start in starts]
         parts = zip(starts, ends, strict=True)
-        return _sum([weighted(self.part(*each), factors[slice(*each)]) for each in parts])
+        return _sum([weighted(self.rows(*each), factors[slice(*each)]) for each in parts])
 
-    def only(self, kept: Tensor) -> "_Mapped":
+    def masked(self, kept: Tensor) -> "_Mapped":
         """The same, with zeros for all other examples."""
-        return replace(self, derived=self.derived.only(kept))
+        return replace(self, derived=self.derived.masked(kept))
 
     def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:
         weight = self.derived.weight

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
+from discreet.train._arguments import Args, Keywords
 from discreet.train._arranged import KEEP_FIRST
-from discreet.train._capture import Args, Capture, Keywords, changes_its_first
+from discreet.train._capture import Capture, changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
-from discreet.train._tags import Rows
+from discreet.train._tags import ExampleRows
 
 CHUNK = 64  # examples at once
 
@@ -36,7 +37,7 @@ def by_example(
             own[id(each)] = own_copy(capture, each, each.dim() + 1)
         elif not capture.is_shared(each):
             tag = capture.tags.of(each)
-            dims[id(each)] = tag.dim if isinstance(tag, Rows) else 0
+            dims[id(each)] = tag.dim if isinstance(tag, ExampleRows) else 0
             if each.dim() <= dims[id(each)] or each.shape[dims[id(each)]] != capture.rows:
                 capture.by_example(each, *weights)
             own[id(each)] = each
@@ -81,7 +82,7 @@ def _dim_of_result(
         result = function(*args, **keywords)
     _flow.follow(capture.tags, function, args, keywords, result)
     tag = capture.tags.of(result) if isinstance(result, Tensor) else None
-    if not isinstance(tag, Rows):
+    if not isinstance(tag, ExampleRows):
         raise capture.refused(
             *weights_among(capture, _tensors((args, keywords))),
             why=f"is used by {getattr(function, '__name__', 'a function')} over examples",

@@ -26,7 +26,7 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits, UniformLaw, permutation, poisson_mask, sample_without_replacement
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Sampling(Protocol):
         """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         ...
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """Draw the batches of a round: places among ``count`` examples, in order."""
         ...
 
@@ -141,7 +141,7 @@ class PoissonSampling(_Fresh):
         """That of one Poisson sample for each step."""
         return steps * PoissonSampled(step, size.rate)
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """One batch, of any size."""
         return [_sampled(size, count, bits)]
 
@@ -169,7 +169,7 @@ class TruncatedPoissonSampling(_Fresh):
         """That of one truncated Poisson sample for each step."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """One batch, of at most ``most`` examples."""
         places = _sampled(size, count, bits)
         if places.size > self.most:
@@ -198,7 +198,7 @@ class WithoutReplacement(_Fresh):
         """That of one sample without replacement for each step."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """One batch of exactly this size."""
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
@@ -223,7 +223,7 @@ class ShuffledBatches(_InEpochs):
         """That of one step for each epoch that has begun."""
         return -(-steps // size.batches) * Shuffled(step)
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """All examples; the last batch may be smaller."""
         order = permutation(count, bits)
         return [np.sort(order[first : first + size.batch]) for first in range(0, count, size.batch)]
@@ -251,7 +251,7 @@ class AllocatedBatches(_InEpochs):
         """That of a random allocation for each epoch that has begun."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
-    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[Places]:
+    def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
         """All examples, in batches of random sizes."""
         if size.batches == 1:
             return [np.arange(count, dtype=np.int64)]
@@ -263,5 +263,5 @@ class AllocatedBatches(_InEpochs):
         return f"each epoch each in one of {size.batches} batches, drawn by itself"
 
 
-def _sampled(size: SamplingSize, count: int, bits: Bits) -> Places:
+def _sampled(size: SamplingSize, count: int, bits: Bits) -> IndexArray:
     return np.flatnonzero(poisson_mask(size.rate, count, bits))

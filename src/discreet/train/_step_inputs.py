@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 from discreet.train import _data as data
 from discreet.train import _engine
 from discreet.train._clipping import L1, Clipping, Flat
@@ -80,7 +80,7 @@ class Examples:
             return Examples(given.data, len(rows.ends), rows, given)
         return Examples(given, data.length(given))
 
-    def chosen(self, places: Places, bits: Bits) -> UnitRows:
+    def chosen(self, places: IndexArray, bits: Bits) -> UnitRows:
         """The rows of the examples in these places."""
         if self.rows_by_unit is None or self.units is None:
             return UnitRows(places, np.ones_like(places))
@@ -108,7 +108,7 @@ class StepInputs:
 
     model: nn.Module
     examples: Examples
-    places: Places
+    places: IndexArray
     losses: Losses
     bits: Bits
     statistics: StepStatistics

@@ -19,7 +19,7 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused, SessionEnded
 from discreet.mechanisms._door import Door
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 from discreet.train._adaptive import Adaptive, NoisyShare
 from discreet.train._interrupts import uninterrupted
 from discreet.train._microbatch import MicrobatchSize
@@ -78,9 +78,9 @@ class TrainingRun(Owned):
         self._size = size
         self._checks = StepChecks(model, examples, plan, size, like)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
-        self._round: deque[Places] = deque()  # batches that share their draws
+        self._round: deque[IndexArray] = deque()  # batches that share their draws
         self._open: StepTicket | None = None
-        self._places: Places = np.empty(0, np.int64)  # of the open ticket's batch
+        self._places: IndexArray = np.empty(0, np.int64)  # of the open ticket's batch
         self._last, self._done = counter.reserved(receipt) - 1, 0
         self._counts = [*counts]
         self._is_closed = False

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.noise import SecureBits
-from discreet.train._deterministic import Unrandom
+from discreet.train._deterministic import DeterministicMode
 from discreet.train._secret_draws import secret_draws
 
 
 @contextmanager
-def undisturbed(model: nn.Module) -> Iterator[Unrandom]:
+def undisturbed(model: nn.Module) -> Iterator[DeterministicMode]:
     """Check a model within; afterwards parameters, buffers and random numbers are as before."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     moved = [(p, p.detach().clone()) for p in model.parameters() if p.requires_grad]
@@ -31,7 +31,7 @@ def undisturbed(model: nn.Module) -> Iterator[Unrandom]:
             each.training = False
         for parameter, _ in moved:
             _move(parameter)
-        with secret_draws(SecureBits()), Unrandom() as chance:
+        with secret_draws(SecureBits()), DeterministicMode() as chance:
             yield chance
     finally:
         for module, dropout in dropouts:

@@ -14,7 +14,7 @@ from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
 from discreet.noise import Bits, sample_without_replacement
-from discreet.noise._order import Places
+from discreet.noise._arrays import IndexArray
 from discreet.train._data import Data
 
 
@@ -64,8 +64,8 @@ def rows_of(given: Data | Units) -> Data:
 class UnitRows:
     """The rows of some units, those with the most rows first, and the number that each has."""
 
-    rows: Places
-    counts: Places
+    rows: IndexArray
+    counts: IndexArray
 
     @property
     def padded(self) -> int:
@@ -84,8 +84,8 @@ class UnitRows:
 class RowsByUnit:
     """All rows, unit by unit, and the place after each unit's last one."""
 
-    rows: Places
-    ends: Places
+    rows: IndexArray
+    ends: IndexArray
 
     @staticmethod
     def of(ids: npt.ArrayLike) -> "RowsByUnit":
@@ -99,7 +99,7 @@ class RowsByUnit:
         ends = np.cumsum(np.bincount(codes)) if named.size else named
         return RowsByUnit(named[np.argsort(codes, kind="stable")], ends)
 
-    def rows_of(self, unit: int, most: int, bits: Bits) -> Places:
+    def rows_of(self, unit: int, most: int, bits: Bits) -> IndexArray:
         """The rows of a unit; of more than ``most``, a uniformly drawn subset."""
         first = self.ends[unit - 1] if unit else 0
         rows = self.rows[first : self.ends[unit]]
@@ -107,7 +107,7 @@ class RowsByUnit:
             rows = np.sort(rows[sample_without_replacement(rows.size, most, bits)])
         return rows
 
-    def chosen(self, units: Places, most: int, bits: Bits) -> UnitRows:
+    def chosen(self, units: IndexArray, most: int, bits: Bits) -> UnitRows:
         """The rows of some units."""
         several = [self.rows_of(int(unit), most, bits) for unit in units]
         several.sort(key=len, reverse=True)

@@ -1,7 +1,9 @@
-"""How tags follow data through PyTorch's functions: a rule for each function that has one.
+"""How tags follow data through PyTorch's functions: one rule for each function.
 
-A rule gets the tags of what a function was given, and what it returned, and gives the tag of that;
-or of each tensor of it, if they differ. What has no rule loses the tag.
+A rule takes a `Call`: the function's arguments with their tags, and its result. It returns the tag
+of the result, or one tag for each of its tensors if they differ. After a function without a rule,
+owners are unknown. Read `_table` for the functions and their rules, then the files by kind of
+function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks` and `_layers`.
 """
 
 from typing import Any
@@ -9,16 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from discreet.train._arguments import Args, Keywords
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, tensors
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._picks import inverse_scattered
 from discreet.train._flow._shapes import expanded, of_the_first, refit
-from discreet.train._flow._table import FLOW, FOR_LOST
-from discreet.train._tags import Lost, Rows, Tag, Tags
+from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS
+from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
-Args = tuple[Any, ...]  # Any: what PyTorch's functions take
-Keywords = dict[str, Any]
 __all__ = ["count_on", "follow", "is_known", "shared_now", "tensors"]
 
 
@@ -29,7 +30,7 @@ def follow(  # noqa: PLR0917  # what a call is made of
     keywords: Keywords,
     result: Any,
 ) -> None:
-    """Tag what the function returned; its data have tags."""
+    """Tag the result of a call whose data have tags."""
     results = tensors((result,))
     name = getattr(function, "__name__", "")
     if name in ("__setitem__", "__set__"):
@@ -37,22 +38,24 @@ def follow(  # noqa: PLR0917  # what a call is made of
     if not results:
         return
     rule = FLOW.get(function)
-    found: Found = Lost(name_of(function))
+    found: Found = UnknownOwners(name_of(function))
     if rule is not None:
         given = [tags.of(each) for each in tensors((args, keywords))]
-        lost = next((tag for tag in given if isinstance(tag, Lost)), None)
+        lost = next((tag for tag in given if isinstance(tag, UnknownOwners)), None)
         found = (
-            rule(Call(tags, args, keywords, result)) if lost is None or rule in FOR_LOST else lost
+            rule(Call(tags, args, keywords, result))
+            if lost is None or rule in FOR_UNKNOWN_OWNERS
+            else lost
         )
-        if isinstance(found, Lost) and found is OVER_EXAMPLES:
-            found = Lost(f"{name_of(function)} over examples")
+        if isinstance(found, UnknownOwners) and found is OVER_EXAMPLES:
+            found = UnknownOwners(f"{name_of(function)} over examples")
     several = found if isinstance(found, list) else [found] * len(results)
     for each, tag in zip(results, several, strict=True):
-        tags.set(each, Lost(name_of(function)) if tag is None else tag)
+        tags.set(each, UnknownOwners(name_of(function)) if tag is None else tag)
 
 
 def is_known(function: Any) -> bool:  # Any: as above
-    """Whether it has a rule."""
+    """Whether the function has a rule."""
     return function in FLOW
 
 
@@ -63,7 +66,7 @@ def count_on(  # noqa: PLR0917  # as above
     keywords: Keywords,
     result: Any,
 ) -> None:
-    """Note tensors of 0, 1, 2, ...: what `torch.arange` made, and views of that."""
+    """Note tensors that count 0, 1, 2, ...: results of `torch.arange`, and views of them."""
     if function is torch.arange:
         if len(args) == 1 or (len(args) == 2 and args[0] == 0):
             tags.note_count(result)
@@ -81,25 +84,26 @@ def count_on(  # noqa: PLR0917  # as above
 
 
 def shared_now(tags: Tags, tensor: Tensor, other: Tensor) -> None:
-    """Tag what was the same for all data, and shares memory with what is so no longer."""
+    """Tag a tensor that shares memory with one that did not depend on data, and now does."""
     now = tags.of(tensor)
     if now is not None:
         tags.set(other, _alike(now, tensor, other))
 
 
 def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
-    """The tag of another view of the same memory: examples lie where steps are as long."""
-    if not isinstance(tag, Rows):
+    """The tag of another view of the same memory: examples lie along the dimension with the same
+    length and stride."""
+    if not isinstance(tag, ExampleRows):
         return tag
     length, stride = tensor.shape[tag.dim], tensor.stride(tag.dim)
     for dim in range(other.dim()):
         if (other.shape[dim], other.stride(dim)) == (length, stride):
             return tag.at(dim)
-    return Lost("a change of memory in place")
+    return UnknownOwners("a change of memory in place")
 
 
 def name_of(function: Any) -> str:  # Any: a function of PyTorch's
-    """Its name, or that of the attribute that it gets."""
+    """The function's name; for a getter or setter, the name of the attribute."""
     name = getattr(function, "__name__", "a function")
     if name in ("__get__", "__set__"):
         return getattr(getattr(function, "__self__", None), "__name__", name)

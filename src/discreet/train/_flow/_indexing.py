@@ -1,4 +1,4 @@
-"""Where examples are after indexing: by numbers, slices, masks, and tensors of places."""
+"""How tags follow indexing: by numbers, slices, masks and tensors of indices."""
 
 from typing import Any
 
@@ -6,11 +6,29 @@ import torch
 from torch import Tensor
 
 from discreet.train._flow._call import Call
-from discreet.train._tags import Alone, Layout, Lost, Rows, Tag, Tags, merged
+from discreet.train._tags import (
+    ExampleRows,
+    OneExample,
+    RowLayout,
+    Tag,
+    Tags,
+    UnknownOwners,
+    merged,
+)
 
 
-class _Reading:
-    """An index, read against the dimensions of a tensor."""
+class _ParsedIndex:
+    """An index, parsed for a tensor: its entry for each dimension.
+
+    Attributes:
+        numbers: by dimension, the index of a single entry; the dimension is removed.
+        slices: by dimension, a slice, and the dimension's place in the result if tensors add none.
+        tensors: by their first dimension, tensors of indices, and masks.
+        new: the number of new dimensions (``None`` in the index).
+        rank: the number of dimensions that the tensors give the result.
+        start: where these dimensions begin in the result.
+        is_odd: whether the index has entries that no rule covers.
+    """
 
     def __init__(self, data: Tensor, index: Any) -> None:  # Any: as Python has it
         parts = list(index) if isinstance(index, tuple) else [index]
@@ -18,11 +36,15 @@ class _Reading:
         taken = sum(_dims_of(one) for one in parts)
         where = next((n for n, one in enumerate(parts) if one is Ellipsis), len(parts))
         parts[where : where + 1] = [slice(None)] * (data.dim() - taken)
-        self.numbers: dict[int, int | Tensor] = {}  # of a dimension, one place
-        self.slices: dict[int, tuple[slice, int]] = {}  # and where the dimension is afterwards
-        self.tensors: dict[int, Tensor] = {}  # each by its first dimension
+        self.numbers: dict[int, int | Tensor] = {}
+        self.slices: dict[int, tuple[slice, int]] = {}
+        self.tensors: dict[int, Tensor] = {}
         self.is_odd, self.new = False, 0
-        dim, after, among = 0, 0, list[int]()  # `after` as if tensors' dimensions were one each
+        dim, after, among = (
+            0,
+            0,
+            list[int](),
+        )  # `after`: the place in the result, if each tensor kept its dimensions
         for one in parts:
             if one is None:
                 after, self.new = after + 1, self.new + 1
@@ -42,13 +64,13 @@ class _Reading:
             else:
                 self.is_odd = True
         shapes = [one.shape if one.dtype != torch.bool else (0,) for one in self.tensors.values()]
-        self.rank = max((len(shape) for shape in shapes), default=0)  # of what tensors give
+        self.rank = max((len(shape) for shape in shapes), default=0)
         is_together = among == [*range(among[0], among[-1] + 1)] if among else True
         self.start = among[0] if among and is_together else 0
         self._among, self._is_together = among, is_together
 
     def after(self, dim: int) -> int:
-        """Where a dimension that is sliced is afterwards."""
+        """The place in the result of a sliced dimension."""
         place = self.slices[dim][1]
         if not self._among:
             return place
@@ -64,7 +86,7 @@ def _is_number(one: object) -> bool:
 
 
 def _dims_of(one: object) -> int:
-    """How many dimensions an index takes."""
+    """The number of dimensions to which an entry of an index applies."""
     if one is None or one is Ellipsis or isinstance(one, bool):
         return 0
     if isinstance(one, Tensor) and one.dtype in (torch.bool, torch.uint8):
@@ -76,89 +98,95 @@ def getitem(call: Call) -> Tag | None:
     """`data[index]`."""
     tags, result = call.tags, call.result
     data, index = call.args[:2]
-    reading = _Reading(data, index)
-    if (along := tags.counts(data)) is not None and not reading.tensors:
-        _count_on(tags, data, reading, along=along, result=result)
-    return _read(tags, data, reading)
+    parsed = _ParsedIndex(data, index)
+    if (along := tags.counts(data)) is not None and not parsed.tensors:
+        _count_on(tags, data, parsed, along=along, result=result)
+    return _read(tags, data, parsed)
 
 
-def _read(tags: Tags, data: Tensor, reading: _Reading) -> Tag | None:
+def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
     tag = tags.of(data)
-    if isinstance(tag, Lost) or reading.is_odd:
-        return tag if tag is None or isinstance(tag, (Lost, Alone)) else Lost("an index")
-    if not isinstance(tag, Rows):
-        return tag if isinstance(tag, Alone) else _by_indices(tags, reading) or tag
+    if isinstance(tag, UnknownOwners) or parsed.is_odd:
+        return (
+            tag
+            if tag is None or isinstance(tag, (UnknownOwners, OneExample))
+            else UnknownOwners("an index")
+        )
+    if not isinstance(tag, ExampleRows):
+        return tag if isinstance(tag, OneExample) else _by_indices(tags, parsed) or tag
     dim, layout = tag.dim, tag.layout
-    if dim in reading.numbers:
-        place = reading.numbers[dim]
+    if dim in parsed.numbers:
+        place = parsed.numbers[dim]
         if isinstance(place, Tensor):
-            return Lost("an index by a tensor")
-        where = int(place) % max(1, layout.length) // layout.inner % max(1, layout.group.size)
-        return Alone(layout.group, where)
-    if dim in reading.slices:
-        if any(isinstance(tags.of(one), Rows) for one in reading.tensors.values()):
-            return Lost("an index by what examples have")
-        piece = reading.slices[dim][0]
+            return UnknownOwners("an index by a tensor")
+        where = int(place) % max(1, layout.length) // layout.inner % max(1, layout.order.size)
+        return OneExample(layout.order, where)
+    if dim in parsed.slices:
+        if any(isinstance(tags.of(one), ExampleRows) for one in parsed.tensors.values()):
+            return UnknownOwners("an index that depends on examples")
+        piece = parsed.slices[dim][0]
         if any(isinstance(one, Tensor) for one in (piece.start, piece.stop, piece.step)):
             piece = slice(*(None if one is None else int(one) for one in _ends(piece)))
         start, stop, step = piece.indices(layout.length)
         if (start, stop, step) != (0, layout.length, 1):
             layout = tags.sliced(layout, start, max(start, stop), step)
-        return Rows(reading.after(dim), layout)
-    first = max(each for each in reading.tensors if each <= dim)
-    return _picked(tags, layout, reading, first=first, within=dim - first)
+        return ExampleRows(parsed.after(dim), layout)
+    first = max(each for each in parsed.tensors if each <= dim)
+    return _picked(tags, layout, parsed, first=first, within=dim - first)
 
 
 def _ends(piece: slice) -> tuple[Any, Any, Any]:  # Any: numbers or tensors
     return piece.start, piece.stop, piece.step
 
 
-def _picked(tags: Tags, layout: Layout, reading: _Reading, *, first: int, within: int) -> Tag:
-    """Rows that a tensor picks along the dimension of examples."""
-    index = reading.tensors[first]
+def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, within: int) -> Tag:
+    """The tag after a tensor of indices, or a mask, picked rows along the dimension of examples."""
+    index = parsed.tensors[first]
     if index.dtype in (torch.bool, torch.uint8):
-        if len(reading.tensors) > 1:
-            return Lost("an index by a mask and others")
+        if len(parsed.tensors) > 1:
+            return UnknownOwners("an index by a mask and others")
         rows = index.nonzero()[:, within]
-        return Rows(reading.start, Layout(tags.picked(layout, index, rows)))
+        return ExampleRows(parsed.start, RowLayout(tags.picked(layout, index, rows)))
     along = tags.counts(index)
     if along is not None and index.shape[along] == layout.length:
-        return Rows(reading.start + along - index.dim() + reading.rank, layout)
+        return ExampleRows(parsed.start + along - index.dim() + parsed.rank, layout)
     if index.dim() != 1:
-        return Lost("an index of several dimensions")
-    place = reading.start + reading.rank - 1
+        return UnknownOwners("an index of several dimensions")
+    place = parsed.start + parsed.rank - 1
     if (before := tags.undone(layout, index)) is not None:
-        return Rows(place, before)
-    return Rows(place, Layout(tags.picked(layout, index)))
+        return ExampleRows(place, before)
+    return ExampleRows(place, RowLayout(tags.picked(layout, index)))
 
 
-def _by_indices(tags: Tags, reading: _Reading) -> Tag | None:
-    """Of a table that is the same for all data, rows for each place that examples name."""
-    several = [*reading.tensors.values()]
+def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
+    """The tag of rows of a shared table that are looked up by examples."""
+    several = [*parsed.tensors.values()]
     if any(one.dtype in (torch.bool, torch.uint8) for one in several):
         if len(several) > 1:
-            return Lost("an index by a mask and others")
+            return UnknownOwners("an index by a mask and others")
         tag = tags.of(several[0])
-        if not isinstance(tag, Rows):
+        if not isinstance(tag, ExampleRows):
             return tag
         rows = several[0].nonzero()[:, tag.dim]
-        return Rows(reading.start, Layout(tags.picked(tag.layout, several[0], rows)))
-    numbers = [one for one in reading.numbers.values() if isinstance(one, Tensor)]
+        return ExampleRows(parsed.start, RowLayout(tags.picked(tag.layout, several[0], rows)))
+    numbers = [one for one in parsed.numbers.values() if isinstance(one, Tensor)]
     found = [(tags.of(one), one.dim()) for one in (*several, *numbers)]
-    tag = merged([(one, rank) for one, rank in found if one is not None], reading.rank)
-    return tag.at(tag.dim + reading.start) if isinstance(tag, Rows) else tag
+    tag = merged([(one, rank) for one, rank in found if one is not None], parsed.rank)
+    return tag.at(tag.dim + parsed.start) if isinstance(tag, ExampleRows) else tag
 
 
-def _count_on(tags: Tags, data: Tensor, reading: _Reading, *, along: int, result: Tensor) -> None:
-    """A tensor that counts does so still if it got dimensions of length 1."""
-    if along in reading.slices and reading.slices[along][0] == slice(None):
-        dim = reading.after(along)
+def _count_on(
+    tags: Tags, data: Tensor, parsed: _ParsedIndex, *, along: int, result: Tensor
+) -> None:
+    """Note that a tensor still counts if indexing only added dimensions of length 1."""
+    if along in parsed.slices and parsed.slices[along][0] == slice(None):
+        dim = parsed.after(along)
         if dim < result.dim() and result.shape[dim] == data.shape[along]:
             tags.note_count(result, dim)
 
 
 def setitem(call: Call) -> Tag | None:
-    """`data[index] = value`: the tag of the data afterwards."""
+    """`data[index] = value`: the data's tag afterwards."""
     tags, (data, index, value) = call.tags, call.args[:3]
     if isinstance(value, Tensor) and isinstance(index, Tensor) and tags.counts(value) == 0:
         tags.note_inverse(data, index)
@@ -166,61 +194,67 @@ def setitem(call: Call) -> Tag | None:
 
 
 def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  # Any: as given
-    """Of data into which a value is put, or to which it is added."""
+    """The data's tag after a value was written or added at an index."""
     tag, own = tags.of(data), tags.of(value) if isinstance(value, Tensor) else None
-    reading = _Reading(data, index)
-    if isinstance(tag, Lost) or isinstance(own, Lost):
-        return tag if isinstance(tag, Lost) else own
-    if not isinstance(tag, Rows):
-        if isinstance(own, Alone):
-            return Lost("a row put into others'")
-        if not isinstance(own, Rows):
-            return _by_mask(tags, reading) or tag
-        return _filled(tags, data, reading, own, value=value)
-    if own is None or not isinstance(own, Rows):
-        return Lost("a row put into others'") if isinstance(own, Alone) else tag
-    expected = _read(tags, data, reading)
-    if isinstance(expected, Rows):
-        rank = _rank_after(reading)
+    parsed = _ParsedIndex(data, index)
+    if isinstance(tag, UnknownOwners) or isinstance(own, UnknownOwners):
+        return tag if isinstance(tag, UnknownOwners) else own
+    if not isinstance(tag, ExampleRows):
+        if isinstance(own, OneExample):
+            return UnknownOwners("one example's row written to other rows")
+        if not isinstance(own, ExampleRows):
+            return _by_mask(tags, parsed) or tag
+        return _filled(tags, data, parsed, own, value=value)
+    if own is None or not isinstance(own, ExampleRows):
+        return (
+            UnknownOwners("one example's row written to other rows")
+            if isinstance(own, OneExample)
+            else tag
+        )
+    expected = _read(tags, data, parsed)
+    if isinstance(expected, ExampleRows):
+        rank = _rank_after(parsed)
         if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
             return tag
-    return Lost("rows put where those of other examples are")
+    return UnknownOwners("rows written to those of other examples")
 
 
-def _by_mask(tags: Tags, reading: _Reading) -> Tag | None:
-    """Numbers put where a mask or places of examples say."""
-    for one in reading.tensors.values():
+def _by_mask(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
+    """The tag after values were written where a mask or indices of examples point."""
+    for one in parsed.tensors.values():
         tag = tags.of(one)
-        if isinstance(tag, Rows):
-            if len(reading.tensors) == 1 and one.dtype == torch.bool:
-                return tag.at(tag.dim + next(iter(reading.tensors)))
-            return Lost("an index by what examples have")
+        if isinstance(tag, ExampleRows):
+            if len(parsed.tensors) == 1 and one.dtype == torch.bool:
+                return tag.at(tag.dim + next(iter(parsed.tensors)))
+            return UnknownOwners("an index that depends on examples")
         if tag is not None:
             return tag
     return None
 
 
-def _filled(tags: Tags, data: Tensor, reading: _Reading, own: Rows, *, value: Tensor) -> Tag:
-    """Data that were the same for all, into which rows of examples are put."""
-    rank = _rank_after(reading)
+def _filled(
+    tags: Tags, data: Tensor, parsed: _ParsedIndex, own: ExampleRows, *, value: Tensor
+) -> Tag:
+    """The tag of data that did not depend on examples, after rows of examples were written."""
+    rank = _rank_after(parsed)
     place = own.dim - value.dim() + rank
-    for dim, (piece, _) in reading.slices.items():
-        if reading.after(dim) == place and piece == slice(None):
+    for dim, (piece, _) in parsed.slices.items():
+        if parsed.after(dim) == place and piece == slice(None):
             return own.at(dim)
-    for first, index in reading.tensors.items():
-        if index.dtype != torch.bool and index.dim() == 1 == reading.rank:
-            layout = tags.put_back(own.layout.group, index)
+    for first, index in parsed.tensors.items():
+        if index.dtype != torch.bool and index.dim() == 1 == parsed.rank:
+            layout = tags.put_back(own.layout.order, index)
             if layout is None or not own.layout.outer == own.layout.inner == 1:
                 continue
-            if data.shape[first] == layout.length and place == reading.start:
-                return Rows(first, layout)
-        if index.dtype == torch.bool and isinstance(of_mask := tags.of(index), Rows):
-            layout = tags.put_back(own.layout.group, index)
-            if layout == of_mask.layout and place == reading.start:
+            if data.shape[first] == layout.length and place == parsed.start:
+                return ExampleRows(first, layout)
+        if index.dtype == torch.bool and isinstance(of_mask := tags.of(index), ExampleRows):
+            layout = tags.put_back(own.layout.order, index)
+            if layout == of_mask.layout and place == parsed.start:
                 return of_mask.at(of_mask.dim + first)
-    return Lost("rows put where nobody knows whose they are")
+    return UnknownOwners("rows written to unknown places")
 
 
-def _rank_after(reading: _Reading) -> int:
-    """Of what the index gives."""
-    return len(reading.slices) + reading.rank + reading.new
+def _rank_after(parsed: _ParsedIndex) -> int:
+    """The rank of the index's result."""
+    return len(parsed.slices) + parsed.rank + parsed.new

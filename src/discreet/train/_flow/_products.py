@@ -4,17 +4,17 @@ from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, tensors
 from discreet.train._flow._dims import before_the_last
-from discreet.train._tags import Lost, Rows, Tag, Tags, merged
+from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 
 def multiplied(call: Call) -> Found:
-    """Matrices, batch by batch; `baddbmm` and its like add something before."""
+    """Products of matrices, batch by batch."""
     *_, left, right = tensors((call.args, call.keywords))
     return _product_of(call.tags, left, right, call.result)
 
 
 def added_to_product(call: Call) -> Found:
-    """A tensor and a product of two others."""
+    """`addmm` and the like: a tensor plus a product of two others."""
     given = call.named("input mat1 mat2")
     left: Tensor = given["mat1"] if "mat1" in given else given["batch1"]
     right: Tensor = given["mat2"] if "mat2" in given else given["batch2"]
@@ -27,7 +27,7 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
     found: list[tuple[Tag, int]] = []
     for which, one in enumerate((left, right)):
         tag = tags.of(one)
-        if isinstance(tag, Rows):
+        if isinstance(tag, ExampleRows):
             back = tag.dim - one.dim()  # from the end
             contracted = -1 if which == 0 or one.dim() == 1 else -2
             if back == contracted:
@@ -43,16 +43,18 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
 
 
 def einsum(call: Call) -> Found:
-    """Each letter is a dimension."""
+    """`einsum`: each letter names a dimension."""
     equation, several = call.args[0], tensors(call.args[1:])
     if not isinstance(equation, str):
-        return Lost("einsum without letters")
+        return UnknownOwners("einsum without letters")
     sides = equation.replace(" ", "").split("->")
     given = sides[0].split(",")
     if len(sides) < 2 or "." in equation:
         if "..." not in equation or len(sides) < 2:
-            return Lost("einsum without an arrow")
-        spare = [chr(n) for n in range(0x391, 0x391 + 12)]  # letters that nobody writes there
+            return UnknownOwners("einsum without an arrow")
+        spare = [
+            chr(n) for n in range(0x391, 0x391 + 12)
+        ]  # Greek capitals, which equations can't have
         longest = max(
             one.dim() - len(part.replace("...", ""))
             for one, part in zip(several, given, strict=True)
@@ -66,7 +68,7 @@ def einsum(call: Call) -> Found:
     found: Tag | None = None
     for one, letters in zip(several, given, strict=True):
         tag = call.tags.of(one)
-        if isinstance(tag, Rows):
+        if isinstance(tag, ExampleRows):
             letter = letters[tag.dim]
             if letters.count(letter) > 1 or letter not in sides[1]:
                 return OVER_EXAMPLES
@@ -76,19 +78,19 @@ def einsum(call: Call) -> Found:
 
 
 def attended(call: Call) -> Found:
-    """Queries, keys and values, each with two dimensions after those of the batch."""
+    """Attention: queries, keys and values have two dimensions after those of the batch."""
     some = tensors((call.args, call.keywords))
     for one in some:
         tag = call.tags.of(one)
-        if isinstance(tag, Rows) and tag.dim >= one.dim() - 2:
+        if isinstance(tag, ExampleRows) and tag.dim >= one.dim() - 2:
             return OVER_EXAMPLES
     return of_all(call.tags, (call.args, call.keywords), call.result.dim())
 
 
 def grouped(call: Call) -> Found:
-    """`F.grouped_mm`: rows that go to one of several matrices each."""
+    """`F.grouped_mm`: each row is multiplied by one of several matrices."""
     given = call.named("input mat2")
     several = (given["input"], given["mat2"])
     if call.tags.of(several[1]) is not None:
-        return Lost("grouped_mm of data by data")
+        return UnknownOwners("grouped_mm of data by data")
     return before_the_last(call.tags.of(several[0]), several[0].dim(), 1)

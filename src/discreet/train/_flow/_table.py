@@ -197,7 +197,7 @@ def _table() -> dict[Any, Follow]:  # Any: as above
 
 
 FLOW = _table()
-FOR_LOST: frozenset[Follow] = frozenset(
+FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
     {
         getitem,
         setitem,

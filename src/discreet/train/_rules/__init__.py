@@ -1,11 +1,14 @@
-"""The rule of every function that has one: how its use of weights gives single gradients."""
+"""The rule of each function: how to compute per-example gradients of the weights that it uses.
+
+Read `_linear` first, then `_gradients` for the compact forms; the others follow their pattern.
+"""
 
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import named
-from discreet.train._capture import Args, Keywords, Rules
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Rules
 from discreet.train._fallback import by_example
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
@@ -49,7 +52,7 @@ def _normalised(args: Args, keywords: Keywords) -> int:
 
 
 def _in_attention(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
-    """Queries, keys and values are (time, example, feature)."""
+    """Queries, keys and values are (time, example, feature), the padding mask (example, time)."""
     given = named(NAMES, args, keywords)
     several = [(given[name], 1) for name in ("query", "key", "value")]
     padding = given.get("key_padding_mask")
@@ -57,8 +60,8 @@ def _in_attention(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
 
 
 def _in_recurrent(args: Args, _: Keywords) -> list[tuple[Tensor, int]]:
-    """Data are by example or by time first, states (layer, example, hidden); packed rows are in
-    an order of their own."""
+    """Data have examples or time first, states are (layer, example, hidden); packed rows have an
+    order of their own."""
     if isinstance(args[3], (list, tuple)):
         return [(args[0], 0)]
     states = args[1] if isinstance(args[1], (list, tuple)) else (args[1],)
@@ -66,14 +69,14 @@ def _in_recurrent(args: Args, _: Keywords) -> list[tuple[Tensor, int]]:
 
 
 def _in_bags(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
-    """Places; what tells where bags start has no rows."""
+    """Indices and their weights; offsets have no rows of examples."""
     given = named("input weight offsets", args, keywords)
     shares = given.get("per_sample_weights", args[8] if len(args) > 8 else None)
     return [(given["input"], 0)] if shares is None else [(given["input"], 0), (shares, 0)]
 
 
 def _in_groups(args: Args, keywords: Keywords) -> list[tuple[Tensor, int]]:
-    """Rows, one group after the other; where each ends has no rows."""
+    """Rows, group after group; the ends of groups have no rows of examples."""
     return [(named("input mat2", args, keywords)["input"], 0)]
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's own multi-head attention: its projections by the linear rule, the rest written out."""
+"""PyTorch's multi-head attention: projections by the linear rule, and the rest step by step."""
 
 import math
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords
-from discreet.train._rules._arguments import named
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import joined, own_copy, own_second, tensors
 from discreet.train._rules._linear import linear
 
@@ -52,8 +52,8 @@ def attention(
 def scaled_dot_products(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """`F.scaled_dot_product_attention` with learned queries, keys, values or scores to add, each
-    example with its own copy."""
+    """`F.scaled_dot_product_attention` with learned queries, keys, values or masks: each example
+    gets its own copy of these."""
     given = named("query key value attn_mask dropout_p is_causal", args, keywords)
     rank = max(each.dim() for each in tensors(given.values()))
     result: Tensor = function(**{name: own_copy(capture, given[name], rank) for name in given})
@@ -81,7 +81,7 @@ def _projected(capture: Capture, given: Keywords) -> list[Tensor]:
 
 
 def _thirds(capture: Capture, weight: Tensor) -> list[Tensor]:
-    """The parts for query, key and value, as weights of their own."""
+    """Split a weight into three for query, key and value, which are weights too."""
     parts = [*weight.chunk(3)]
     if capture.is_weight(weight):
         for part in parts:
@@ -90,7 +90,7 @@ def _thirds(capture: Capture, weight: Tensor) -> list[Tensor]:
 
 
 def _extended(capture: Capture, given: Keywords, parts: Any) -> list[Tensor]:  # Any: three tensors
-    """Keys and values with a learned one, or zeros, put after them."""
+    """Append a learned key and value, or zeros, to keys and values."""
     query, *others = parts
     for which, name in enumerate(("bias_k", "bias_v")):
         if (more := given.get(name)) is not None:
@@ -118,7 +118,7 @@ def _split(data: Tensor, heads: int) -> Tensor:
 
 
 def _mask(given: Keywords, query: Tensor, key: Tensor) -> Tensor | None:
-    """What is added to scores: (1 or example, 1 or head, time, time)."""
+    """The mask to add to scores: (1 or example, 1 or head, time, time)."""
     found = None
     if (mask := given.get("attn_mask")) is not None:
         mask = _added(mask, query)
@@ -129,13 +129,13 @@ def _mask(given: Keywords, query: Tensor, key: Tensor) -> Tensor | None:
         found = padding if found is None else found + padding
     if found is None:
         return None
-    more = key.shape[2] - found.shape[3]  # what was put after the keys is seen by all
+    more = key.shape[2] - found.shape[3]  # appended keys are masked for no query
     found = F.pad(found, (0, more)) if more else found
     return found.expand(-1, -1, query.shape[2], -1)
 
 
 def _added(mask: Tensor, like: Tensor) -> Tensor:
-    """Minus infinity where a mask of truth values forbids; numbers as they are."""
+    """A mask to add: a boolean one becomes minus infinity where it is true."""
     if mask.dtype != torch.bool:
         return mask.to(like.dtype)
     return torch.zeros_like(mask, dtype=like.dtype).masked_fill_(mask, float("-inf"))

@@ -1,4 +1,4 @@
-"""PyTorch's own recurrent cells, one step at a time."""
+"""PyTorch's recurrent cells, one step at a time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords
+from discreet.train._arguments import Args, Keywords
+from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._linear import linear
 
@@ -48,7 +49,7 @@ def rnn_cell(
 def _gates(
     capture: Capture, data: Tensor, state: Tensor, weights: list[Any]
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """What the data gives to the gates, what the state gives, and the state as data."""
+    """The gates' parts from the data and from the state, and the state, which may be learned."""
     of_data, of_state, *biases = (*weights, None, None)
     if capture.is_weight(state):
         state = own_copy(capture, state, 2)

@@ -1,7 +1,7 @@
 """Convolutions over one, two and three dimensions, and transposed ones.
 
-Padding that is not of zeros is a call of its own before the convolution's, so the gradient here is
-that of the very convolution that was computed.
+Padding with other numbers than zeros is a separate call before the convolution, so that only
+padding with zeros occurs here.
 """
 
 from collections.abc import Callable
@@ -12,25 +12,25 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords, Piece
-from discreet.train._rules._arguments import named, pair
+from discreet.train._arguments import Args, Keywords, named, pair
+from discreet.train._capture import Capture, PerExampleGradients
 from discreet.train._rules._gradients import (
     KEPT,
-    Written,
+    DenseGradients,
     gram_norms,
-    kept_only,
+    masked_rows,
     scaled,
     squared,
     squared_of_outer,
     wide,
 )
 
-AT_ONCE = 1 << 20  # numbers of unfolded windows, so that they stay near the processor
+AT_ONCE = 1 << 20  # entries of unfolded windows: these fit into a processor's cache
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Sums over positions of outer products of output gradients and windows of the input."""
+class WindowProducts:
+    """For each example, sums over positions of outer products: output gradients and windows."""
 
     inputs: Tensor  # (example, in, *space), padded
     outputs: Tensor  # (example, out, *positions)
@@ -39,7 +39,7 @@ class Windows:
     dilation: tuple[int, ...]
     groups: int
 
-    def measured(self) -> tuple[Tensor, Piece]:
+    def squared_norms(self) -> tuple[Tensor, PerExampleGradients]:
         """The cheaper of two ways, some examples at a time."""
         out, window = self._sizes()
         positions = self.outputs[0, 0].numel()
@@ -50,16 +50,16 @@ class Windows:
             return torch.cat([self._ghost(*each) for each in self._chunks()]), self
         size = self.groups * out * window
         if examples * size <= KEPT * (self.inputs.numel() + self.outputs.numel()):
-            rows = torch.cat([self._written(*each) for each in self._chunks()])
-            return Written(rows.view(-1, *self.shape)).measured()
-        return torch.cat([squared(self._written(*each)) for each in self._chunks()]), self
+            rows = torch.cat([self._dense(*each) for each in self._chunks()])
+            return DenseGradients(rows.view(-1, *self.shape)).squared_norms()
+        return torch.cat([squared(self._dense(*each)) for each in self._chunks()]), self
 
-    def part(self, start: int, stop: int) -> Tensor:
+    def rows(self, start: int, stop: int) -> Tensor:
         """Products of some examples."""
-        return self._written(start, stop).view(stop - start, *self.shape)
+        return self._dense(start, stop).view(stop - start, *self.shape)
 
-    def total(self, factors: Tensor) -> Tensor:
-        """As PyTorch's own backward pass, of scaled output gradients."""
+    def weighted_sum(self, factors: Tensor) -> Tensor:
+        """PyTorch's backward pass, with scaled output gradients."""
         zeros = [0] * len(self.stride)
         space = [
             (n - 1) * step + (k - 1) * gap + 1
@@ -85,13 +85,13 @@ class Windows:
         )[1]
         return found
 
-    def only(self, kept: Tensor) -> "Windows":
+    def masked(self, kept: Tensor) -> "WindowProducts":
         """Both sides become zeros."""
-        inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
+        inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
 
     def _sizes(self) -> tuple[int, int]:
-        """Of one group: output channels, and numbers in a window."""
+        """In one group, the number of output channels, and the entries of a window."""
         return self.shape[0] // self.groups, self.inputs.new_empty(self.shape[1:]).numel()
 
     def _chunks(self) -> list[tuple[int, int]]:
@@ -119,7 +119,7 @@ class Windows:
         outputs = self.outputs[start:stop]
         return outputs.reshape((stop - start) * self.groups, self._sizes()[0], -1)
 
-    def _written(self, start: int, stop: int) -> Tensor:
+    def _dense(self, start: int, stop: int) -> Tensor:
         found = self._grouped(start, stop) @ self._unfolded(start, stop).mT
         return found.view(stop - start, -1)
 
@@ -144,9 +144,9 @@ def convolution(
     result = capture.call(function, **given)
     saved, shape, groups = capture.saved(data), tuple(weight.shape), given.get("groups", 1)
 
-    def piece(rows: Tensor) -> Windows:
+    def piece(rows: Tensor) -> WindowProducts:
         inputs = _padded(wide(saved()), padding)
-        return Windows(inputs, wide(rows).contiguous(), shape, stride, dilation, groups)
+        return WindowProducts(inputs, wide(rows).contiguous(), shape, stride, dilation, groups)
 
     capture.note(result, (weight, piece), (bias, _over_space))
     return result
@@ -157,7 +157,7 @@ def transposed(
 ) -> Tensor:
     """Data (example, in, *space), weight (in, out / groups, *window).
 
-    It is the backward pass of a convolution, so that inputs and output gradients change places.
+    This is the backward pass of a convolution, so that inputs and output gradients swap roles.
     """
     given = named("input weight bias stride padding output_padding groups dilation", args, keywords)
     data, weight, bias = given["input"], given["weight"], given.get("bias")
@@ -171,8 +171,8 @@ def transposed(
     result = capture.call(function, **given)
     saved, shape, groups = capture.saved(data), tuple(weight.shape), given.get("groups", 1)
 
-    def piece(rows: Tensor) -> Piece:
-        return Windows(
+    def piece(rows: Tensor) -> PerExampleGradients:
+        return WindowProducts(
             _padded(wide(rows), padding),
             wide(saved()).contiguous(),
             shape,
@@ -185,14 +185,14 @@ def transposed(
     return result
 
 
-def _over_space(rows: Tensor) -> Written:
-    return Written(wide(rows).flatten(2).sum(2))
+def _over_space(rows: Tensor) -> DenseGradients:
+    return DenseGradients(wide(rows).flatten(2).sum(2))
 
 
 def _padding(
     given: Any, window: torch.Size, dilation: tuple[int, ...]
 ) -> list[tuple[int, int]]:  # Any: a word, a number or several
-    """Zeros before and after, for each dimension."""
+    """The numbers of zeros before and after, for each dimension."""
     if given == "valid":
         return [(0, 0)] * len(window)
     if given == "same":
@@ -202,7 +202,7 @@ def _padding(
 
 
 def _padded(data: Tensor, padding: list[tuple[int, int]]) -> Tensor:
-    """The data with zeros around it; its strides are those of one block."""
+    """The data with zeros around them, contiguous."""
     if not any(map(any, padding)):
         return data.contiguous()
     return F.pad(data, [n for both in reversed(padding) for n in both])

@@ -1,7 +1,7 @@
 """Weights that broadcast over examples.
 
-Each example gets its own copy of the weight (without memory of its own: a stride of 0), so that
-PyTorch itself computes each example's gradient, and computes it once.
+Each example gets its own copy of the weight, with a stride of 0 and so without more memory.
+PyTorch's backward pass then computes each example's gradient.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords, changes_its_first
-from discreet.train._rules._arguments import named
-from discreet.train._rules._gradients import Aligned, Written, wide
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Capture, changes_its_first
+from discreet.train._rules._gradients import DenseGradients, RowAligned, wide
 
 
 def elementwise(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
-    """Functions that broadcast their arguments: data (example, ...), weights of no more rank."""
+    """Functions that broadcast their arguments, with data (example, ...)."""
     if changes_its_first(function) and capture.is_weight(args[0]):
         raise capture.refused_change(function, args[0])
     rank = max(each.dim() for each in tensors(args))
@@ -47,8 +47,11 @@ def own_copy(
     rank: int,
     dim: int = 0,
 ) -> Any:
-    """Of a weight, a copy for each row, where data of this rank have rows in this dimension: of the
-    weight's shape after dimensions of length 1, but for that one."""
+    """A copy of a weight for each row; any other value as it is.
+
+    The result broadcasts to data of this rank with rows in dimension ``dim``: there its length is
+    the number of rows. If the weight itself has a row for each example there, it is not copied.
+    """
     if not isinstance(value, Tensor) or not capture.is_weight(value):
         return value
     dim, shape = dim % rank if rank else 0, value.shape
@@ -57,7 +60,7 @@ def own_copy(
         whole = (*full[:dim], capture.rows, *full[dim + 1 :])
         own = value.detach().reshape(full).expand(whole).requires_grad_()
         capture.note_own(
-            value, own, lambda rows: Written(wide(rows).movedim(dim, 0).reshape(-1, *shape))
+            value, own, lambda rows: DenseGradients(wide(rows).movedim(dim, 0).reshape(-1, *shape))
         )
         return own
     if full[dim] != capture.rows:
@@ -66,13 +69,15 @@ def own_copy(
     if place:
         value = value.movedim(place, 0)
         capture.weights[id(value)] = value
-    capture.note_own(value, own, lambda rows: Aligned(wide(rows).movedim(place, 0)))
+    capture.note_own(value, own, lambda rows: RowAligned(wide(rows).movedim(place, 0)))
     return own
 
 
 def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
-    """Data with examples in its second dimension, with them in the first; of a weight that has
-    them there (what is learned, for all examples), each example's own copy."""
+    """Data with examples in the second dimension, transposed to have them first.
+
+    Of a weight with length 1 there, such as a learned state, each example's own copy.
+    """
     turned = value.transpose(0, 1)
     if not capture.is_weight(value):
         return turned
@@ -84,10 +89,10 @@ def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
 
 
 def weights_among(capture: Capture, values: Iterable[Tensor]) -> list[Tensor]:
-    """Those that are weights."""
+    """The weights among values."""
     return [each for each in values if capture.is_weight(each)]
 
 
 def tensors(values: Iterable[object]) -> Iterator[Tensor]:
-    """Those that are tensors."""
+    """The tensors among values."""
     return (each for each in values if isinstance(each, Tensor))

@@ -1,4 +1,4 @@
-"""Look-ups in a table, one by one or summed up in bags."""
+"""Look-ups in a table, single or summed in bags."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,54 +8,54 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
+from discreet.train._arguments import Args, Keywords, named
 from discreet.train._arranged import having
-from discreet.train._capture import Args, Capture, Keywords
-from discreet.train._rules._arguments import named
-from discreet.train._rules._gradients import kept_only, scaled, squared, wide
-from discreet.train._tags import Rows
+from discreet.train._capture import Capture
+from discreet.train._rules._gradients import masked_rows, scaled, squared, wide
+from discreet.train._tags import ExampleRows
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """Gradients of rows of a table that were looked up."""
+class LookupGradients:
+    """Gradients of a table, through the rows that each example looked up."""
 
     places: Tensor  # (example, time)
-    rows: Tensor  # (example, time, feature)
-    size: int  # of the table
+    outputs: Tensor  # (example, time, feature)
+    size: int  # the number of the table's rows
 
-    def measured(self) -> tuple[Tensor, "Looked"]:
-        """Rows that one example looked up several times are added up first."""
-        examples, time, features = self.rows.shape
+    def squared_norms(self) -> tuple[Tensor, "LookupGradients"]:
+        """If an example looked up a row several times, its gradients are summed first."""
+        examples, time, features = self.outputs.shape
         if time == 1:
-            return squared(self.rows), self
+            return squared(self.outputs), self
         start = torch.arange(examples, device=self.places.device)[:, None] * self.size
         keys, segment = torch.unique(self.places + start, return_inverse=True)
-        sums = self.rows.new_zeros(len(keys), features)
-        sums.index_add_(0, segment.flatten(), self.rows.flatten(0, 1))
-        found = self.rows.new_zeros(examples)
+        sums = self.outputs.new_zeros(len(keys), features)
+        sums.index_add_(0, segment.flatten(), self.outputs.flatten(0, 1))
+        found = self.outputs.new_zeros(examples)
         return found.index_add_(0, keys // self.size, squared(sums)), self
 
-    def part(self, start: int, stop: int) -> Tensor:
-        """Tables of zeros but for what was looked up."""
-        rows, places = self.rows[start:stop], self.places[start:stop]
+    def rows(self, start: int, stop: int) -> Tensor:
+        """Tables, with zeros in rows that were not looked up."""
+        rows, places = self.outputs[start:stop], self.places[start:stop]
         found = rows.new_zeros(stop - start, self.size, rows.shape[2])
         return found.scatter_add_(1, places[:, :, None].expand_as(rows), rows)
 
-    def total(self, factors: Tensor) -> Tensor:
-        """Added up in one table."""
-        found = self.rows.new_zeros(self.size, self.rows.shape[2])
-        rows = scaled(self.rows, factors).flatten(0, 1)
+    def weighted_sum(self, factors: Tensor) -> Tensor:
+        """All summed in one table."""
+        found = self.outputs.new_zeros(self.size, self.outputs.shape[2])
+        rows = scaled(self.outputs, factors).flatten(0, 1)
         return found.index_add_(0, self.places.flatten(), rows)
 
-    def only(self, kept: Tensor) -> "Looked":
+    def masked(self, kept: Tensor) -> "LookupGradients":
         """Rows that are not kept become zeros."""
-        return replace(self, rows=kept_only(self.rows, kept))
+        return replace(self, outputs=masked_rows(self.outputs, kept))
 
 
 def embedding(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Places (example, ...) in a table (place, feature)."""
+    """Row numbers (example, ...) of a table (row, feature)."""
     given = named(
         "input weight padding_idx max_norm norm_type scale_grad_by_freq sparse", args, keywords
     )
@@ -67,10 +67,10 @@ def embedding(
     result = capture.call(function, **given | {"sparse": False})
     saved, padding = capture.saved(places), given.get("padding_idx")
 
-    def piece(rows: Tensor) -> Looked:
+    def piece(rows: Tensor) -> LookupGradients:
         rows = wide(rows).reshape(capture.rows, -1, weight.shape[1])
         flat = saved().reshape(capture.rows, -1)
-        return Looked(flat, _without(rows, flat, padding, weight), weight.shape[0])
+        return LookupGradients(flat, _without(rows, flat, padding, weight), weight.shape[0])
 
     capture.note(result, (weight, piece))
     return result
@@ -79,8 +79,10 @@ def embedding(
 def embedding_bag(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Bags, each one example's: places (example, time), or of all examples one after the other,
-    from `offsets` on; each bag's sum, mean or largest, weighted or not."""
+    """One bag for each example: row numbers (example, time), or (time,) with `offsets` of bags.
+
+    The result is each bag's sum, weighted or not, its mean or its maximum.
+    """
     given = named(
         "input weight offsets max_norm norm_type scale_grad_by_freq mode sparse "
         "per_sample_weights include_last_offset padding_idx",
@@ -98,13 +100,13 @@ def embedding_bag(
         places = F.pad(places, (0, 1))[row]
         shares = None if shares is None else F.pad(shares, (0, 1))[row]
         given = given | {"input": places, "per_sample_weights": shares, "offsets": None}
-        with having(capture, Rows(0, capture.tags.plain)):
+        with having(capture, ExampleRows(0, capture.tags.plain)):
             return _summed_up(capture, given, is_in)
     return _summed_up(capture, given, is_in)
 
 
 def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
-    """Bags side by side: places (example, time), and which of them are in the bags."""
+    """Bags from row numbers (example, time); ``is_in`` says which of them are in the bags."""
     places, weight, mode = given["input"], given["weight"], given.get("mode", "mean")
     shares = given.get("per_sample_weights")
     capture.by_example(places, weight, least=2)
@@ -113,7 +115,9 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
         is_in = is_in & (places != padding % weight.shape[0])
     found = capture.call(F.embedding, places, weight)  # (example, time, feature)
     saved = capture.saved(places)
-    capture.note(found, (weight, lambda rows: Looked(saved(), wide(rows), weight.shape[0])))
+    capture.note(
+        found, (weight, lambda rows: LookupGradients(saved(), wide(rows), weight.shape[0]))
+    )
     if mode == "max":
         return _largest(found, is_in)
     parts = is_in.to(found.dtype)
@@ -125,8 +129,10 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
 
 
 def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
-    """Where each bag's places are, one more than there are in all, and which of them are its own:
-    (example, time) each."""
+    """For each bag, positions in the list of row numbers, and which are the bag's own.
+
+    (example, time) each. Positions that no bag has point behind the end of the list.
+    """
     starts, many = given["offsets"], len(given["input"])
     ends = F.pad(starts[1:], (0, 1), value=many)
     if given.get("include_last_offset", False):
@@ -136,8 +142,8 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
     if len(sizes) != capture.examples or not _are(capture, whose, many):
         raise capture.refused(
             given["weight"],
-            why="gets bags of which nobody knows whose they are",
-            mend="give places as (example, time), with padding_idx for what is filled up",
+            why="gets bags whose examples are not known",
+            mend="give row numbers as (example, time), padded with padding_idx",
         )
     longest = max(1, int(sizes.max()))
     time = torch.arange(longest, device=starts.device)
@@ -145,19 +151,19 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
 
 
 def _are(capture: Capture, whose: Tensor, many: int) -> bool:
-    """Whether each place is of the example whose bag it is in."""
+    """Whether each row number belongs to the example of its bag."""
     layout = capture.tags.plain if capture.layout is None else capture.layout
-    return len(whose) == many and torch.equal(layout.whose(whose.device), whose)
+    return len(whose) == many and torch.equal(layout.row_owners(whose.device), whose)
 
 
 def _largest(found: Tensor, is_in: Tensor) -> Tensor:
-    """Of (example, time, feature) those that are largest; zeros of what has none."""
+    """The maximum over time of (example, time, feature); zeros for empty bags."""
     most = found.masked_fill(~is_in[:, :, None], float("-inf")).max(1).values
     return most.masked_fill(~is_in.any(1, keepdim=True), 0)
 
 
 def _without(rows: Tensor, places: Tensor, padding: int | None, weight: Tensor) -> Tensor:
-    """No gradient for padding."""
+    """The rows, with zeros for padding."""
     if padding is None:
         return rows
     return rows.masked_fill((places == padding % weight.shape[0])[:, :, None], 0)
@@ -168,6 +174,6 @@ def _refuse_what_mixes(capture: Capture, given: Keywords) -> None:
         if given.get(option):
             raise capture.refused(
                 given["weight"],
-                why=f"has {option}, by which what others look up changes an example's gradient",
+                why=f"has {option}, so that other examples change an example's gradient",
                 mend=f"leave {option} out",
             )

@@ -1,4 +1,4 @@
-"""Rows that go to one of several matrices each, as those of a mixture of experts do."""
+"""Each row is multiplied by one of several matrices, as in mixtures of experts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,25 +7,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords, Piece
-from discreet.train._rules._arguments import named
-from discreet.train._rules._gradients import Outer, kept_only, scaled, squared_of_outer, wide
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Capture, PerExampleGradients
+from discreet.train._rules._gradients import SumOfOuter, masked_rows, scaled, squared_of_outer, wide
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
-    """Outer products of inputs and output gradients, one for each row, in its group's matrix."""
+class GroupedProducts:
+    """For each row, the outer product of its input and output gradient, in its group's matrix."""
 
     inputs: Tensor  # (row, in)
     outputs: Tensor  # (row, out)
-    ends: tuple[int, ...]  # of each group's rows
+    ends: tuple[int, ...]  # where each group's rows end
     shape: tuple[int, ...]  # of the weight: (group, in, out)
 
-    def measured(self) -> tuple[Tensor, "Grouped"]:
+    def squared_norms(self) -> tuple[Tensor, "GroupedProducts"]:
         """The product of both norms."""
         return squared_of_outer(self.inputs, self.outputs), self
 
-    def part(self, start: int, stop: int) -> Tensor:
+    def rows(self, start: int, stop: int) -> Tensor:
         """Zeros in all matrices but the row's own."""
         found = self.inputs.new_zeros(stop - start, *self.shape)
         for group, (first, last) in enumerate(self.bounds()):
@@ -34,59 +34,61 @@ class Grouped:
             found[rows.start - start : rows.stop - start, group] = products
         return found
 
-    def total(self, factors: Tensor) -> Tensor:
-        """A product for each group."""
+    def weighted_sum(self, factors: Tensor) -> Tensor:
+        """One product for each group."""
         outputs = scaled(self.outputs, factors)
         several = [self.inputs[a:b].mT @ outputs[a:b] for a, b in self.bounds()]
         return torch.stack(several)
 
-    def only(self, kept: Tensor) -> "Grouped":
+    def masked(self, kept: Tensor) -> "GroupedProducts":
         """Both sides become zeros."""
-        inputs, outputs = kept_only(self.inputs, kept), kept_only(self.outputs, kept)
+        inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
 
     def bounds(self) -> list[tuple[int, int]]:
         """Where each group's rows start and end."""
         return [*zip((0, *self.ends[:-1]), self.ends, strict=True)]
 
-    def of_each(self) -> list[Outer]:
-        """Each group's rows, as sums over a single step."""
+    def of_each(self) -> list[SumOfOuter]:
+        """The rows of each group, as sums over one step in time."""
         return [
-            Outer(self.inputs[a:b, None], self.outputs[a:b, None], self.shape[1:], transposed=True)
+            SumOfOuter(
+                self.inputs[a:b, None], self.outputs[a:b, None], self.shape[1:], transposed=True
+            )
             for a, b in self.bounds()
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class Stacked:
-    """One piece for each matrix of a weight (group, in, out)."""
+class StackedGradients:
+    """Gradients of a weight (group, in, out), one piece for each matrix."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PerExampleGradients, ...]
 
-    def measured(self) -> tuple[Tensor, "Stacked"]:
+    def squared_norms(self) -> tuple[Tensor, "StackedGradients"]:
         """The sum over matrices."""
-        both = [piece.measured() for piece in self.pieces]
+        both = [piece.squared_norms() for piece in self.pieces]
         norms = torch.stack([norms for norms, _ in both]).sum(0)
-        return norms, Stacked(tuple(piece for _, piece in both))
+        return norms, StackedGradients(tuple(piece for _, piece in both))
 
-    def part(self, start: int, stop: int) -> Tensor:
+    def rows(self, start: int, stop: int) -> Tensor:
         """Matrix by matrix."""
-        return torch.stack([piece.part(start, stop) for piece in self.pieces], 1)
+        return torch.stack([piece.rows(start, stop) for piece in self.pieces], 1)
 
-    def total(self, factors: Tensor) -> Tensor:
+    def weighted_sum(self, factors: Tensor) -> Tensor:
         """Matrix by matrix."""
-        return torch.stack([piece.total(factors) for piece in self.pieces])
+        return torch.stack([piece.weighted_sum(factors) for piece in self.pieces])
 
-    def only(self, kept: Tensor) -> "Stacked":
+    def masked(self, kept: Tensor) -> "StackedGradients":
         """Matrix by matrix."""
-        return Stacked(tuple(piece.only(kept) for piece in self.pieces))
+        return StackedGradients(tuple(piece.masked(kept) for piece in self.pieces))
 
 
 def grouped(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """`F.grouped_mm`: rows (row, in), group after group, weight (group, in, out), and where each
-    group ends."""
+    """`F.grouped_mm`: rows (row, in), group after group, weight (group, in, out), and the ends of
+    groups."""
     given = named("input mat2 offs", args, keywords)
     data, weight, ends = given["input"], given["mat2"], given.get("offs")
     if capture.is_weight(data) or weight.dim() != 3 or data.dim() != 2 or ends is None:
@@ -96,8 +98,8 @@ def grouped(
     saved, shape = capture.saved(data), tuple(weight.shape)
     stops = tuple(int(end) for end in ends)
 
-    def piece(rows: Tensor) -> Grouped:
-        return Grouped(wide(saved()), wide(rows), stops, shape)
+    def piece(rows: Tensor) -> GroupedProducts:
+        return GroupedProducts(wide(saved()), wide(rows), stops, shape)
 
     capture.note(result, (weight, piece))
     return result

@@ -6,9 +6,15 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords, Piece
-from discreet.train._rules._arguments import named
-from discreet.train._rules._gradients import Outer, Single, Squares, Written, wide
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Capture, PerExampleGradients
+from discreet.train._rules._gradients import (
+    CachedSquares,
+    DenseGradients,
+    RankOne,
+    SumOfOuter,
+    wide,
+)
 
 
 def linear(
@@ -26,11 +32,11 @@ def linear(
         own = (weight, lambda rows: outer(saved(), rows, shape))
         capture.note(result, own, (bias, summed_in_between))
         return result
-    squares = cache(lambda rows: Squares(wide(rows)))
+    squares = cache(lambda rows: CachedSquares(wide(rows)))
     capture.note(
         result,
-        (weight, lambda rows: Single(wide(saved()), wide(rows), squares(rows), shape)),
-        (bias, lambda rows: Written(wide(rows), squares(rows))),
+        (weight, lambda rows: RankOne(wide(saved()), wide(rows), squares(rows), shape)),
+        (bias, lambda rows: DenseGradients(wide(rows), squares(rows))),
     )
     return result
 
@@ -47,7 +53,7 @@ def matmul(
     result = capture.call(function, inputs, weight)
     saved = capture.saved(inputs)
 
-    def piece(rows: Tensor) -> Piece:
+    def piece(rows: Tensor) -> PerExampleGradients:
         outputs = rows if weight.dim() == 2 else rows.unsqueeze(-1)
         return outer(saved(), outputs, tuple(weight.shape), transposed=True)
 
@@ -56,7 +62,7 @@ def matmul(
 
 
 def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords) -> Tensor:
-    """A bias (out,), and data (example, in) times a weight (in, out)."""
+    """Data (example, in) times a weight (in, out), plus a bias (out,)."""
     given = named("input mat1 mat2", args, keywords)
     bias, data, weight = given.pop("input"), given.pop("mat1"), given.pop("mat2")
     if given or bias.dim() != 1 or capture.is_weight(data):
@@ -65,7 +71,7 @@ def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: 
     result = capture.call(function, bias, data, weight)
     saved = capture.saved(data)
 
-    def piece(rows: Tensor) -> Piece:
+    def piece(rows: Tensor) -> PerExampleGradients:
         return outer(saved(), rows, tuple(weight.shape), transposed=True)
 
     capture.note(result, (weight, piece), (bias, summed_in_between))
@@ -74,18 +80,18 @@ def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: 
 
 def outer(
     inputs: Tensor, outputs: Tensor, shape: tuple[int, ...], *, transposed: bool = False
-) -> Outer:
-    """From inputs (example, ..., in) and gradients of outputs (example, ..., out)."""
-    return Outer(middle(inputs), middle(outputs), shape, transposed)
+) -> SumOfOuter:
+    """Gradients from inputs (example, ..., in) and output gradients (example, ..., out)."""
+    return SumOfOuter(middle(inputs), middle(outputs), shape, transposed)
 
 
 def middle(rows: Tensor) -> Tensor:
-    """In at least float32, as (example, time, feature)."""
+    """Flatten to (example, time, feature), in float32 or better."""
     rows = wide(rows.detach())
     return rows.unsqueeze(1) if rows.dim() == 2 else rows.flatten(1, -2)
 
 
-def summed_in_between(outputs: Tensor) -> Written:
-    """A bias's gradient: from (example, ..., out)."""
+def summed_in_between(outputs: Tensor) -> DenseGradients:
+    """Gradients of a bias, from output gradients (example, ..., out)."""
     outputs = wide(outputs)
-    return Written(outputs if outputs.dim() == 2 else outputs.flatten(1, -2).sum(1))
+    return DenseGradients(outputs if outputs.dim() == 2 else outputs.flatten(1, -2).sum(1))

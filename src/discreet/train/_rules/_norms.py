@@ -1,4 +1,4 @@
-"""Layers that normalise each example by itself, and then scale and shift it."""
+"""Layers that normalise, then scale and shift, each example by itself."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords
-from discreet.train._rules._arguments import named
+from discreet.train._arguments import Args, Keywords, named
+from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import own_copy
-from discreet.train._rules._gradients import Written, wide
+from discreet.train._rules._gradients import DenseGradients, wide
 
 
 def layer_norm(
@@ -44,7 +44,7 @@ def _over_the_last(
     result = capture.call(function, **given)
     saved = capture.saved(data)
 
-    def scale(rows: Tensor) -> Written:
+    def scale(rows: Tensor) -> DenseGradients:
         plain = {key: value for key, value in given.items() if key not in ("weight", "bias")}
         product = function(**plain | {"input": wide(saved())}).mul_(wide(rows))
         return _summed(product, shape)
@@ -54,10 +54,10 @@ def _over_the_last(
     return result
 
 
-def _summed(rows: Tensor, shape: tuple[int, ...]) -> Written:
+def _summed(rows: Tensor, shape: tuple[int, ...]) -> DenseGradients:
     """Over all dimensions between the first and the normalised ones."""
     between = rows.dim() - 1 - len(shape)
-    return Written(rows.flatten(1, between).sum(1) if between else rows)
+    return DenseGradients(rows.flatten(1, between).sum(1) if between else rows)
 
 
 def group_norm(
@@ -65,8 +65,8 @@ def group_norm(
 ) -> Tensor:
     """Data (example, channel, ...), weight and bias (channel,).
 
-    Examples side by side as further channels of a single one, each with a copy of weight and bias
-    of its own: PyTorch's kernel sums them over space only, and so by example.
+    The examples become further channels of a single one, each with its own copy of weight and
+    bias: PyTorch's kernel sums gradients over space only, and so by example.
     """
     given = named("input num_groups weight bias eps", args, keywords)
     data, groups = given["input"], given["num_groups"]
@@ -86,7 +86,7 @@ def group_norm(
 
 
 def _for_each(capture: Capture, weight: Tensor | None, examples: int) -> Tensor | None:
-    """The weight's (channel,) for all examples: (example * channel,)."""
+    """The weight repeated for each example: (channel,) to (example * channel,)."""
     if weight is None:
         return None
     if capture.is_weight(weight):
@@ -110,7 +110,7 @@ def instance_norm(
         raise capture.refused(
             running,
             weight,
-            why="keeps running statistics of private data, which would leave without noise",
+            why="keeps running statistics of private data, which would be published without noise",
             mend="use track_running_stats=False, or discreet.train.repair(model)",
         )
     if not any(capture.is_weight(each) for each in (weight, bias)):
@@ -128,7 +128,7 @@ def instance_norm(
 def batch_norm(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Refused where it mixes examples; with fixed statistics it scales and shifts."""
+    """Batch norm with fixed statistics; refused if it normalises by the batch."""
     given = named(
         "input running_mean running_var weight bias training momentum eps", args, keywords
     )
@@ -146,7 +146,7 @@ def batch_norm(
 
 
 def _by_channel(capture: Capture, function: Callable[..., Any], given: Keywords) -> Tensor:
-    """Normalised by fixed statistics, then scaled and shifted by each example's own copies."""
+    """Normalise by fixed statistics, then scale and shift by each example's own copies."""
     weight, bias, data = given.get("weight"), given.get("bias"), given["input"]
     result: Tensor = function(**given | {"weight": None, "bias": None})
     shape = (-1, data.shape[1], *(1,) * (data.dim() - 2))

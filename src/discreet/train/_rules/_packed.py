@@ -1,7 +1,7 @@
-"""Recurrent layers step by step: packed sequences, each of its own length, and projected states.
+"""Recurrent layers step by step, for packed sequences and projected states.
 
-One cell after the other is slower than the layers of `recurrent`; a sequence that has ended keeps
-its state. Packing sorts examples by length, and each one's gradients must be its own.
+This is slower than the layers in `_recurrent`. A sequence that has ended keeps its state. Packing
+sorts examples by length, so that rows must be put back in the examples' order.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,18 +12,21 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from discreet.train._arguments import Args, Keywords
 from discreet.train._arranged import having
-from discreet.train._capture import Args, Capture, Keywords
+from discreet.train._capture import Capture
 from discreet.train._rules._linear import linear
-from discreet.train._tags import Rows
+from discreet.train._tags import ExampleRows
 
-State = tuple[Tensor, ...]  # each (example, hidden)
-Cell = Callable[[Capture, Tensor, State, list[Tensor]], State]  # data (example, in), and weights
+RecurrentState = tuple[Tensor, ...]  # each (example, hidden)
+Cell = Callable[
+    [Capture, Tensor, RecurrentState, list[Tensor]], RecurrentState
+]  # data (example, in), and weights
 
 
 @contextmanager
 def packing(capture: Capture, model: nn.Module) -> Iterator[None]:
-    """Within, it is noted of each packed sequence which example is where."""
+    """Within, recurrent layers record their packed sequences, which know the order of examples."""
 
     def note(_: nn.Module, args: Args, keywords: Keywords) -> None:
         for each in (*args, *keywords.values()):
@@ -39,15 +42,17 @@ def packing(capture: Capture, model: nn.Module) -> Iterator[None]:
             hook.remove()
 
 
-def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, State]:
+def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, RecurrentState]:
     """All layers: packed rows, and last states (layer, example, hidden) in the order of packing."""
     order = _order(capture, args[0], args[3])
-    with having(capture, Rows(0, capture.tags.plain)):
+    with having(capture, ExampleRows(0, capture.tags.plain)):
         return _in_order(capture, cell, args, order)
 
 
-def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> tuple[Tensor, State]:
-    """As above, of examples in the order of the batch."""
+def _in_order(
+    capture: Capture, cell: Cell, args: Args, order: Tensor
+) -> tuple[Tensor, RecurrentState]:
+    """As above, with examples in the order of the batch."""
     rows, sizes, given, flat, has_biases, layers, dropout, training, both_ways = args
     directions = 2 if both_ways else 1
     several = weights_of(flat, layers * directions, has_biases=has_biases)
@@ -60,7 +65,7 @@ def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> tuple[
         each[:, back].to(flat[0].dtype)
         for each in (given if isinstance(given, (list, tuple)) else (given,))
     ]
-    lasts: list[State] = []
+    lasts: list[RecurrentState] = []
     for number in range(layers):
         results = []
         for way in range(directions):
@@ -84,13 +89,15 @@ def by_steps(  # noqa: PLR0917  # what a layer in one direction is made of
     cell: Cell,
     weights: list[Tensor],
     data: Tensor,
-    state: State,
+    state: RecurrentState,
     *,
     goes_on: Tensor | None = None,
     backwards: bool = False,
-) -> tuple[Tensor, State]:
-    """States after each step (example, time, hidden), and the last state; an example keeps its
-    own where it does not go on (example, time)."""
+) -> tuple[Tensor, RecurrentState]:
+    """States after each step (example, time, hidden), and the last state.
+
+    An example keeps its state at steps where ``goes_on`` (example, time) is false.
+    """
     found: dict[int, Tensor] = {}
     steps = range(data.shape[1])
     for step in reversed(steps) if backwards else steps:
@@ -105,27 +112,27 @@ def by_steps(  # noqa: PLR0917  # what a layer in one direction is made of
 
 
 def projected(capture: Capture, state: Tensor, weights: list[Tensor], plain: int) -> Tensor:
-    """The state, or what the weight behind the plain ones makes of it."""
+    """The state, multiplied by the projection if there is a weight after the plain ones."""
     if len(weights) == plain:
         return state
     return linear(capture, F.linear, (state, weights[plain]), {})
 
 
 def weights_of(flat: list[Tensor], number: int, *, has_biases: bool) -> list[list[Tensor]]:
-    """Each layer's in each direction: of inputs, of states, both biases if there are any, and of a
-    projection if there is one."""
+    """The weights of each layer and direction: of inputs and states, then both biases and the
+    projection, if there are any."""
     each = len(flat) // number
     assert each - (4 if has_biases else 2) in (0, 1)
     return [list(flat[n : n + each]) for n in range(0, len(flat), each)]
 
 
 def _order(capture: Capture, rows: Tensor, flat: list[Tensor]) -> Tensor:
-    """Which example is where, by length; refused unless rows are of all examples."""
+    """The examples in the order of packing; refused if it is not known or some are missing."""
     found, layout = capture.packed.get(id(rows)), capture.layout
-    before = None if layout is None else layout.group.layout
+    before = None if layout is None else layout.order.layout
     order = None if found is None else found.sorted_indices
     if before is not None and order is not None and before.inner == before.outer == 1:
-        before = capture.tags.put_back(before.group, order)
+        before = capture.tags.put_back(before.order, order)
     if found is None or before is None or not before.is_plain:
         raise capture.refused(
             *flat,

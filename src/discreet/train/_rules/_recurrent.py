@@ -14,16 +14,26 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._capture import Args, Capture, Keywords
+from discreet.train._arguments import Args, Keywords
+from discreet.train._capture import Capture
 from discreet.train._precision import unmixed
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._elementwise import own_second
 from discreet.train._rules._linear import outer, summed_in_between
-from discreet.train._rules._packed import Cell, State, by_steps, packed, projected, weights_of
+from discreet.train._rules._packed import (
+    Cell,
+    RecurrentState,
+    by_steps,
+    packed,
+    projected,
+    weights_of,
+)
 
 
-def _unseen(backward: Callable[..., Any]) -> Callable[..., Any]:  # Any: as PyTorch has it
-    """A backward pass by hand, of which no mode sees the steps."""
+def _hidden_from_modes(
+    backward: Callable[..., Any],
+) -> Callable[..., Any]:  # Any: as PyTorch has it
+    """Hide the functions that a backward pass calls from modes of PyTorch."""
 
     @wraps(backward)
     def within(*args: Any) -> Any:  # Any: as above
@@ -67,15 +77,15 @@ class _Lstm(torch.autograd.Function):
         return states, cells[time].clone()
 
     @staticmethod
-    @_unseen
+    @_hidden_from_modes
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
-        """By hand, from the last step to the first."""
+        """Gradients by hand, from the last step to the first."""
         of_states, of_last = gradients
         gates, cells, warped, weight = ctx.saved_tensors
         time = len(gates)
         found = torch.empty_like(gates)
         i, f, g, o = gates.chunk(4, 2)
-        # what each gate's gradient is a multiple of, for all steps at once
+        # factors of each gate's gradient, for all steps at once
         of_cell = o * (1 - warped * warped)
         out_by_state = warped * o * (1 - o)
         in_by_cell = g * i * (1 - i)
@@ -126,9 +136,9 @@ class _Gru(torch.autograd.Function):
         return states
 
     @staticmethod
-    @_unseen
+    @_hidden_from_modes
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
-        """By hand, from the last step to the first."""
+        """Gradients by hand, from the last step to the first."""
         (of_states,) = gradients
         gates, before, states, weight = ctx.saved_tensors
         time, _, width = gates.shape
@@ -174,9 +184,9 @@ class _Plain(torch.autograd.Function):
         return states
 
     @staticmethod
-    @_unseen
+    @_hidden_from_modes
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
-        """By hand, from the last step to the first."""
+        """Gradients by hand, from the last step to the first."""
         (of_states,) = gradients
         states, weight = ctx.saved_tensors
         slope = (states > 0).to(states.dtype) if ctx.rectified else 1 - states * states
@@ -202,13 +212,17 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`torch.lstm`, as `torch.nn.LSTM` calls it."""
 
-    def run(layer: _Layer, inputs: Tensor, state: State, note: Any) -> tuple[Tensor, State]:
+    def run(
+        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
+    ) -> tuple[Tensor, RecurrentState]:
         pre = _pre(capture, layer, inputs, with_both=True)
         states, cell = _applied(_Lstm, pre.transpose(0, 1), layer.of_states.detach(), *state)
         note(pre, states)
         return states, (states[-1], cell)
 
-    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+    def cell(
+        capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
+    ) -> RecurrentState:
         plain = 4 if _has_biases(args) else 2
         now, kept = lstm_cell(capture, torch.lstm_cell, (data, state, *weights[:plain]), {})
         return projected(capture, now, weights, plain), kept
@@ -222,7 +236,9 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """`torch.gru`, as `torch.nn.GRU` calls it."""
 
-    def run(layer: _Layer, inputs: Tensor, state: State, note: Any) -> tuple[Tensor, State]:
+    def run(
+        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
+    ) -> tuple[Tensor, RecurrentState]:
         pre = _pre(capture, layer, inputs, with_both=False)
         extra = pre.new_zeros(()).expand(pre.shape).requires_grad_()
         bias = layer.biases[1].detach() if layer.biases else pre.new_zeros(pre.shape[2])
@@ -232,7 +248,9 @@ def gru(
         note(extra, states)
         return states, (states[-1],)
 
-    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+    def cell(
+        capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
+    ) -> RecurrentState:
         return (gru_cell(capture, torch.gru_cell, (data, *state, *weights), {}),)
 
     results, (last,) = _layers(capture, args, run, cell)
@@ -244,7 +262,9 @@ def rnn(
 ) -> tuple[Tensor, Tensor]:
     """`torch.rnn_tanh` and `torch.rnn_relu`, as `torch.nn.RNN` calls them."""
 
-    def run(layer: _Layer, inputs: Tensor, state: State, note: Any) -> tuple[Tensor, State]:
+    def run(
+        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
+    ) -> tuple[Tensor, RecurrentState]:
         pre = _pre(capture, layer, inputs, with_both=True)
         states = _applied(
             _Plain,
@@ -256,7 +276,9 @@ def rnn(
         note(pre, states)
         return states, (states[-1],)
 
-    def cell(capture: Capture, data: Tensor, state: State, weights: list[Tensor]) -> State:
+    def cell(
+        capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
+    ) -> RecurrentState:
         return (rnn_cell(capture, of_cell, (data, *state, *weights), {}),)
 
     of_cell = torch.rnn_relu_cell if function is torch.rnn_relu else torch.rnn_tanh_cell
@@ -267,13 +289,13 @@ def rnn(
 def _applied(
     steps: type[torch.autograd.Function], inputs: Tensor, *given: object
 ) -> Any:  # Any: its results
-    """What the steps give."""
+    """Run all steps of one layer in one direction."""
     with unmixed(inputs.device):
         return steps.apply(inputs, *given)  # type: ignore[no-untyped-call]
 
 
 def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) -> Tensor:
-    """What the inputs give to the gates: (example, time, gates); the uses of their weights."""
+    """The gates' parts from the inputs, (example, time, gates); records uses of their weights."""
     bias = None
     if layer.biases:
         first, second = layer.biases
@@ -291,10 +313,10 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
 def _layers(
     capture: Capture,
     args: Args,
-    run: Callable[[_Layer, Tensor, State, Any], tuple[Tensor, State]],
+    run: Callable[[_Layer, Tensor, RecurrentState, Any], tuple[Tensor, RecurrentState]],
     cell: Cell,
-) -> tuple[Tensor, State]:
-    """Layer upon layer; results (example, time, ...) or time first, and last states."""
+) -> tuple[Tensor, RecurrentState]:
+    """All layers; results (example, time, ...) or time first, and last states."""
     if _are_packed(args):
         return packed(capture, cell, args)
     data, given, flat, has_biases, layers, dropout, training, both_ways, batch_first = args
@@ -308,7 +330,7 @@ def _layers(
         _start(capture, each).to(flat[0].dtype)
         for each in (given if isinstance(given, (list, tuple)) else (given,))
     ]
-    lasts: list[State] = []
+    lasts: list[RecurrentState] = []
     for number in range(layers):
         results = []
         for direction in range(directions):
@@ -331,7 +353,7 @@ def _layers(
 
 
 def _noting(capture: Capture, layer: _Layer) -> Callable[[Tensor, Tensor], None]:
-    """Notes the uses of the weights that states are multiplied with."""
+    """A function that records the uses of the states' weights."""
 
     def note(target: Tensor, states: Tensor) -> None:
         before, shape = states.detach()[:-1].transpose(0, 1), tuple(layer.of_states.shape)
@@ -348,7 +370,7 @@ def _layer(weights: list[Tensor]) -> _Layer:
 
 
 def _are_packed(args: Args) -> bool:
-    """Whether sizes of batches come after the data, and only then states and weights."""
+    """Whether the second argument is the batch sizes of packed data."""
     return isinstance(args[3], (list, tuple))
 
 
@@ -357,5 +379,5 @@ def _has_biases(args: Args) -> bool:
 
 
 def _start(capture: Capture, state: Tensor) -> Tensor:
-    """Initial states (layer, example, hidden); learned ones have each example's own gradient."""
+    """Initial states (layer, example, hidden) with examples first; learned ones are copied."""
     return own_second(capture, state).transpose(0, 1)
