@@ -14,7 +14,6 @@ from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
 from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._discretize import (
-    Indices,
     Points,
     _inscribed_polygon,
     _Outcomes,
@@ -22,6 +21,7 @@ from discreet.accounting.pld._discretize import (
     discretize_upper,
 )
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair
+from discreet.accounting.pld._fourier import Indices
 from tests.accounting import test_continuous as pieces
 from tests.accounting.test_continuous import Smooth, Two, exact, log_uniform, rates
 

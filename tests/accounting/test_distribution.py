@@ -26,7 +26,7 @@ from discreet.accounting._interval import attained
 from discreet.accounting.pld import _distribution, _tilt
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled
-from discreet.accounting.pld._tilt import Counted
+from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import NoBound
 from tests.accounting import test_discretize as grid
 from tests.accounting.test_continuous import exact, rates
@@ -40,7 +40,7 @@ LEVELS = [1e-30, 1e-12, 1e-6, 1e-2, 0.3, 0.9, 1 - 1e-9]
 Profile = Callable[[arb], arb]
 
 
-def assert_brackets(pairs: Counted, true: Profile, delta: float) -> tuple[float, float]:
+def assert_brackets(pairs: CountedPairs, true: Profile, delta: float) -> tuple[float, float]:
     """The true delta, of one order of the neighbours, at both ends."""
     sides = (Side.LOWER, Side.UPPER)
     lower, upper = (_distribution.epsilon(pairs, delta, TOLERANCE, side) for side in sides)
@@ -56,7 +56,7 @@ def assert_brackets(pairs: Counted, true: Profile, delta: float) -> tuple[float,
     return lower, upper
 
 
-def assert_brackets_delta(pairs: Counted, true: Profile, epsilon: float) -> None:
+def assert_brackets_delta(pairs: CountedPairs, true: Profile, epsilon: float) -> None:
     lower, upper = (
         _distribution.delta(pairs, epsilon, TOLERANCE, side) for side in (Side.LOWER, Side.UPPER)
     )
@@ -67,7 +67,7 @@ def assert_brackets_delta(pairs: Counted, true: Profile, epsilon: float) -> None
             assert exact(lower) * (1 - exact(1e-12)) <= truth + exact(1e-300)
 
 
-def bits(epsilon: Fraction, leak: Fraction, count: int) -> tuple[Counted, Profile]:
+def bits(epsilon: Fraction, leak: Fraction, count: int) -> tuple[CountedPairs, Profile]:
     """Composed randomized response: a binomial sum."""
     one = grid.randomized_response(epsilon, leak, 0)
 

@@ -22,7 +22,7 @@ from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import (
     Convolved,
-    _Rows,
+    _LawRows,
     _summed,
     convolved,
     fft_radius,
@@ -287,7 +287,7 @@ class TestSumRadius:
         size, shares = 2**15 - 7, np.array([numbers(kind, length)])
         index = random.integers(-size, size, length)
         places = np.unique(random.integers(0, size // 2, 20))
-        told = _Rows(index, 0, shares, np.zeros(1), np.zeros(1), np.ones(1))
+        told = _LawRows(index, 0, shares, np.zeros(1), np.zeros(1), np.ones(1))
         real, imaginary, radius = _summed(told, places, size)
         assert radius == sum_radius(length)
         with precision(128):
@@ -305,7 +305,7 @@ class TestRows:
     def test_no_digits_of_a_rest_are_lost(self, logs: list[float]) -> None:
         share = np.exp(np.array(logs))
         share /= share.sum()
-        rows = _Rows.of(np.arange(len(share)), np.array([share]), np.ones(1))
+        rows = _LawRows.of(np.arange(len(share)), np.array([share]), np.ones(1))
         whole = sum((Fraction(one) for one in share.tolist()), Fraction(0))
         assert abs(Fraction(rows.excess[0]) - (whole - 1)) <= Fraction(1, 2**90)
         rest = whole - Fraction(share.max())

@@ -61,7 +61,7 @@ class _Sense:
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
+class _EpochLaw:
     """Values in rising order with their masses, each right to its share ``doubt``, and the mean
     ``lost`` that lies at infinity."""
 
@@ -80,7 +80,7 @@ def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair,
     return _pair_of_ratios(ratios, steps, rising), _pair_of_inverses(inverses, steps, falling)
 
 
-def _one(pair: Pair, sense: _Sense) -> _Law:
+def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
     """The law of p/q under Q. What is missing lies at 0 if that bounds functions that rise, and
     else at infinity, where those that fall are 0."""
     atoms, up = pair.atoms, sense.up
@@ -148,13 +148,13 @@ def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
     return value, low[sure] * (1 - _SLACK)
 
 
-def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _Law:
+def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _EpochLaw:
     held = np.flatnonzero(mass > 0)
     order = held[np.argsort(value[held])]
-    return _Law(value[order], mass[order], lost, doubt)
+    return _EpochLaw(value[order], mass[order], lost, doubt)
 
 
-def _total(one: _Law, steps: int, sense: _Sense) -> _Law:
+def _total(one: _EpochLaw, steps: int, sense: _Sense) -> _EpochLaw:
     """The law of the sum of ``steps`` independent copies, by doubling."""
     one = _rounded(one, _ends(one), sense)
     total = one
@@ -165,7 +165,7 @@ def _total(one: _Law, steps: int, sense: _Sense) -> _Law:
     return total
 
 
-def _sum(one: _Law, other: _Law, sense: _Sense) -> _Law:
+def _sum(one: _EpochLaw, other: _EpochLaw, sense: _Sense) -> _EpochLaw:
     """The law of the sum of two independent values, on fewer of them."""
     if one is other:  # each two values once
         first, second = np.triu_indices(len(one.value))
@@ -182,23 +182,23 @@ def _sum(one: _Law, other: _Law, sense: _Sense) -> _Law:
         mass[mass < _LEAST] = 0.0
     doubt = one.doubt + other.doubt + 8 * ROUND
     ends = _ends(_outline(one, other))
-    return _rounded(_Law(value, mass, lost, doubt), ends, sense)
+    return _rounded(_EpochLaw(value, mass, lost, doubt), ends, sense)
 
 
-def _outline(one: _Law, other: _Law) -> _Law:
+def _outline(one: _EpochLaw, other: _EpochLaw) -> _EpochLaw:
     """The sum's law, roughly."""
     few, many = (_merged(law) for law in (one, other))
     value = np.add.outer(few.value, many.value).ravel()
     return _law(value, np.outer(few.mass, many.mass).ravel(), 0.0, 0.0)
 
 
-def _merged(law: _Law) -> _Law:
+def _merged(law: _EpochLaw) -> _EpochLaw:
     starts = np.arange(0, len(law.mass), max(1, math.ceil(len(law.mass) / _OUTLINE)))
     mass = np.add.reduceat(law.mass, starts)
-    return _Law(np.add.reduceat(law.mass * law.value, starts) / mass, mass, 0.0, 0.0)
+    return _EpochLaw(np.add.reduceat(law.mass * law.value, starts) / mass, mass, 0.0, 0.0)
 
 
-def _ends(law: _Law) -> Floats:
+def _ends(law: _EpochLaw) -> Floats:
     """Ends of cells for such a law: by the odds of lying below, under Q, to lying above, under P,
     so that they are fine in the middle and in both tails."""
     below = np.cumsum(law.mass)
@@ -213,7 +213,7 @@ def _ends(law: _Law) -> Floats:
     return np.asarray(np.exp(np.interp(wanted, place, value)))
 
 
-def _rounded(law: _Law, ends: Floats, sense: _Sense) -> _Law:
+def _rounded(law: _EpochLaw, ends: Floats, sense: _Sense) -> _EpochLaw:
     """A bound on the law that has few values."""
     if len(law.value) <= _MOST:
         return _law(law.value, law.mass, law.lost, law.doubt)
@@ -238,7 +238,7 @@ def _rounded(law: _Law, ends: Floats, sense: _Sense) -> _Law:
     return _law(ends, moved, law.lost, law.doubt + unsure)
 
 
-def _pair_of_ratios(law: _Law, steps: int, sense: _Sense) -> Pair:
+def _pair_of_ratios(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
     """(P, Q), of the law of p/q, times the number of steps, under Q."""
     sure = 1 + sense.up * (law.doubt + _SLACK)
     ratio, q = law.value / steps * sure, law.mass * sure
@@ -247,7 +247,7 @@ def _pair_of_ratios(law: _Law, steps: int, sense: _Sense) -> Pair:
     return _pair(loss, ratio * q, law.lost / steps * sure, sense)
 
 
-def _pair_of_inverses(law: _Law, steps: int, sense: _Sense) -> Pair:
+def _pair_of_inverses(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
     """(Q, P), of the same."""
     ratio = law.value / steps * (1 + sense.outward * _SLACK)
     mass = law.mass * (1 + sense.up * (law.doubt + _SLACK))

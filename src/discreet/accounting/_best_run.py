@@ -132,7 +132,7 @@ class _Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Curve:
+class _BestRunCurve:
     """The Renyi divergences apart from failures: at any order, and as they were found at many."""
 
     at: Curve
@@ -141,7 +141,7 @@ class _Curve:
 
 
 @lru_cache(maxsize=256)
-def _curve(best: Best) -> _Curve | Unknown:
+def _curve(best: Best) -> _BestRunCurve | Unknown:
     with precision(_BITS):
         one = OneRun.apart_from_failures(best.loss)
         runs = best.runs.thinned(_bounds.failure_probability(best.loss))
@@ -159,7 +159,7 @@ def _curve(best: Best) -> _Curve | Unknown:
                 f"no Renyi divergence is known of the best of some runs of {best.loss!r}"
             )
         least = min(finite, key=finite.__getitem__)
-        return _Curve(at, found, (least, found[least]))
+        return _BestRunCurve(at, found, (least, found[least]))
 
 
 # The pair: a bound on delta at many epsilons, and the pair that has it

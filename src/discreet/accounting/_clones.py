@@ -16,8 +16,8 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet.accounting._binomial import masses
 from discreet.accounting.pld._continuous import ROUND, Floats
-from discreet.accounting.pld._discretize import Indices
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, nothing, symmetric
+from discreet.accounting.pld._fourier import Indices
 from discreet.errors import NoBound
 
 _BITS = 128

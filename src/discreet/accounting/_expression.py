@@ -37,8 +37,8 @@ _NUMBER = rf"(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?(?![A
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_][A-Za-z0-9_]*|[-+*/(),=.]|[ ]+")
 _SIGNS = {ast.Add: "+", ast.Mult: "*", ast.Div: "/"}
 
-_Value = Fraction | Term | PrivacyLoss
-_Argument = _Value | bool | tuple["_Argument", ...]
+_ParsedValue = Fraction | Term | PrivacyLoss
+_Argument = _ParsedValue | bool | tuple["_Argument", ...]
 
 
 def parse(text: str) -> PrivacyLoss:
@@ -122,7 +122,7 @@ class _Reading:
     text: str
     known: Mapping[str, Fraction]
 
-    def value(self, node: ast.expr) -> _Value:
+    def value(self, node: ast.expr) -> _ParsedValue:
         """A number, a term or a sum; long sums, which lean to the left, don't recur."""
         steps = []
         while isinstance(node, ast.BinOp):
@@ -133,7 +133,7 @@ class _Reading:
             value = self._joined(step, value, self.value(step.right))
         return value
 
-    def _item(self, node: ast.expr) -> _Value:
+    def _item(self, node: ast.expr) -> _ParsedValue:
         match node:
             case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
                 return self._number(node)
@@ -159,7 +159,7 @@ class _Reading:
             raise self._mistake(node, "a number has at most 1000 digits on each side of its point")
         return number
 
-    def _joined(self, step: ast.BinOp, left: _Value, right: _Value) -> _Value:
+    def _joined(self, step: ast.BinOp, left: _ParsedValue, right: _ParsedValue) -> _ParsedValue:
         """The value of a step; of sums and numbers, only a count and a sum go together."""
         match _SIGNS.get(type(step.op)), left, right:
             case "+", Fraction(), Fraction():

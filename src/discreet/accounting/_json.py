@@ -10,7 +10,7 @@ from discreet._unit import Change, Unit
 from discreet.accounting._bounds import Bounds, Sum
 from discreet.errors import InvalidArgument
 
-Counted = tuple[tuple[Any, int], ...]  # Any: terms, of which this file knows only their fields
+CountedTerms = tuple[tuple[Any, int], ...]  # Any: terms, of which this file knows only their fields
 
 
 def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
@@ -26,8 +26,8 @@ def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
 
 
 def terms_of(
-    read: object, kinds: Mapping[str, type], privacy_loss: Callable[[Counted], object]
-) -> Counted:
+    read: object, kinds: Mapping[str, type], privacy_loss: Callable[[CountedTerms], object]
+) -> CountedTerms:
     """The terms that `plain_terms` wrote, of these kinds by name; ``privacy_loss`` makes a sum
     that a term holds."""
 

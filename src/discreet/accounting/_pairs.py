@@ -21,6 +21,7 @@ from discreet.accounting._bounds import Bounds, Sum, Unknown
 from discreet.accounting._renyi import Curve, log_conversion
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
+from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import NoBound
 
 _BITS = 256
@@ -35,13 +36,12 @@ _NEXT_TO_NOTHING = Fraction(1, 10**290)
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
 
 CurvePoint = tuple[Fraction, Fraction]  # an e^epsilon, and a delta there
-Counted = list[tuple[Pair, int]]
 
 
 # Sums
 
 
-def pairs(loss: Sum, side: Side) -> list[Counted] | Unknown:
+def pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
     """For each order of the neighbours, or once for both, the pairs of all terms, counted.
 
     From above, the terms without pairs count together by the pair of their Renyi curve. From
@@ -60,7 +60,7 @@ def pairs(loss: Sum, side: Side) -> list[Counted] | Unknown:
     return _by_order(found)
 
 
-def own_pairs(loss: Sum, side: Side) -> list[Counted] | Unknown:
+def own_pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
     """The same; `Unknown` if any term has no pair of its own."""
     found, _, reason = _split(loss, side)
     return _by_order(found) if reason is None else reason
@@ -112,7 +112,7 @@ def _pairs_of(term: Bounds, side: Side) -> tuple[Pair, ...] | Unknown:
         return Unknown(str(refusal))
 
 
-def _by_order(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[Counted]:
+def _by_order(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[CountedPairs]:
     known = [(both, n) for both, n in known if not all(tells_nothing(pair) for pair in both)]
     orders = max((len(both) for both, _ in known), default=1)
     return [[(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(orders)]

@@ -14,10 +14,11 @@ from scipy import fft
 
 from discreet.accounting.pld._composition import composed
 from discreet.accounting.pld._continuous import ROUND, Floats
-from discreet.accounting.pld._discretize import Indices, Points
+from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing
+from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._grid import on_common_grid
-from discreet.accounting.pld._tilt import CoarsePld, Counted
+from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
@@ -81,7 +82,7 @@ class _BoundedMasses:
     importance: Floats
 
 
-def composed_pair(pairs: Counted, side: Side) -> Pair:
+def composed_pair(pairs: CountedPairs, side: Side) -> Pair:
     """One pair for the sum of all pairs, as a bound from this side."""
     if not pairs:
         return nothing()
@@ -91,7 +92,7 @@ def composed_pair(pairs: Counted, side: Side) -> Pair:
     return _upper_pair(found) if side is Side.UPPER else _lower_pair(found)
 
 
-def composed_pld(pairs: Counted, side: Side, tail: float) -> UncomposedPld:
+def composed_pld(pairs: CountedPairs, side: Side, tail: float) -> UncomposedPld:
     """The whole sum's law, precise at all losses up to one above which less than ``tail`` lies,
     as a bound from this side. Slower than one tilted composition: for sums that no tilt suits.
     """
@@ -103,7 +104,7 @@ def composed_pld(pairs: Counted, side: Side, tail: float) -> UncomposedPld:
 
 
 def _composed_masses(
-    pairs: Counted, side: Side, log_tail: float, *, is_above_0: bool = False
+    pairs: CountedPairs, side: Side, log_tail: float, *, is_above_0: bool = False
 ) -> _BoundedMasses:
     # 1. Choose tilts, and a grid that suits all of them.
     coarse = CoarsePld.of(pairs, _TAIL)

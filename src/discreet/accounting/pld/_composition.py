@@ -16,7 +16,7 @@ from scipy import fft
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._fourier import Indices, Law, convolved
+from discreet.accounting.pld._fourier import Indices, IntegerLaw, convolved
 from discreet.accounting.pld._segments import Segments
 
 LARGEST = 1 << 21
@@ -83,7 +83,7 @@ class TiltedSum:
             places, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
         )
 
-    def laws(self) -> Iterator[Law]:
+    def laws(self) -> Iterator[IntegerLaw]:
         """Index, share and count of each law."""
         starts = self.runs.starts.tolist()
         for place, start, count in zip(self.places, starts, self.counts.tolist(), strict=True):

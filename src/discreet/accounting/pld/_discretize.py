@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.accounting.pld._continuous import ROUND, Each, Floats, Masses, Piece
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
+from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._segments import log_sums
-
-Indices = NDArray[np.int64]
 
 _NEAR = 2.0**-16
 _TRIES = 4

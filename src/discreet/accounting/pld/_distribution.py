@@ -23,7 +23,7 @@ from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair, Side
 from discreet.accounting.pld._grid import NoFiniteMass, discretized, upper_ends
 from discreet.accounting.pld._tilt import (
     CoarsePld,
-    Counted,
+    CountedPairs,
     Tilt,
     tilt_for_delta,
     tilt_for_epsilon,
@@ -58,7 +58,7 @@ def float_below(number: Fraction) -> float:
 
 
 def epsilon(
-    pairs: Counted, delta: float, tolerance: float, side: Side, *, enough: float = 0.0
+    pairs: CountedPairs, delta: float, tolerance: float, side: Side, *, enough: float = 0.0
 ) -> float:
     """Bound from this side on the epsilon at this delta, for one order of the neighbours.
 
@@ -136,7 +136,7 @@ def composition_at(
     return composed(points, exponent, side, log_delta=tilt.log_delta, least=least)
 
 
-def without_remote(pairs: Counted, side: Side, level: float) -> Counted:
+def without_remote(pairs: CountedPairs, side: Side, level: float) -> CountedPairs:
     """The pairs without atoms whose losses are too large for floating point, if these have next
     to no mass: from above they are moved up, from below they are dropped."""
     found = []
@@ -156,7 +156,7 @@ def without_remote(pairs: Counted, side: Side, level: float) -> Counted:
     return found
 
 
-def _surely_infinite(pairs: Counted) -> float:
+def _surely_infinite(pairs: CountedPairs) -> float:
     """The probability that some loss is infinite, rounded down."""
     finite = 0.0
     for pair, count in pairs:
@@ -165,7 +165,7 @@ def _surely_infinite(pairs: Counted) -> float:
     return -math.expm1(finite) * (1 - ATOM * (1 + len(pairs)))
 
 
-def delta(pairs: Counted, epsilon: float, tolerance: float, side: Side) -> float:
+def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> float:
     """Bound from this side on the delta at this epsilon, for one order of the neighbours."""
     if not pairs:
         return 0.0
@@ -200,7 +200,7 @@ def delta(pairs: Counted, epsilon: float, tolerance: float, side: Side) -> float
 
 
 def _delta_at(
-    pairs: Counted, epsilon: float, precision: tuple[float, float, float], side: Side
+    pairs: CountedPairs, epsilon: float, precision: tuple[float, float, float], side: Side
 ) -> float:
     """Delta, by one tilted composition if one suits the sum. The precision consists of a
     tolerance, the level that delta is expected to be near, and the tail that may be left out."""

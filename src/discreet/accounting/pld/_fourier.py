@@ -18,7 +18,7 @@ from scipy import fft
 from discreet.accounting.pld._continuous import ROUND, Floats
 
 Indices = NDArray[np.int64]
-Law = tuple[Indices, Floats, int]
+IntegerLaw = tuple[Indices, Floats, int]
 
 _LEVEL = 16 * ROUND
 _NOTHING = -60.0  # ln of what may be left out at each frequency: far less than rounding
@@ -48,7 +48,7 @@ class Convolved:
     log_whole: float
 
 
-def convolved(laws: Iterable[Law], size: int) -> Convolved:
+def convolved(laws: Iterable[IntegerLaw], size: int) -> Convolved:
     """The law of a sum modulo the size. Laws are numbers, their masses, which add up to nearly 1,
     and how often each is added; those that have one and the same array of numbers best lie side
     by side.
@@ -73,7 +73,7 @@ def convolved(laws: Iterable[Law], size: int) -> Convolved:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _LawRows:
     """Laws of the same numbers, counted from the one that is ``main``: without what they have
     there, how much that is without it, and by how much the whole exceeds 1."""
 
@@ -85,19 +85,19 @@ class _Rows:
     counts: Floats
 
     @staticmethod
-    def of(index: Indices, shares: Floats, counts: Floats) -> "_Rows":
+    def of(index: Indices, shares: Floats, counts: Floats) -> "_LawRows":
         main = int(np.argmax(counts @ shares))
         high = (1.0 + shares) - 1.0  # multiples of 2^-52, and so are their sums, exactly
         excess = (high.sum(axis=1) - 1.0) + (shares - high).sum(axis=1)
         rest = (1.0 - shares[:, main]) + excess  # of which no digits are lost
         others = shares.copy()
         others[:, main] = 0.0
-        return _Rows(index - index[main], int(index[main]), others, rest, excess, counts)
+        return _LawRows(index - index[main], int(index[main]), others, rest, excess, counts)
 
-    def part(self, rows: slice) -> "_Rows":
+    def part(self, rows: slice) -> "_LawRows":
         """Some of the laws."""
         columns = (self.others[rows], self.rest[rows], self.excess[rows], self.counts[rows])
-        return _Rows(self.index, self.main, *columns)
+        return _LawRows(self.index, self.main, *columns)
 
     def is_quick_at(self, product: "_Product") -> bool:
         """Whether sums take less time than transforms."""
@@ -105,15 +105,15 @@ class _Rows:
         return cells * (_TURN + count) < _TRANSFORM * count * product.size
 
 
-def _side_by_side(laws: Iterable[Law]) -> Iterator[_Rows]:
+def _side_by_side(laws: Iterable[IntegerLaw]) -> Iterator[_LawRows]:
     for _, each in itertools.groupby(laws, key=lambda law: id(law[0])):
         same = list(each)
         shares = np.array([share for _, share, _ in same])
         counts = np.array([count for _, _, count in same], dtype=np.float64)
-        yield _Rows.of(same[0][0], shares, counts)
+        yield _LawRows.of(same[0][0], shares, counts)
 
 
-def _transformed(rows: _Rows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
+def _transformed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
     """Real and imaginary parts at these frequencies of one law's transform, less 1, and what they
     may be off by, relatively to the rest."""
     folded = rows.index % size
@@ -122,7 +122,7 @@ def _transformed(rows: _Rows, places: Indices, size: int) -> tuple[Floats, Float
     return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
 
 
-def _summed(rows: _Rows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
+def _summed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
     """The same by plain sums, for all laws."""
     turns = np.arange(size)
     turns[size // 2 + 1 :] -= size
@@ -162,7 +162,7 @@ class _Product:
         zeros = np.zeros(len(places))
         return _Product(size, places, zeros, zeros, zeros, zeros, np.ones(len(places), dtype=bool))
 
-    def times(self, rows: _Rows, real: Floats, imaginary: Floats, off: float) -> "_Product":
+    def times(self, rows: _LawRows, real: Floats, imaginary: Floats, off: float) -> "_Product":
         """Times the powers of some laws' transforms, told less 1, that are off by so much."""
         counts = rows.counts
         each = 2.5 * rows.rest * (off + 8 * ROUND + 2 * np.abs(rows.excess))

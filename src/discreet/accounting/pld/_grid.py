@@ -14,7 +14,6 @@ from discreet.accounting.pld._composition import LARGEST
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._discretize import (
     Cells,
-    Indices,
     Points,
     discretize_lower,
     discretize_upper_all,
@@ -22,6 +21,7 @@ from discreet.accounting.pld._discretize import (
     log_moments_of,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
 
 _REFINEMENTS = 4  # each at least halves the step, and most sums need one or none
@@ -39,7 +39,7 @@ _DEEPEST = 2.0**52  # steps below 0
 _STEEPEST = 500.0  # an exponent times a step: its exponential is a number
 _BEND = 0.02  # of cells that serve several tilts
 
-Counted = list[tuple[Points, int]]
+CountedPoints = list[tuple[Points, int]]
 
 
 class NoFiniteMass(Exception):
@@ -48,7 +48,7 @@ class NoFiniteMass(Exception):
 
 def discretized(
     coarse: CoarsePld, tilt: Tilt, tolerance: float, side: Side
-) -> tuple[Counted, float]:
+) -> tuple[CountedPoints, float]:
     """All pairs on one grid, and the exponent, or the largest that floating point bears there.
 
     An epsilon near the tilt's is about right to the tolerance, relatively.
@@ -74,13 +74,13 @@ def discretized(
 
 def on_common_grid(
     coarse: CoarsePld, exponents: Sequence[float], step: float, side: Side, *, least: float
-) -> Counted:
+) -> CountedPoints:
     """All pairs on one grid that is fine wherever one of the tilted laws has mass; of losses below
     ``least``, each piece may be one cell."""
     step = _on_lattice(step, [pair for pair, _ in coarse.pairs])
     fineness = _Fineness(0.0, _BEND, (_WIDER * step) ** 2, step)
     offset_at = min((one for one in exponents if one > 0), default=0.0)
-    points: Counted = []
+    points: CountedPoints = []
     for group in coarse.groups:
         share, widest = _of_all(group, exponents)
         if side is Side.UPPER:
@@ -109,10 +109,10 @@ def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[Floats, Flo
 
 def _at_step(
     coarse: CoarsePld, tilt: Tilt, fineness: "_Fineness", side: Side
-) -> tuple[Counted, float]:
+) -> tuple[CountedPoints, float]:
     """All pairs on a grid of this fineness, and about how far that moves epsilon."""
     on_grid = _upper if side is Side.UPPER else _lower
-    points: Counted = []
+    points: CountedPoints = []
     moved = 0.0
     for group in coarse.groups:
         found, off = on_grid(group, fineness)
@@ -157,7 +157,7 @@ def _cells(group: CoarseGroup, edges: Sequence[Indices], step: float) -> list[Ce
 def upper_ends(coarse: CoarsePld) -> list[tuple[Points, int]]:
     """All pairs from above with each piece as one cell: exact at the ends."""
     step = coarse.largest * 2.0**-20 or 1.0
-    points: Counted = []
+    points: CountedPoints = []
     for group in coarse.groups:
         ends = [(math.floor(e[0] / step), math.ceil(e[-1] / step)) for _, e in group.pieces]
         cells = _cells(group, [np.array(end) for end in ends], step)

@@ -16,7 +16,7 @@ from discreet.accounting.pld._distribution import (
 )
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._grid import NoFiniteMass
-from discreet.accounting.pld._tilt import CoarsePld, Counted, tilt_for_delta, tilt_for_epsilon
+from discreet.accounting.pld._tilt import CoarsePld, CountedPairs, tilt_for_delta, tilt_for_epsilon
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
@@ -34,7 +34,7 @@ class ProfileLaw:
     laws: tuple[Composition | UncomposedPld, ...]
 
     @staticmethod
-    def of(pairs: Counted, levels: Sequence[float], apart: float) -> "ProfileLaw":
+    def of(pairs: CountedPairs, levels: Sequence[float], apart: float) -> "ProfileLaw":
         """Laws that suit these deltas, which fall, and epsilons that far apart at least."""
         if not pairs:
             return ProfileLaw((), ())

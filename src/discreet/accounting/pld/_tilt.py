@@ -16,7 +16,7 @@ from discreet.accounting.pld._continuous import Floats, similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
 from discreet.accounting.pld._segments import Segments, log_sums
 
-Counted = Sequence[tuple[Pair, int]]
+CountedPairs = Sequence[tuple[Pair, int]]
 
 _CLOSE = 0.02  # tolerance of a tilt, in ln delta or in standard deviations
 _LARGEST_LOSS = 600.0  # the exponential, and the inverse of its square root, are finite
@@ -41,14 +41,14 @@ class CoarseGroup:
     for each pair. ``pieces`` gives the place of each piece's second cell, and the piece's edges.
     """
 
-    pairs: Counted
+    pairs: CountedPairs
     whole: Pair
     loss: Floats
     mass: Floats
     pieces: tuple[tuple[int, Floats], ...]
 
     @staticmethod
-    def of(pairs: Counted, tail: float) -> "CoarseGroup":
+    def of(pairs: CountedPairs, tail: float) -> "CoarseGroup":
         """Evaluate similar pairs. At most ``tail`` of each law lies above its cells."""
         whole = pairs[0][0]
         if len(pairs) > 1:
@@ -115,7 +115,7 @@ class CoarsePld:
     segments: Segments
 
     @staticmethod
-    def of(pairs: Counted, tail: float) -> "CoarsePld":
+    def of(pairs: CountedPairs, tail: float) -> "CoarsePld":
         """Evaluate counted pairs. At most ``tail`` of each law lies above its cells."""
         groups = tuple(CoarseGroup.of(group, tail) for group in _similar(pairs))
         single = [group for group in groups if len(group.pairs) == 1]
@@ -128,7 +128,7 @@ class CoarsePld:
         )
 
     @property
-    def pairs(self) -> Counted:
+    def pairs(self) -> CountedPairs:
         """All pairs with their counts."""
         return [counted for group in self.groups for counted in group.pairs]
 
@@ -278,7 +278,7 @@ def _tilt_where(coarse: CoarsePld, miss: Callable[[float], float]) -> Tilt:
     return Tilt(exponent, mean, stddev, log_delta)
 
 
-def _similar(pairs: Counted) -> Iterator[Counted]:
+def _similar(pairs: CountedPairs) -> Iterator[CountedPairs]:
     """Groups of pairs that can be evaluated together. A pair with atoms is a group of its own."""
     found: dict[Hashable, list[tuple[Pair, int]]] = {}
     for place, (pair, count) in enumerate(pairs):
