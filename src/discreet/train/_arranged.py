@@ -45,10 +45,12 @@ def ruled(  # noqa: PLR0917  # the parts of a call
     weights = [each for each in tensors if capture.is_weight(each)]
     data = [each for each in tensors if not capture.is_shared(each)]
     rule = capture.rules.of.get(function, capture.rules.otherwise)
+    # 1. without both weights and data, no gradient of an example arises
     if not weights or not data:
         result = rule(capture, function, args, keywords)
         capture.follow(function, tensors, args, keywords, result)
         return result
+    # 2. find the rows, and move them to the first dimension
     try:
         rows, turned = _rows(capture, function, args, keywords, data, weights)
     except _Unknown as error:
@@ -56,11 +58,13 @@ def ruled(  # noqa: PLR0917  # the parts of a call
     if turned is None:
         rule, turned = capture.rules.otherwise, {}
     given = tuple(_swapped(args, turned)), _swapped(keywords, turned)
+    # 3. call by the rule; a mask may have picked no rows, which use no weight
     with having(capture, rows):
         if capture.rows:
             result = rule(capture, function, *given)
         else:
             result = _without_rows(capture, function, *given)
+    # 4. move the rows back, and tag the result
     if turned and rows.dim:
         result = result.movedim(0, rows.dim)
     if _flow.is_known(function):
@@ -84,11 +88,13 @@ def _rows(  # noqa: PLR0917  # as above
     The second is None if only the rule for other functions can take rows in these dimensions.
     """
     rules = capture.rules
+    # 1. broadcast arguments: rows may lie along any dimension, counted from the end
     if function in rules.broadcast:
         rank = max(each.dim() for each in _flow.tensors((args, keywords)))
         tags = [(_tag(capture, each, weights, among=data), each.dim()) for each in data]
         found = _checked(capture, weights, merged(tags, rank))
         return found.at(found.dim - rank), {}
+    # 2. functions of the last dimensions: rows may lie along any other one
     if function in rules.features and len(data) == 1:
         name, place, number = rules.features[function]
         one = args[place] if len(args) > place else keywords.get(name)
@@ -97,6 +103,7 @@ def _rows(  # noqa: PLR0917  # as above
             if found.dim >= one.dim() - number(args, keywords):
                 raise _over_examples(capture, function, weights)
             return found, {id(one): one.movedim(found.dim, 0)} if found.dim else {}
+    # 3. all others: a fixed dimension for each argument, the first unless the rules say otherwise
     where = rules.elsewhere.get(function)
     places = [(each, 0) for each in data] if where is None else where(args, keywords)
     is_free = where is None and (function not in rules.of or function in rules.products)

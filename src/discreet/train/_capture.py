@@ -234,6 +234,7 @@ class Capture(TorchFunctionMode):
         if keywords:
             tensors += _tensors(keywords.values())
         weights = self.weights
+        # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
@@ -241,6 +242,7 @@ class Capture(TorchFunctionMode):
                 kind = self.weights if tensor.requires_grad else self._constants
                 kind[id(tensor)] = tensor
             return result
+        # 2. data with weights, and some functions always, are called by their rule
         changed = _changed(func, args, keywords)
         before = [self.tags.of(each) for each in changed]
         if mixes:
@@ -251,6 +253,7 @@ class Capture(TorchFunctionMode):
         else:
             result = func(*args, **keywords)
             self.follow(func, tensors, args, keywords, result)
+        # 3. changes in place concern all tensors of the same memory
         for each, tag in zip(changed, before, strict=True):
             self._change(each, tag, tensors)
         return result

@@ -1,4 +1,4 @@
-"""Which rule tags follow for which function of PyTorch's."""
+"""The table of rules: for each function of PyTorch's, how tags follow it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -171,7 +171,7 @@ _RULES: tuple[tuple[Follow, str], ...] = (
 
 
 def _functions(names: str) -> Iterator[Any]:  # Any: functions of PyTorch's
-    """All of these names."""
+    """All functions and properties with these names."""
     for name in names.split():
         for space in _NAMESPACES:
             function = getattr(space, name, None)
@@ -211,4 +211,4 @@ FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
         divided,
         grouped,
     }
-)  # rules that know what lost data can still say
+)  # rules that also handle data with unknown owners

@@ -1,8 +1,8 @@
 """PyTorch's own recurrent layers: RNN, GRU and LSTM, of any depth and in both directions.
 
-The step over time is written out, with a backward pass by hand that gives the gradient of every
-step's gates at once. Weights are then linear maps of (example, time, feature): of the inputs, and
-of the states before each step.
+All steps in time are one function of autograd with a backward pass of its own, which returns the
+gradients of the gates of all steps. The weights are then linear maps (example, time, feature) of
+the inputs, and of the states before each step.
 """
 
 from collections.abc import Callable
