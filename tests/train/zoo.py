@@ -367,5 +367,5 @@ TOUCHING: dict[str, tuple[Entry, str]] = {
         ),
         "normalises each example by the others of its batch; use GroupNorm",
     ),
-    "clip, contrasted": (Entry(clip, contrast, pairs), "logit_scale gets data after"),
+    "clip, contrasted": (Entry(clip, contrast, pairs), "made by a function of rows of different"),
 }

@@ -319,15 +319,21 @@ class Capture(TorchFunctionMode):
             raise self.refused(*weights, why=f"gets data{of_shape}", mend=KEEP_FIRST)
 
     def check_losses(self, losses: Tensor) -> None:
-        """Refuse losses of rows that were picked or reordered, even if their number is right."""
+        """Refuse losses unless row i is example i's by structure, or they depend on no data."""
         tag = self.tags.of(losses)
-        if isinstance(tag, OneExample) or (
-            isinstance(tag, ExampleRows) and not tag.layout.is_plain
-        ):
+        if self.is_shared(losses) or (isinstance(tag, ExampleRows) and tag.layout.is_plain):
+            return
+        if isinstance(tag, (ExampleRows, OneExample)):
             raise Refused(
                 "losses are of rows that were picked or put in another order: return one loss for "
                 "each example, in their order"
             )
+        after = f"were made by {tag.by}" if isinstance(tag, UnknownOwners) else "were computed"
+        raise Refused(
+            f"losses {after}, so that it is not known which is which example's: compute each from "
+            "its own example's rows by PyTorch's own functions, without means, lengths or indices "
+            "over the batch"
+        )
 
     def refused_change(self, function: Any, *weights: object) -> Refused:  # Any: as above
         """The error for a function that changes its argument in place."""
@@ -358,14 +364,14 @@ class Capture(TorchFunctionMode):
     def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
         """Whether a call's result derives from weights alone.
 
-        A part of them may be picked by numbers of one example, or of unknown ones.
+        A part of them may be picked by the place of a loop, such as of each expert in turn.
         """
         if all(self.is_shared(each) for each in tensors):
             return True
         if func is not Tensor.__getitem__ or not self.is_shared(args[0]):
             return False
-        others = (each for each in tensors[1:] if not self.is_shared(each))
-        return all(isinstance(self.tags.of(each), (UnknownOwners, OneExample)) for each in others)
+        tags = (self.tags.of(each) for each in tensors[1:] if not self.is_shared(each))
+        return all(isinstance(tag, UnknownOwners) and tag.is_place for tag in tags)
 
     def follow(  # noqa: PLR0917  # what a call is made of
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object

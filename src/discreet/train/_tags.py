@@ -84,9 +84,20 @@ class OneExample:
 
 @dataclass(frozen=True, slots=True)
 class UnknownOwners:
-    """It is not known which part belongs to which example, since the function ``by`` ran."""
+    """It is not known which part belongs to which example, since the function ``by`` ran.
+
+    A loop over the places of all nonzero entries, such as over the experts that have rows, is a
+    decision of Python's: each of its places counts as a number that depends on no data.
+
+    Attributes:
+        by: the function's name.
+        has_places: whether these are the places of all nonzero entries.
+        is_place: whether this is one of these places, in a loop over all of them.
+    """
 
     by: str
+    has_places: bool = False
+    is_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +241,23 @@ class Tags:
         known = self._permutations.get(id(of))
         if known is not None and known.is_same(of):
             self._undone[id(index)] = _Version.of(index), known
+
+    def is_permutation(self, index: Tensor) -> bool:
+        """Whether an index is a permutation, the inverse of one, or one of coarser rows."""
+        known = self._permutations.get(id(index))
+        inverse = self._undone.get(id(index))
+        divided = self._divided.get(id(index))
+        if known is not None and known.is_same(index):
+            return True
+        if inverse is not None and inverse[0].is_same(index):
+            return True
+        if divided is None or not divided[0].is_same(index) or not divided[1].is_now():
+            return False
+        return self.is_permutation(divided[1].tensor)
+
+    def has_picked(self, layout: RowLayout, index: Tensor) -> bool:
+        """Whether it is known from where this index takes rows of this layout."""
+        return (id(index), index._version, layout) in self._picks  # noqa: SLF001  as above
 
     def note_permutation(self, index: Tensor) -> None:
         """Record that an index is a permutation."""

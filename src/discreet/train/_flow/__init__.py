@@ -6,6 +6,7 @@ owners are unknown. Read `_table` for the functions and their rules, then the fi
 function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks` and `_layers`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,9 +16,10 @@ from discreet.train._arguments import Args, Keywords
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, tensors
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
-from discreet.train._flow._picks import inverse_scattered
-from discreet.train._flow._shapes import expanded, of_the_first, refit
-from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS
+from discreet.train._flow._parts import unbound
+from discreet.train._flow._picks import inverse_scattered, masked_places, where
+from discreet.train._flow._shapes import expanded, refit
+from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS, KEEPS_VALUES
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
 __all__ = ["count_on", "follow", "is_known", "shared_now", "tensors"]
@@ -45,13 +47,23 @@ def follow(  # noqa: PLR0917  # what a call is made of
         found = (
             rule(Call(tags, args, keywords, result))
             if lost is None or rule in FOR_UNKNOWN_OWNERS
-            else lost
+            else _places(rule, lost, result)
         )
         if isinstance(found, UnknownOwners) and found is OVER_EXAMPLES:
             found = UnknownOwners(f"{name_of(function)} over examples")
     several = found if isinstance(found, list) else [found] * len(results)
     for each, tag in zip(results, several, strict=True):
         tags.set(each, UnknownOwners(name_of(function)) if tag is None else tag)
+
+
+def _places(rule: Any, lost: UnknownOwners, result: Any) -> UnknownOwners:  # Any: as above
+    """The tag of a function of data with unknown owners: it may return places, or one of them."""
+    if rule is masked_places or (rule is where and not isinstance(result, Tensor)):
+        return replace(lost, has_places=True, is_place=False)
+    if rule is unbound and lost.has_places:
+        return replace(lost, has_places=False, is_place=True)
+    is_one = rule in (refit, unbound) and sum(each.numel() for each in tensors((result,))) == 1
+    return lost if lost.is_place and is_one else UnknownOwners(lost.by)
 
 
 def is_known(function: Any) -> bool:  # Any: as above
@@ -75,7 +87,7 @@ def count_on(  # noqa: PLR0917  # as above
     if rule in (inverse_scattered, sorted_out):
         rule(Call(tags, args, keywords, result))
     elif args and isinstance(args[0], Tensor) and (dim := tags.counts(args[0])) is not None:
-        if rule is of_the_first and result.shape == args[0].shape:
+        if function in KEEPS_VALUES and result.dtype in (torch.int64, torch.int32):
             tags.note_count(result, dim)
         elif rule is expanded:
             tags.note_count(result, dim - args[0].dim() + result.dim())

@@ -30,10 +30,13 @@ def along(
         touched = {n % data.dim() for n in ((dims,) if isinstance(dims, int) else dims)}
         if tag.dim in touched or (not touched and removes):
             return OVER_EXAMPLES
+        if any(each.dim() > data.dim() for each in call.others):
+            return UnknownOwners("a function of data by data of more dimensions")
         some = tensors((call.result,))
-        if not removes or some[0].dim() == data.dim():
-            return tag
-        return tag.at(tag.dim - sum(n < tag.dim for n in touched))
+        is_kept = not removes or given.get("keepdim", False)
+        if some[0].dim() != data.dim() - (0 if is_kept else len(touched)):
+            return UnknownOwners("a function that adds a dimension")
+        return tag if is_kept else tag.at(tag.dim - sum(n < tag.dim for n in touched))
 
     return follow_it
 

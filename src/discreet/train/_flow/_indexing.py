@@ -1,5 +1,6 @@
 """How tags follow indexing: by numbers, slices, masks and tensors of indices."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from discreet.train._flow._call import Call
 from discreet.train._tags import (
     ExampleRows,
     OneExample,
+    OutsideBatch,
     RowLayout,
     Tag,
     Tags,
@@ -69,6 +71,12 @@ class _ParsedIndex:
         self.start = among[0] if among and is_together else 0
         self._among, self._is_together = among, is_together
 
+    def index_tensors(self) -> list[Tensor]:
+        """All tensors in the index, also single numbers and ends of slices."""
+        ends = [one for piece, _ in self.slices.values() for one in _ends(piece)]
+        given = (*self.tensors.values(), *self.numbers.values(), *ends)
+        return [one for one in given if isinstance(one, Tensor)]
+
     def after(self, dim: int) -> int:
         """The place in the result of a sliced dimension."""
         place = self.slices[dim][1]
@@ -106,14 +114,21 @@ def getitem(call: Call) -> Tag | None:
 
 def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
     tag = tags.of(data)
-    if isinstance(tag, UnknownOwners) or parsed.is_odd:
-        return (
-            tag
-            if tag is None or isinstance(tag, (UnknownOwners, OneExample))
-            else UnknownOwners("an index")
-        )
-    if not isinstance(tag, ExampleRows):
-        return tag if isinstance(tag, OneExample) else _by_indices(tags, parsed) or tag
+    if isinstance(tag, UnknownOwners):
+        return replace(tag, has_places=False)
+    if isinstance(tag, ExampleRows):
+        if parsed.is_odd:
+            return UnknownOwners("an index")
+        return _strange(tags, tag, parsed) or _of_rows(tags, tag, parsed)
+    if isinstance(tag, OneExample):
+        others = (tags.of(one) for one in parsed.index_tensors())
+        is_own = all(one is None or one == tag or _is_harmless(one) for one in others)
+        return tag if is_own else UnknownOwners("an index that depends on other examples")
+    return tag if parsed.is_odd else _by_indices(tags, parsed) or tag
+
+
+def _of_rows(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
+    """The tag of an index into rows of examples."""
     dim, layout = tag.dim, tag.layout
     if dim in parsed.numbers:
         place = parsed.numbers[dim]
@@ -133,6 +148,67 @@ def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
         return ExampleRows(parsed.after(dim), layout)
     first = max(each for each in parsed.tensors if each <= dim)
     return _picked(tags, layout, parsed, first=first, within=dim - first)
+
+
+def _strange(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwners | None:
+    """What an index reveals of other examples than the rows', or None.
+
+    Along the dimension of examples, an index may depend on all examples if it is a permutation:
+    then each row is still there. Everywhere else it must depend on no example, or on each row's.
+    """
+    bounds = [one for piece, _ in parsed.slices.values() for one in _ends(piece)]
+    for one in (*parsed.numbers.values(), *bounds):
+        tag = tags.of(one) if isinstance(one, Tensor) else None
+        if tag is not None and not _is_harmless(tag):
+            return UnknownOwners("an index that depends on examples")
+    picking = parsed.tensors.get(rows.dim)
+    along = None
+    if picking is not None and tags.counts(picking) is not None:
+        along = rows.layout
+    elif picking is not None and tags.has_picked(rows.layout, picking):
+        along = RowLayout(tags.picked(rows.layout, picking))
+    for first, index in parsed.tensors.items():
+        tag = tags.of(index)
+        if tag is None or _is_harmless(tag):
+            continue
+        is_along = first <= rows.dim < first + _dims_of(index)
+        if isinstance(tag, UnknownOwners):
+            if not is_along or not tags.is_permutation(index):
+                return UnknownOwners("an index that depends on all examples")
+        elif not _is_of(tags, rows, index, tag, first=first, is_along=is_along, along=along):
+            return UnknownOwners("an index that depends on other examples")
+    return None
+
+
+def _is_of(
+    tags: Tags,
+    rows: ExampleRows,
+    index: Tensor,
+    tag: Tag,
+    *,
+    first: int,
+    is_along: bool,
+    along: RowLayout | None,
+) -> bool:
+    """Whether an index depends, for each row, on no other example than the row's.
+
+    ``along`` is the layout of the rows that the index along the dimension of examples picks.
+    """
+    if not isinstance(tag, ExampleRows):
+        return False
+    if not is_along:
+        return tag.layout == along
+    if index.dtype in (torch.bool, torch.uint8):
+        return first + tag.dim == rows.dim and tag.layout == rows.layout
+    return tags.has_picked(rows.layout, index)
+
+
+def _is_place(tag: Tag) -> bool:
+    return isinstance(tag, UnknownOwners) and tag.is_place
+
+
+def _is_harmless(tag: Tag) -> bool:
+    return isinstance(tag, OutsideBatch) or _is_place(tag)
 
 
 def _ends(piece: slice) -> tuple[Any, Any, Any]:  # Any: numbers or tensors
@@ -160,7 +236,7 @@ def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, 
 
 def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
     """The tag of rows of a shared table that are looked up by examples."""
-    several = [*parsed.tensors.values()]
+    several = [one for one in parsed.tensors.values() if not _is_known_place(tags, one)]
     if any(one.dtype in (torch.bool, torch.uint8) for one in several):
         if len(several) > 1:
             return UnknownOwners("an index by a mask and others")
@@ -169,10 +245,19 @@ def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
             return tag
         rows = several[0].nonzero()[:, tag.dim]
         return ExampleRows(parsed.start, RowLayout(tags.picked(tag.layout, several[0], rows)))
-    numbers = [one for one in parsed.numbers.values() if isinstance(one, Tensor)]
+    numbers = [
+        one
+        for one in parsed.numbers.values()
+        if isinstance(one, Tensor) and not _is_known_place(tags, one)
+    ]
     found = [(tags.of(one), one.dim()) for one in (*several, *numbers)]
     tag = merged([(one, rank) for one, rank in found if one is not None], parsed.rank)
     return tag.at(tag.dim + parsed.start) if isinstance(tag, ExampleRows) else tag
+
+
+def _is_known_place(tags: Tags, one: Tensor) -> bool:
+    tag = tags.of(one)
+    return tag is not None and _is_place(tag)
 
 
 def _count_on(
@@ -206,11 +291,9 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
             return _by_mask(tags, parsed) or tag
         return _filled(tags, data, parsed, own, value=value)
     if own is None or not isinstance(own, ExampleRows):
-        return (
-            UnknownOwners("one example's row written to other rows")
-            if isinstance(own, OneExample)
-            else tag
-        )
+        if isinstance(own, OneExample):
+            return UnknownOwners("one example's row written to other rows")
+        return _strange(tags, tag, parsed) or tag
     expected = _read(tags, data, parsed)
     if isinstance(expected, ExampleRows):
         rank = _rank_after(parsed)

@@ -79,11 +79,15 @@ def bagged(call: Call) -> Found:
     given = call.named("input weight offsets")
     tag = call.tags.of(given["input"])
     if given["input"].dim() == 1 and isinstance(tag, ExampleRows):
-        return (
-            ExampleRows(0, call.tags.plain)
-            if len(call.result) == call.tags.every.size
-            else OVER_EXAMPLES
+        owners = tag.layout.row_owners(call.result.device)
+        number = call.tags.every.size
+        starts = given["offsets"][:number]
+        ends = torch.cat([starts[1:], torch.full_like(starts[:1], len(owners))])
+        bags = torch.arange(len(ends), device=ends.device)
+        is_own = len(call.result) == len(ends) == number and torch.equal(
+            bags.repeat_interleave((ends - starts).clamp(min=0)), owners
         )
+        return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES
     return by_first(2)(call)
 
 

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
-from discreet.train._tags import ExampleRows, RowLayout, Tags, UnknownOwners, refitted
+from discreet.train._tags import (
+    OUTSIDE_BATCH,
+    ExampleRows,
+    RowLayout,
+    Tags,
+    UnknownOwners,
+    refitted,
+)
 
 
 def elementwise(call: Call) -> Found:
@@ -18,7 +25,7 @@ def elementwise(call: Call) -> Found:
 
 def of_the_first(call: Call) -> Found:
     """Functions of the first argument; the others do not depend on data, or only give types."""
-    return call.tags.of(call.first)
+    return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
 def of_the_first_alone(call: Call) -> Found:
@@ -109,8 +116,11 @@ def interleaved(call: Call) -> Found:
         return OVER_EXAMPLES
     dim = 0 if dim is None else dim % data.dim()
     if dim != tag.dim:
-        return tag
+        depends = isinstance(times, Tensor) and call.tags.of(times) is not None
+        return UnknownOwners("repeats that depend on examples") if depends else tag
     if isinstance(times, Tensor):
+        if (own := call.tags.of(times)) is not None and own != ExampleRows(0, tag.layout):
+            return UnknownOwners("repeats that depend on other examples")
         rows = torch.arange(data.shape[dim], device=times.device).repeat_interleave(times)
         return ExampleRows(dim, RowLayout(call.tags.picked(tag.layout, times, rows)))
     return ExampleRows(dim, RowLayout(tag.layout.order, tag.layout.outer, tag.layout.inner * times))

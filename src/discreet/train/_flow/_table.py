@@ -197,6 +197,7 @@ def _table() -> dict[Any, Follow]:  # Any: as above
 
 
 FLOW = _table()
+KEEPS_VALUES = frozenset(_functions("clone contiguous cpu cuda detach to type_as _to_copy"))
 FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
     {
         getitem,
