@@ -460,7 +460,21 @@ def test_what_may_touch_is_refused_by_structure(name: str, number: int) -> None:
         clipped_sum(model, lambda: model(data), number, Flat(1.0), batch=data)
 
 
+def by_index(make: Callable[[int], Tensor]) -> Use:
+    """Rows picked by an index that follows from their number."""
+    return lambda m, x: summed(m.layer(x[make(len(x))]))
+
+
+INDICES: dict[str, Callable[[int], Tensor]] = {
+    "zeros like a count": lambda n: torch.zeros_like(torch.arange(n)),
+    "a count, zeroed": lambda n: torch.arange(n).zero_(),
+    "ones like a count": lambda n: torch.ones_like(torch.arange(n)),
+    "a count of one, repeated": lambda n: torch.arange(1).expand(n),
+    "a count in few bits": lambda n: (torch.arange(n) * 43).to(torch.int8).long() % n,
+    "draws like a count": lambda n: torch.randint_like(torch.arange(n), 1),
+}
 REORDERED: dict[str, Use] = {
+    **{name: by_index(make) for name, make in INDICES.items()},
     "permuted": lambda m, x: summed(m.layer(x[x.norm(dim=1).argsort()])),
     "rolled": lambda m, x: summed(m.layer(x.roll(1, 0))),
     "listed backwards": lambda m, x: summed(m.layer(torch.stack([*reversed(x.unbind(0))]))),
@@ -478,11 +492,12 @@ def test_no_example_moves_the_sum_by_more_than_the_norm(name: str) -> None:
         found = clipped_sum(model, lambda: model(data), 6, Flat(1e-3), batch=data)
     except (Refused, InvalidArgument):
         return
-    other = data.clone()
-    other[2] *= 100
-    moved = clipped_sum(model, lambda: model(other), 6, Flat(1e-3), batch=other)
-    pairs = zip(found.sums, moved.sums, strict=True)
-    assert sum(float((a - b).norm()) ** 2 for a, b in pairs) ** 0.5 <= 2e-3
+    for place in range(3):
+        other = data.clone()
+        other[place] = -100 * other[place].flip(0)
+        moved = clipped_sum(model, lambda: model(other), 6, Flat(1e-3), batch=other)  # noqa: B023
+        pairs = zip(found.sums, moved.sums, strict=True)
+        assert sum(float((a - b).norm()) ** 2 for a, b in pairs) ** 0.5 <= 2e-3
 
 
 def test_what_lost_them_is_named() -> None:

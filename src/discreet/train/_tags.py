@@ -128,6 +128,7 @@ class _Version:
 
 Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch
 OUTSIDE_BATCH = OutsideBatch()
+_EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would count otherwise
 
 
 class Tags:
@@ -261,7 +262,8 @@ class Tags:
 
     def note_permutation(self, index: Tensor) -> None:
         """Record that an index is a permutation."""
-        self._permutations[id(index)] = _Version.of(index)
+        if index.dtype in _EXACT:
+            self._permutations[id(index)] = _Version.of(index)
 
     def sliced(self, layout: RowLayout, start: int, stop: int, step: int = 1) -> RowLayout:
         """The layout of the rows from start to stop."""
@@ -298,11 +300,22 @@ class Tags:
             return self.plain
         return RowLayout(ExampleOrder(len(places), torch.tensor(places, dtype=torch.int64), places))
 
+    def note_copy(self, tensor: Tensor, copy: object) -> None:
+        """Record that a copy counts, or is a permutation, if the tensor does or is."""
+        if not isinstance(copy, Tensor) or copy.shape != tensor.shape:
+            return
+        if (dim := self.counts(tensor)) is not None:
+            self.note_count(copy, dim)
+        known = self._permutations.get(id(tensor))
+        if known is not None and known.is_same(tensor):
+            self.note_permutation(copy)
+
     # Tensors of 0, 1, 2, ...
 
     def note_count(self, tensor: Tensor, dim: int = 0) -> None:
         """Record that a tensor counts 0, 1, 2, ... along one dimension, and only along that."""
-        self._counts[id(tensor)] = weakref.ref(tensor), dim, tensor._version  # noqa: SLF001  as above
+        if tensor.dtype in _EXACT:
+            self._counts[id(tensor)] = weakref.ref(tensor), dim, tensor._version  # noqa: SLF001  as above
 
     def counts(self, tensor: Tensor) -> int | None:
         """The dimension along which a tensor counts 0, 1, 2, ..., or None."""

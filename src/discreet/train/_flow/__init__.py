@@ -18,8 +18,8 @@ from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import inverse_scattered, masked_places, where
-from discreet.train._flow._shapes import expanded, refit
-from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS, KEEPS_VALUES
+from discreet.train._flow._shapes import copied, expanded, refit
+from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
 __all__ = ["count_on", "follow", "is_known", "shared_now", "tensors"]
@@ -84,13 +84,13 @@ def count_on(  # noqa: PLR0917  # as above
             tags.note_count(result)
         return
     rule = FLOW.get(function)
-    if rule in (inverse_scattered, sorted_out):
+    if rule in (inverse_scattered, sorted_out, copied):
         rule(Call(tags, args, keywords, result))
     elif args and isinstance(args[0], Tensor) and (dim := tags.counts(args[0])) is not None:
-        if function in KEEPS_VALUES and result.dtype in (torch.int64, torch.int32):
-            tags.note_count(result, dim)
-        elif rule is expanded:
-            tags.note_count(result, dim - args[0].dim() + result.dim())
+        if rule is expanded:
+            place = dim - args[0].dim() + result.dim()
+            if result.shape[place] == args[0].shape[dim]:  # a single 0 may be repeated
+                tags.note_count(result, place)
         elif rule in (refit, getitem):
             rule(Call(tags, args, keywords, result))
 

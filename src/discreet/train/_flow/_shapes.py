@@ -28,6 +28,12 @@ def of_the_first(call: Call) -> Found:
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
+def copied(call: Call) -> Found:
+    """The same entries, perhaps elsewhere or of another type."""
+    call.tags.note_copy(call.first, call.result)
+    return call.tags.of(call.first)
+
+
 def of_the_first_alone(call: Call) -> Found:
     """Functions of the first argument; no other argument may depend on data."""
     if call.has_data_besides():

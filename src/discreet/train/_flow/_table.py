@@ -42,6 +42,7 @@ from discreet.train._flow._picks import (
 )
 from discreet.train._flow._products import added_to_product, attended, einsum, grouped, multiplied
 from discreet.train._flow._shapes import (
+    copied,
     elementwise,
     expanded,
     interleaved,
@@ -74,10 +75,10 @@ softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trun
 """
 
 _OF_THE_FIRST = """
-as_tensor asarray bernoulli clone contiguous cpu cuda detach empty_like exponential log_normal
-ones_like rand_like randint_like randn_like random requires_grad tensor to type_as uniform zero
-zeros_like _to_copy
+as_tensor asarray bernoulli empty_like exponential log_normal ones_like rand_like randint_like
+randn_like random requires_grad tensor uniform zero zeros_like
 """
+_COPIED = "clone contiguous cpu cuda detach to type_as _to_copy"
 
 _REFIT = "flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as atleast_1d"
 
@@ -96,6 +97,7 @@ count_nonzero
 
 _USUAL = "input target size_average reduce reduction"
 _RULES: tuple[tuple[Follow, str], ...] = (
+    (copied, _COPIED),
     (refit, _REFIT),
     (expanded, "expand expand_as broadcast_to"),
     (along("input dim keepdim", removes=True), _REDUCED),
@@ -197,9 +199,9 @@ def _table() -> dict[Any, Follow]:  # Any: as above
 
 
 FLOW = _table()
-KEEPS_VALUES = frozenset(_functions("clone contiguous cpu cuda detach to type_as _to_copy"))
 FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
     {
+        copied,
         getitem,
         setitem,
         chosen,
