@@ -35,6 +35,7 @@ class Pretended(Tensor):
     """A tensor elsewhere, whose numbers are in `held`."""
 
     held: Tensor
+    is_meta = False  # it has numbers
 
     @staticmethod
     def __new__(cls: type["Pretended"], held: Tensor) -> "Pretended":

@@ -301,7 +301,7 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
     ),
     "a mean over examples": (
         Setting(model=lambda: nn.Sequential(Centred(), linear())),
-        r"Centred\) mixes examples",
+        r"weight gets data after mean over examples",
     ),
     "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),
     "a frozen model": (Setting(model=frozen), "requires? a gradient"),
@@ -680,7 +680,7 @@ def test_a_candidate_for_tuning_is_looked_at_when_it_is_made() -> None:
         model = nn.Sequential(Centred(), linear())
         return model, sgd(model)
 
-    with pytest.raises(Refused, match="mixes examples"):
+    with pytest.raises(Refused, match="after mean over examples"):
         Trained(short(), start, lambda value: value, losses, like=data(5))
     with pytest.raises(InvalidArgument, match="give tensors by name"):
         Trained(short(), start, lambda value: value, losses, like=5)  # type: ignore[arg-type]

@@ -211,7 +211,7 @@ def clip_skipped(patch: pytest.MonkeyPatch) -> None:
     def loose(phase: Phase, order: int) -> Clipping:
         return Flat(1e9)
 
-    patch.setattr(sys.modules["discreet.train._run"], "clipping_of", loose)
+    patch.setattr(sys.modules["discreet.train._training_run"], "clipping_of", loose)
 
 
 def summed_before_clipping(patch: pytest.MonkeyPatch) -> None:
