@@ -64,6 +64,8 @@ def _known(model: nn.Module, inputs: list[str]) -> tuple["Loss", Any]:  # Any: a
 
 
 def _of_next_tokens(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
+    virtual = logits.shape[1] - labels.shape[1]  # tokens of a learned prompt, before all others
+    labels = F.pad(labels, (virtual, 0), value=IGNORED) if virtual else labels
     return _of_tokens(logits[:, :-1].float(), labels[:, 1:], config)  # as Transformers has it
 
 
