@@ -31,7 +31,7 @@ def of_the_first(call: Call) -> Found:
 def copied(call: Call) -> Found:
     """The same entries, perhaps elsewhere or of another type."""
     call.tags.note_copy(call.first, call.result)
-    return call.tags.of(call.first)
+    return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
 def of_the_first_alone(call: Call) -> Found:
