@@ -1,4 +1,19 @@
-"""Computations with known sensitivity, the noise that makes them private, and the one door."""
+"""Computations with known sensitivity, the noise that makes them private, and the one door.
+
+To read the files in order:
+
+1. The value: `_bounded` (a computation with its unit and sensitivity), `_parts` (the kinds of
+   results), `_sensitivity`, `_rows` and `_fixed_point` (grids), `_ids`.
+2. The roles: `_mechanism` (price, draw, error). `_additive` and `_real` are the two bases; the
+   additive mechanisms are short files beside them, such as `_discrete_laplace` and `_gaussian`.
+   `_accuracy` finds the noise for an epsilon or for an error. `_together` combines mechanisms.
+3. The door: `_door` (payer, bits, trace), `_release` (charge, compute, add noise), `_session`
+   (the same for many questions). `_silence` and `_attempts` keep failures from leaking.
+4. After a release: `processing`, at no cost, and `_serialize`, for the ledger.
+
+The other mechanisms are in the packages `selection`, `thresholds`, `quantiles`, `statistics`,
+`trees`, `framework` and `tuning`.
+"""
 
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian

@@ -1,4 +1,4 @@
-"""Mechanisms made to measure: with the noise that an epsilon or an error asks for."""
+"""Calibration: the mechanism with the noise for a given epsilon or a given error."""
 
 import math
 from collections.abc import Callable
@@ -42,22 +42,22 @@ def at_epsilon(
     epsilon: Number,
     about: Any,  # Any: the same
 ) -> Priced:
-    """The mechanism that costs exactly this pure epsilon, of those that ``make`` gives for each
-    scale: their epsilon is inversely proportional to it. ``about`` is what they are priced for."""
+    """The mechanism ``make(scale)`` that costs exactly this pure epsilon, where epsilon is
+    inversely proportional to the scale. ``about`` is the argument of ``privacy_loss``."""
     at_scale_1, _ = known(approximate(make(Fraction(1)).privacy_loss(about)))
     return make(at_scale_1 / _checks.positive(epsilon=epsilon))
 
 
 def at_error(make: Callable[[Fraction], Stated], error: Number, confidence: Number) -> Stated:
-    """The mechanism with the largest scale, to 9 digits, whose error at this confidence is at most
-    this, of those that ``make`` gives for each scale: their errors rise with it."""
+    """The mechanism ``make(scale)`` with the largest scale, to 9 digits, whose error at this
+    confidence is at most ``error``, where errors increase with the scale."""
     scale = most_noise(lambda scale: make(scale).error(confidence), error, confidence)
     return make(scale)
 
 
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
-    """The largest scale, to 9 digits, at which ``error_of(scale)``, which rises with it, is at
-    most the error."""
+    """The largest scale, to 9 digits, with ``error_of(scale)``, which increases, at most
+    ``error``."""
     confidence = _checks.probability(confidence=confidence)
     wanted = math.floor(_checks.not_negative(error=error))
     if wanted > _LARGEST:

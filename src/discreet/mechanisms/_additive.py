@@ -21,8 +21,8 @@ _INT64 = np.iinfo(np.int64)
 
 
 class IndependentNoise(ABC):
-    """Adds an independent draw of one law to each integer. A mechanism of this kind is its law and
-    what that costs."""
+    """Adds an independent draw of one law to each integer. A mechanism of this kind states its law
+    and its price."""
 
     __slots__ = ()
 
@@ -33,14 +33,14 @@ class IndependentNoise(ABC):
 
     @abstractmethod
     def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
-        """The privacy loss for integers that a unit moves by at most this."""
+        """The privacy loss for integers of this sensitivity."""
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """The price for this computation's sensitivity; raises unless it gives integers."""
         return self._price(integers(bounded).sensitivity).for_unit(bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; many numbers take some nanoseconds each."""
+        """The integer or array with noise; in large arrays a number takes some nanoseconds."""
         return with_noise(value, self.law, bits)
 
     def error(self, confidence: Number) -> int:
@@ -52,7 +52,7 @@ class IndependentNoise(ABC):
         return self.law.stddev()
 
 
-def integers(bounded: Bounded[Any]) -> Part:  # Any: to be looked at
+def integers(bounded: Bounded[Any]) -> Part:  # Any: checked here
     """The computation's only part; raises unless it gives integers of a public shape."""
     part = stated(bounded).part
     if not isinstance(part, Part):
@@ -66,8 +66,8 @@ def integers(bounded: Bounded[Any]) -> Part:  # Any: to be looked at
 def with_noise(value: V, law: Law, bits: Bits) -> V:
     """The value with an independent draw of the law added to each of its numbers.
 
-    Python integers, alone or in an object array, are exact at any size. A sum that leaves int64
-    in an int64 array stays at its end: a function of the noisy value alone, so it costs nothing.
+    Python integers, alone or in an object array, are exact at any size. In an int64 array, a sum
+    beyond int64 becomes the end of int64: a function of the noisy value, so it costs nothing.
     """
     return _noisy(value, law, bits)  # type: ignore[return-value]  # an integer or an array in, the same out
 
@@ -80,7 +80,7 @@ def _noisy(value: Value, law: Law, bits: Bits) -> Value:
         exact = np.asarray(value.astype(object) + noise.astype(object), dtype=object)
         return exact if value.dtype == object else within_int64(exact)
     noisy: IntegerArray = np.asarray(value + noise)
-    is_over = ((noise ^ noisy) & (value ^ noisy)) < 0  # both have another sign than their sum
+    is_over = ((noise ^ noisy) & (value ^ noisy)) < 0  # the sum has another sign than both
     if np.any(is_over):
         noisy = np.where(is_over, np.where(noise < 0, _INT64.min, _INT64.max), noisy)
     return noisy

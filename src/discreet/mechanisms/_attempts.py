@@ -1,4 +1,4 @@
-"""Looks at private values that may fail, each for itself."""
+"""Functions of single private values that may fail, without an effect on other values."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,12 +8,12 @@ Else = TypeVar("Else")
 
 
 def attempt(
-    function: Callable[[Any], T],  # Any: what it can't take raises
+    function: Callable[[Any], T],  # Any: a wrong type raises
     value: object,
     otherwise: Else,
 ) -> T | Else:
-    """The function of a value, or ``otherwise`` where it raises: an object's own code
-    may raise anything, exits among it. An interrupt (Ctrl-C) passes through."""
+    """The function of a value, or ``otherwise`` if it raises. An object's own code may raise
+    anything, exits too. An interrupt (Ctrl-C) passes through."""
     try:
         return function(value)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""A computation not yet run, with everything public about it: unit, shape, sensitivities."""
+"""A computation that has not run yet, with its public facts: unit, shape, sensitivity."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -39,8 +39,8 @@ class Bounded(Generic[V]):
     integers. An array becomes int64, unless it ``is_wide`` (see `Part`).
 
     The guarantee of every release rests on the stated sensitivity. ``basis`` says who asserts it.
-    ``facts`` are further public facts that give the value its meaning; a request that is repeated
-    with other facts is refused.
+    ``facts`` are further public facts about the meaning of the value; a repeated request with other
+    facts is refused.
 
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
     >>> patients.part.sensitivity.l1
@@ -89,8 +89,8 @@ class Bounded(Generic[V]):
     ) -> "Bounded[FixedPoint]":
         """State a real number or an array of real numbers, to be rounded to multiples of ``step``.
 
-        A number as ``sensitivity`` is the L1 sensitivity. State it for the real numbers: the price
-        adds what the rounding can contribute.
+        A number as ``sensitivity`` is the L1 sensitivity. State that of the real numbers: the price
+        includes the effect of rounding.
 
         >>> ages = [31, 44, 58]
         >>> mean = Bounded.real(
@@ -157,8 +157,8 @@ class Bounded(Generic[V]):
     ) -> "Bounded[Mapping[Key, int]]":
         """State counts under private keys, which are texts, integers or tuples of these.
 
-        One unit has a part in at most ``per_unit`` keys, and at most ``most`` in the count of each.
-        Other keys are left out, and counts are rounded down.
+        One unit counts under at most ``per_unit`` keys, and at most ``most`` under each. Other
+        objects as keys are left out, and counts are rounded down.
 
         >>> words = Bounded.keys(
         ...     lambda: {"ache": 41, "rash": 1}, per_unit=2, unit=Unit("patient_id"), name="words"
@@ -210,7 +210,7 @@ class Bounded(Generic[V]):
         return _single(lambda: compute()[name], part, self.unit, self.basis)
 
     def checked(self, result: object) -> V:
-        """The result, if it is what was declared; a plain ``TypeError`` otherwise."""
+        """The result in its exact form; a plain ``TypeError`` if it is not as declared."""
         if not self.is_joint:
             return cast(V, self.parts[0].checked(result))
         if not isinstance(result, Mapping) or set(result) != {part.name for part in self.parts}:
@@ -218,7 +218,7 @@ class Bounded(Generic[V]):
         return cast(V, {part.name: part.checked(result[part.name]) for part in self.parts})
 
     def __repr__(self) -> str:
-        """The public fields. The function isn't shown: its own text may hold its data."""
+        """The public fields, without the function, whose text may hold data."""
         facts = f"unit={self.unit!r}, parts={self.parts!r}, basis={self.basis!r}"
         return f"Bounded({self.name!r}, {facts})"
 
@@ -226,7 +226,7 @@ class Bounded(Generic[V]):
 def _substitutes(
     null: Mapping[str, Number] | None, columns: Mapping[str, Grid]
 ) -> tuple[tuple[str, Fraction], ...]:
-    """The values that stand for missing ones, by column; raises unless they lie on its grid."""
+    """The substitutes for missing values, by column; raises unless each lies on its grid."""
     if not isinstance(null, Mapping | None) or not set(null or {}) <= set(columns):
         raise InvalidArgument(f"null = {null!r}: give a value for some of {list(columns)}, or None")
     exact = []
@@ -237,8 +237,8 @@ def _substitutes(
 
 
 def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
-    """The same, if it is a computation with its bounds. Anything else may be private: only its
-    type is shown."""
+    """The argument, if it is a `Bounded`. Another object may be private, so the error shows only
+    its type."""
     if isinstance(bounded, Bounded):
         return bounded
     raise InvalidArgument(
@@ -281,7 +281,7 @@ def _single(
 
 
 def change_of(unit: Unit) -> Change:
-    """How a unit's neighbours differ, if it is a unit."""
+    """The unit's neighbouring relation; raises if it is no unit."""
     if not isinstance(unit, Unit):
         raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
     return unit.change

@@ -1,4 +1,4 @@
-"""The columns of the rows that a mechanism looks at."""
+"""Checks that a computation gives rows, with the columns that a mechanism needs."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from discreet.mechanisms._parts import RowsPart
 from discreet.mechanisms._rows import Grid
 
 
-def rows_part(bounded: Bounded[Any]) -> RowsPart:  # Any: to be looked at
+def rows_part(bounded: Bounded[Any]) -> RowsPart:  # Any: checked here
     """The computation's only part; raises unless it gives rows."""
     part = stated(bounded).part
     if not isinstance(part, RowsPart):
@@ -16,7 +16,7 @@ def rows_part(bounded: Bounded[Any]) -> RowsPart:  # Any: to be looked at
     return part
 
 
-def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: to be looked at
+def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: checked here
     """The computation's part and its only column's grid; raises for anything else."""
     part = stated(bounded).part
     if not isinstance(part, RowsPart) or len(part.columns) != 1:
@@ -26,8 +26,8 @@ def column_of(bounded: Bounded[Any]) -> tuple[RowsPart, Grid]:  # Any: to be loo
     return part, part.columns[0][1]
 
 
-def part_on(bounded: Bounded[Any], grid: Grid) -> RowsPart:  # Any: to be looked at
-    """The computation's part; raises unless its column is on this very grid."""
+def part_on(bounded: Bounded[Any], grid: Grid) -> RowsPart:  # Any: checked here
+    """The computation's part; raises unless its column has this grid."""
     part, found = column_of(bounded)
     if found != grid:
         raise InvalidArgument(f"grid = {grid!r}: {bounded.name!r} is on {found!r}, give that one")

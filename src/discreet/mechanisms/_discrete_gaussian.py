@@ -17,7 +17,7 @@ from discreet.noise import DiscreteGaussianLaw
 V = TypeVar("V", bound=Value)
 
 _DIGITS = 12
-_SPARE = 1 + Fraction(1, 2**50)  # more than what rounding a root down can take away
+_SPARE = 1 + Fraction(1, 2**50)  # above the effect of rounding a root down
 
 
 @frozen
@@ -71,11 +71,13 @@ class DiscreteGaussian(IndependentNoise):
         return at_error(DiscreteGaussian, error, confidence)
 
     def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
-        """One `accounting.DiscreteGaussian` term for each place that can move, if all of them can
-        move by the most at once; one `accounting.DiscreteGaussianVector` term otherwise."""
+        """One `accounting.DiscreteGaussian` term for each entry that can move, if all of them can
+        move by linf at once; else one `accounting.DiscreteGaussianVector` term."""
         square = max(sensitivity.l2_squared, 1)
         places, most = max(sensitivity.l0, 1), max(sensitivity.linf, 1)
-        if places * most**2 == square:  # what several moves cost is a composition of single ones
+        if (
+            places * most**2 == square
+        ):  # several moves cost as much as the composition of single ones
             return PrivacyLoss.of(accounting.DiscreteGaussian(self.stddev, most)) * places
         return PrivacyLoss.of(accounting.DiscreteGaussianVector(self.stddev, square))
 

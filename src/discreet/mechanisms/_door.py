@@ -9,22 +9,22 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import Bits, SecureBits
 
-_FRAMES = 200  # more than anything between a charge and its answer needs
+_FRAMES = 200  # more than the steps between a charge and its answer need
 
 
 class Trace(Protocol):
-    """Watches a run for `discreet.audit`; sees private values, so no production path has one."""
+    """Records a run for `discreet.audit`. It gets private values, so production code has none."""
 
     def note(self, event: str, fact: object) -> None:
-        """Something happened: an event's name, and what belongs to it."""
+        """Record an event, by its name, with its value."""
         ...
 
 
 class Door(Owned):
-    """A payer with a source of bits and, in audits only, a trace. It belongs to one process.
+    """A payer, a source of bits and, in audits only, a trace. It belongs to one process.
 
-    Public functions make theirs by `secure`; only `discreet.audit` and tests make others, and
-    whatever comes through those is marked insecure in its receipt and in print.
+    Public functions make theirs by `secure`. Only `discreet.audit` and tests make others; releases
+    through those are marked insecure, in their receipt and in print.
     """
 
     __slots__ = ("_bits", "_payer", "_trace")
@@ -49,29 +49,29 @@ class Door(Owned):
 
     @staticmethod
     def secure(payer: Payer[PrivacyLoss]) -> "Door":
-        """The only door of production code: secure bits, nobody watching."""
+        """The only door of production code: secure bits and no trace."""
         return Door(payer, SecureBits(), None)
 
     @property
     def payer(self) -> Payer[PrivacyLoss]:
-        """Who pays."""
+        """The payer."""
         self.check_owner()
         return self._payer
 
     @property
     def bits(self) -> Bits:
-        """Where the noise comes from."""
+        """The source of the noise."""
         self.check_owner()
         return self._bits
 
     @property
     def trace(self) -> Trace | None:
-        """Who watches, if anyone."""
+        """The trace of an audit, if there is one."""
         return self._trace
 
     @property
     def is_secure(self) -> bool:
-        """Whether the bits are secret and nobody watches."""
+        """Whether the bits are secret and there is no trace."""
         return type(self.bits) is SecureBits and self.trace is None
 
     def charge(
@@ -89,7 +89,7 @@ class Door(Owned):
         return receipt
 
     def note(self, event: str, fact: object) -> None:
-        """Tell the trace, if there is one."""
+        """Record an event in the trace, if there is one."""
         if self.trace is not None:
             self.trace.note(event, fact)
 

@@ -31,11 +31,11 @@ class FixedPoint:
 
     @staticmethod
     def nearest(value: object, step: Fraction) -> "FixedPoint":
-        """The nearest multiple of the step to each number, the upper one of two.
+        """The multiple of the step nearest to each number; of two, the upper one.
 
-        Exact, so that two numbers at most D apart are at most ceil(D / step) steps apart. Those of
-        an array are int64, and what lies beyond 2^63 steps counts as the last one. Raises a plain
-        ``TypeError`` for anything but finite numbers.
+        It is exact: two numbers at most D apart become at most ceil(D / step) steps apart. An array
+        becomes int64, and numbers beyond int64 become its end. Raises a plain ``TypeError`` for
+        anything but finite numbers.
         """
         if type(value) is np.ndarray:
             return FixedPoint(_nearest_many(value, step), step)
@@ -43,8 +43,8 @@ class FixedPoint:
 
     @property
     def floats(self) -> float | FloatArray:
-        """The numbers as floats: the nearest ones for a single number, to 2^-52 relatively for
-        an array. What lies beyond all floats becomes the largest."""
+        """The numbers as floats: the nearest float for a single number, with relative error 2^-52
+        in an array. Numbers beyond all floats become the largest float."""
         if not isinstance(self.steps, np.ndarray):
             return _float(self.steps * self.step)
         with np.errstate(all="ignore"):
@@ -59,8 +59,8 @@ def _nearest(value: object, step: Fraction) -> int:
 
 
 def _nearest_many(values: npt.NDArray[Any], step: Fraction) -> IntegerArray:
-    """Floats by powers of two, which is exact, or by division where that leaves no doubt;
-    everything else one by one."""
+    """Steps that are powers of two divide floats exactly. Others divide where the rounding error
+    can't matter. All other numbers go one by one."""
     exponent = _exponent(step)
     if values.dtype in _FLOATS and exponent is not None:
         with np.errstate(all="ignore"):
@@ -78,8 +78,8 @@ def _nearest_many(values: npt.NDArray[Any], step: Fraction) -> IntegerArray:
 
 
 def _divided(values: FloatArray, step: Fraction) -> IntegerArray:
-    """By division, which is off by less than 2^-51 of its result; the sum with a half is off by
-    as little. Those that this leaves open, one by one."""
+    """Divide, with relative error below 2^-51, and as little for the sum with a half. Numbers that
+    this leaves open go one by one."""
     with np.errstate(all="ignore"):
         near = values / float(step)
         below = np.floor(near + 0.5)
@@ -97,12 +97,12 @@ def _saturated(steps: int) -> int:
 
 
 def _very(value: Any) -> Fraction:  # Any: what is_number has admitted
-    """The very value of a number: of a float, that of its bits and not its shortest decimal."""
+    """The exact value of a number: for a float, that of its bits and not its shortest decimal."""
     return Fraction(value) if isinstance(value, float) else fraction(value)
 
 
 def _exponent(step: Fraction) -> int | None:
-    """The step's logarithm to the base 2, if it is whole and no float gets lost by it."""
+    """The base-2 logarithm of the step, if it is whole and scaling by it loses no float."""
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
     return exponent if Fraction(2) ** exponent == step and -900 < exponent < 900 else None
 

@@ -17,12 +17,12 @@ from discreet.noise import RoundedGaussianLaw
 
 V = TypeVar("V", bound=Value)
 
-_SPARE = 1 + Fraction(1, 10**10)  # more than what rounding a multiplier down can take away
+_SPARE = 1 + Fraction(1, 10**10)  # above the effect of rounding a multiplier down
 
 
 @frozen
 class Gaussian(IndependentNoise):
-    """Adds to each integer a normal number that is rounded to an integer.
+    """Adds to each integer a normal number, rounded to an integer.
 
     ``stddev`` is the standard deviation before rounding, in the units of the answer.
 
@@ -74,7 +74,7 @@ def _l2_squared(bounded: Bounded[V]) -> int:
 
 
 def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
-    """A standard deviation of at least ``multiplier`` times the L2 sensitivity, and little more."""
+    """A standard deviation slightly above ``multiplier`` times the L2 sensitivity."""
     return decimal_up(root_down(multiplier**2 * l2_squared) * _SPARE, digits=9)
 
 

@@ -1,8 +1,8 @@
-"""Units by their ids, which are the same however the column is stored that they come from.
+"""Ids of units, independent of the type of the column that they come from.
 
-A missing id turns a column of whole numbers into floats, and a single text turns it into texts.
-That must not change the other ids. Above 2^53, float64 represents only every second, fourth, ...
-whole number, so that neighbouring ids are not distinguished here either.
+One missing id turns a column of integers into floats, and one text turns it into texts. This must
+not change the other ids. Above 2^53 float64 holds only every second, fourth, ... integer, so ids
+that float64 does not distinguish are one id here.
 """
 
 from contextlib import suppress
@@ -14,14 +14,16 @@ _MISSING = frozenset({"None", "nan", "NaN", "NaT", "<NA>"})
 
 
 def plain(own: object) -> int | str:
-    """The id as a whole number if it is one or reads as one, as a text otherwise. All ids that are
-    missing are the empty text, and so is whatever fails when it is looked at. Ids that differ may
-    become the same, but no id depends on another."""
+    """The id as an integer if it is one or reads as one, else as a text.
+
+    Missing ids, and objects that raise when they are read, become the empty text. Different ids may
+    become the same, but no id depends on another one.
+    """
     return attempt(_plain, own, _NONE)
 
 
 def is_missing(own: object) -> bool:
-    """Whether this is no id: None, NaN, NaT, NA, or an empty text."""
+    """Whether the id is missing: None, NaN, NaT, NA, or an empty text."""
     return plain(own) == _NONE
 
 
@@ -38,7 +40,7 @@ def _plain(own: object) -> int | str:
 
 
 def _as_float64(whole: int) -> int:
-    """The float64 nearest to it; beyond all floats, the number itself."""
+    """The nearest float64, as an integer; beyond all floats, the number itself."""
     try:
         return int(float(whole))
     except OverflowError:

@@ -17,8 +17,8 @@ class Laplace(NoiseOnGrid):
     The noise x has probability proportional to exp(-|x| / scale). ``scale`` and ``step`` are in the
     units of the answer.
 
-    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, where the sensitivity includes what
-    the rounding can add. Numbers become floats only after the noise, so their low bits reveal
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity / scale, where the sensitivity includes the
+    effect of rounding. Numbers become floats only after the noise, so their low bits reveal
     nothing (Mironov 2012). The running time is not covered. Dwork, McSherry, Nissim and Smith
     (2006).
 

@@ -1,4 +1,4 @@
-"""The mechanism for many numbers of which a unit may move all, each by a little."""
+"""The K-norm mechanism for many integers, each of which a unit may move by a little."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -26,10 +26,10 @@ class MaxNorm:
     exp(-max |z_i| / scale).
 
     Guarantee: epsilon-DP with epsilon = L-infinity sensitivity / scale, under either relation:
-    the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the integers. Where a unit may
-    move each of d numbers by 1, it takes less noise than `DiscreteLaplace`: each of its numbers
-    then has noise of about d / epsilon at the most, and Laplace noise of that scale goes further.
-    The running time is not covered.
+    the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the integers. If a unit may move
+    each of d numbers by 1, it adds less noise than `DiscreteLaplace` of scale d / epsilon: its
+    largest noise is about d / epsilon, and Laplace noise of this scale exceeds that. The running
+    time is not covered.
 
     >>> import numpy as np
     >>> from discreet.mechanisms import Sensitivity
@@ -48,7 +48,7 @@ class MaxNorm:
     length: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse what the law does not reach."""
+        """Refuse a scale and a length that the law does not allow."""
         MaxNormLaw(self.scale, self.length)
 
     @staticmethod
@@ -77,8 +77,8 @@ class MaxNorm:
         return with_noise(value, _JointDraws(self._law), bits)
 
     def error(self, confidence: Number) -> int:
-        """A whole q such that the noise of all numbers together lies in [-q, q] at this
-        confidence: the smallest one for small scales, and hardly larger for others."""
+        """A whole q such that all noises together lie in [-q, q] at this confidence: the smallest
+        one for small scales, and hardly larger for others."""
         return self._law.half_width(_checks.probability(confidence=confidence))
 
     @property

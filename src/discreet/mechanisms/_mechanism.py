@@ -15,7 +15,7 @@ W_out = TypeVar("W_out", covariant=True)
 
 
 class Mechanism(Protocol[V, W_out]):
-    """Turns the value of a `Bounded` into one that may be shown. Only `release` calls `sample`."""
+    """Turns the value of a `Bounded` into a private answer. Only `release` calls `sample`."""
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """The privacy loss of a draw for the unit of this computation, before anything is spent."""
@@ -27,8 +27,8 @@ class Mechanism(Protocol[V, W_out]):
 
 
 def checked_mechanism(mechanism: object, name: str) -> None:
-    """Raise unless it has what a mechanism needs. Anything else may be private: only its type is
-    shown."""
+    """Raise unless this is a mechanism. Another object may be private, so the error shows only its
+    type."""
     verbs = (getattr(mechanism, verb, None) for verb in ("privacy_loss", "sample"))
     if isinstance(mechanism, type) or not all(map(callable, verbs)):
         raise InvalidArgument(
@@ -37,25 +37,25 @@ def checked_mechanism(mechanism: object, name: str) -> None:
 
 
 class Interactive(Protocol[V, W_out]):
-    """Answers one `Bounded` after the other, paid for as a whole before the first. Only
-    `session` calls `begin`."""
+    """Answers one `Bounded` after the other; the whole session is paid for before the first one.
+    Only `session` calls `begin`."""
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
         """The privacy loss of the whole session for the unit."""
         ...
 
     def check(self, bounded: Bounded[V]) -> None:
-        """Raise unless this computation's sensitivity is one that the privacy loss covers."""
+        """Raise unless the privacy loss covers this computation's sensitivity."""
         ...
 
     def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
-        """A function that answers each value in turn, with secret state: the answer, and whether
-        another may follow."""
+        """A function with secret state that takes each value in turn, and gives the answer and
+        whether another may follow."""
         ...
 
 
 class Additive(Protocol):
-    """A mechanism that adds the same symmetric noise to each number, so that its error is known."""
+    """A mechanism that adds symmetric noise of one law to each number, so its error is known."""
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q such that each number's noise lies in [-q, q] with at least this

@@ -16,8 +16,8 @@ from discreet.noise._arrays import FloatArray
 
 
 class NoiseOnGrid(ABC):
-    """Adds independent noise to each number, both being multiples of a ``step``: the noise of a
-    mechanism for integers, in steps."""
+    """Adds independent noise to each number, in steps: the noise of a mechanism for integers.
+    Number and noise are multiples of ``step``."""
 
     __slots__ = ()
 
@@ -38,8 +38,8 @@ class NoiseOnGrid(ABC):
         return FixedPoint(with_noise(value.steps, self.in_steps.law, bits), self.step).floats
 
     def error(self, confidence: Number) -> Fraction:
-        """The smallest multiple q of the step with the noise in [-q, q] at this confidence. What
-        the grid itself moves a number by, at most half a step, comes on top."""
+        """The smallest multiple q of the step with the noise in [-q, q] at this confidence. The
+        rounding to the grid adds at most half a step."""
         return self.in_steps.error(confidence) * self.step
 
     def stddev_of_noise(self) -> float:
@@ -64,7 +64,7 @@ def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> F
 
 
 def in_steps(bounded: Bounded[FixedPoint]) -> Bounded[Value]:
-    """The same computation as one that gives whole numbers of steps."""
+    """The computation in whole steps."""
     step_of(bounded)
     part = bounded.part
     return Bounded(

@@ -11,14 +11,13 @@ from discreet.mechanisms._real import NoiseOnGrid, in_steps, step_of
 
 @frozen
 class RealGaussian(NoiseOnGrid):
-    """Rounds each real number to a multiple of ``step``, and adds a normal number that is rounded
-    likewise.
+    """Rounds each real number to a multiple of ``step``, and adds a normal number, rounded too.
 
     ``stddev`` is the standard deviation before rounding. It and ``step`` are in the units of the
     answer.
 
     Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, and an L2
-    sensitivity that includes what the rounding can add. Numbers become floats only after the noise,
+    sensitivity that includes the effect of rounding. Numbers become floats only after the noise,
     so their low bits reveal nothing (Mironov 2012). The running time is not covered. Balle and Wang
     (2018) for the law of its privacy loss.
 

@@ -26,12 +26,12 @@ W = TypeVar("W")
 U = TypeVar("U")
 
 owners_log = logging.getLogger("discreet.owner")
-"""Causes of failed computations; may hold private values. Silent, and apart from every other
-logger, until its owner gives it a handler."""
+"""Causes of failed computations, which may hold private values. It is silent and separate from all
+other loggers until the owner gives it a handler."""
 owners_log.addHandler(logging.NullHandler())
 owners_log.propagate = False
 
-_MOST_NUMBERS = 1_000_000  # in an answer that a ledger keeps
+_MOST_NUMBERS = 1_000_000  # in an answer that a ledger stores
 _FAILED = (
     "the computation failed after it was paid: the charge stands, nothing is released and the "
     "ledger is locked; its owner finds the cause in the log 'discreet.owner' and unlocks it"
@@ -42,9 +42,8 @@ _FAILED = (
 class Release(Generic[W]):
     """A released value, its privacy loss and its receipt.
 
-    It holds nothing private, and its printed form states everything in words. ``basis`` says who
-    asserts the sensitivity. ``processing`` names the functions that were applied to the value
-    since.
+    It holds nothing private; its printed form states all of it in words. ``basis`` says who asserts
+    the sensitivity. ``processing`` names the functions that were applied to the value afterwards.
     """
 
     name: str
@@ -58,11 +57,11 @@ class Release(Generic[W]):
     def error(self, confidence: Number = 0.95) -> int | Fraction:
         """The error of the mechanism at this confidence.
 
-        For additive noise, it is the half-width of an interval around each number of the value. The
-        interval holds the number without noise, each number by itself, by the exact law of the
-        noise. It is whole for integers. For other mechanisms it is the result of their own
-        ``error``, such as the number of rows by which a quantile misses. Raises `InvalidArgument`
-        if the value was changed since, or if the mechanism states no error.
+        For additive noise, it is the half-width of an interval around each number of the value that
+        holds the number without noise at this confidence, each number by itself, by the exact law
+        of the noise; it is whole for integers. For other mechanisms it is the result of their own
+        ``error``, for example the number of rows by which a quantile misses. Raises
+        `InvalidArgument` if the value was processed, or if the mechanism states no error.
         """
         error = getattr(self.mechanism, "error", None)
         if self.processing:
@@ -78,7 +77,7 @@ class Release(Generic[W]):
         """The same release, with ``function(value)`` as its value.
 
         Guarantee: a function of a release costs nothing more (Dwork and Roth 2014, Proposition
-        2.1), if it uses nothing else that is private. ``by`` names it in the printed form.
+        2.1), if it uses no other private data. ``by`` names it in the printed form.
         """
         value, done = function(self.value), (*self.processing, _checks.text(by=by))
         return cast("Release[U]", replace(self, value=value, processing=done))  # type: ignore[arg-type]  # the value's type changes
@@ -111,11 +110,11 @@ def release(
     ``mechanism.privacy_loss(bounded)``, which the payer recorded durably before the computation
     ran. This holds if the stated sensitivity is right.
 
-    A ``request`` id stands for one draw: the same id with the same question returns the same value
-    and costs nothing. If the computation or the mechanism raises, or the result is not what was
-    declared, the charge stands, the payer is locked and `ComputationFailed` is raised, without the
-    cause. An interrupt (Ctrl-C) passes through: the charge stands, and nothing is locked. Errors of
-    the payer, such as `BudgetExceeded`, pass through before the computation runs.
+    A ``request`` id identifies one draw: the same id with the same question returns the same value
+    and costs nothing. If the computation or the mechanism raises, or the result differs from the
+    declaration, the charge stands, the payer is locked and `ComputationFailed` is raised, without
+    the cause. An interrupt (Ctrl-C) passes through: the charge stands, and nothing is locked. An
+    error of the payer, for example `BudgetExceeded`, is raised before the computation runs.
 
     >>> from discreet import Ledger, Limit, Unit
     >>> from discreet.mechanisms import DiscreteLaplace
@@ -139,18 +138,21 @@ def release_through(
     by: str = "owner",
     request: str | None = None,
 ) -> Release[W]:
-    """`release`, through a door that is given."""
+    """`release`, through the given door."""
+    # 1. price and checks, without data
     checked_mechanism(mechanism, "mechanism")
     loss = mechanism.privacy_loss(stated(bounded)).for_unit(bounded.unit)
     if request is not None:
         _check_size(bounded)
     door.note("bounded", (bounded.parts, bounded.is_joint))
+    # 2. charge
     receipt = door.charge(
         loss,
         purpose=bounded.name if purpose is None else purpose,
         by=by,
         request=None if request is None else Request(request, _body(bounded, mechanism)),
     )
+    # 3. compute and add noise, unless this request has an answer already
     if receipt.kept is not None:
         value = cast(W, deserialize(receipt.kept))
     else:
@@ -162,31 +164,32 @@ def release_through(
 
 
 def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
-    """The mechanism's answer for a made-up value, with bits that nobody uses again.
+    """The mechanism's answer for a made-up public value, with bits that are not used again.
 
-    To be called before a charge: a parameter that no sampler can take fails here, while it is
-    free. The value must be public.
+    Call it before a charge: a parameter that the sampler refuses fails here, at no cost.
     """
     return mechanism.sample(made_up, SecureBits())
 
 
 def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt) -> W:
-    """The result with its noise: what follows the charge, and can fail in silence only."""
+    """The result with noise. All of it runs after the charge, so failures reveal no cause."""
     value = computed(door, bounded, receipt)
     return guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
 
 
 def computed(door: Door, bounded: Bounded[V], receipt: Receipt) -> V:
-    """The computation's result, if it is what was declared."""
+    """The computation's result, checked against its declaration."""
     value = guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
     door.note("computed", value)
     return value
 
 
 def guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
-    """The step's result. If it raises, whatever it is may tell about the data: panics of engines
-    and exits too. So what goes on from here is new, and no cause hangs on it. Warnings may tell as
-    much, and are not shown."""
+    """The step's result.
+
+    Any exception may reveal data, panics of engines and exits too. So a new exception without a
+    cause replaces it. Warnings may reveal as much, and are not shown.
+    """
     cause: BaseException | None = None
     try:
         with silent():
@@ -196,15 +199,15 @@ def guarded(step: Callable[[], V], door: Door, receipt: Receipt) -> V:
     except BaseException as error:  # noqa: BLE001  # see above
         cause = error
     if cause is None:
-        raise KeyboardInterrupt  # a person's wish, not the data's: paid, but nothing is locked
+        raise KeyboardInterrupt  # comes from the user, not from data: paid, but nothing is locked
     _fail(cause, door, receipt)
     del cause
     raise ComputationFailed(_FAILED)
 
 
 def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
-    """Lock the payer, and tell its owner alone. `logging.config` may have reset the log, so that
-    it is closed to other logs and to standard error here, each time."""
+    """Lock the payer, and log the cause for the owner only. `logging.config` may have reset the
+    log, so each call closes it again to other logs and to standard error."""
     owners_log.propagate = False
     if not owners_log.handlers:
         owners_log.addHandler(logging.NullHandler())
@@ -215,7 +218,7 @@ def _fail(cause: BaseException, door: Door, receipt: Receipt) -> None:
 
 
 def _check_size(bounded: Bounded[V]) -> None:
-    """Refuse to keep an answer of too many numbers, before it is paid; how many is public."""
+    """Refuse a stored answer of too many numbers, before the charge; their number is public."""
     numbers = sum(math.prod(getattr(part, "shape", ())) for part in bounded.parts)
     if numbers > _MOST_NUMBERS:
         raise InvalidArgument(

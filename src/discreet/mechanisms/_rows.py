@@ -1,9 +1,8 @@
-"""Rows of numbers on public grids: what mechanisms take that look at single values.
+"""Rows of numbers on public grids: the input of mechanisms on single values.
 
-A value is missing if it is NaN, None or anything else that is no number. A text that reads as a
-number is one, since a single text in a list makes NumPy turn the numbers beside it into texts. A
-row with a missing value is skipped, unless a value was named that stands for it: the rule that
-tables have for NULL.
+A value is missing if it is NaN, None or anything else that is not a number. A text that reads as a
+number counts as this number, since one text in a list makes NumPy turn all its numbers into texts.
+A row with a missing value is skipped, unless a substitute is declared: the rule of tables for NULL.
 """
 
 import math
@@ -42,8 +41,8 @@ class Grid:
     step: Positive = field(default=1, brief=True)
 
     def __post_init__(self) -> None:
-        """Refuse a step that does not go into the range a whole number of times, at most 2^52, and
-        values that float64 can't tell apart."""
+        """Refuse a step that does not divide the range into a whole number of steps, at most 2^52,
+        and values that float64 can't distinguish."""
         low, high, each = self.lower, self.upper, self.step
         least, most = f"lower = {shown(low)}", f"upper = {shown(high)}"
         if high < low:
@@ -63,7 +62,7 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return int((self.upper - self.lower) / self.step) + 1
 
     def exact(self, place: int) -> Fraction:
@@ -71,7 +70,7 @@ class Grid:
         return self.lower + place * self.step
 
     def value(self, place: int) -> float:
-        """The nearest float to it."""
+        """The float nearest to the value at this place."""
         return float(self.exact(place))
 
     def place(self, value: Number, name: str = "value") -> int:
@@ -82,11 +81,10 @@ class Grid:
         return int(place)
 
     def places(self, values: npt.NDArray[np.float64]) -> IndexArray:
-        """The place nearest to each value, to float64's precision; values beyond an end count as
-        the end, and NaN as the lower one (`Rows.of` skips or replaces it first).
+        """The place nearest to each value, to float64's precision.
 
-        A function of each value by itself that is defined for all of them, so that no value can
-        make it fail and none has a say in what becomes of others.
+        Values beyond an end count as the end, and NaN as the lower end (`Rows.of` skips or replaces
+        NaN first). Each place depends on its own value only, and no value makes this fail.
         """
         lower, upper = float(self.lower), float(self.upper)
         inside = np.clip(np.where(np.isnan(values), lower, values), lower, upper)
@@ -110,12 +108,11 @@ class Rows:
         name: str,
         null: Mapping[str, Number] | None = None,
     ) -> "Rows":
-        """The rows of an array, a list of rows, a series or a frame; of one column, or if there is
-        no row, it may have one dimension. A plain ``TypeError`` if it has no such shape; no value
-        makes it fail.
+        """The rows of an array, a list of rows, a series or a frame.
 
-        Where a value is missing, the column's value of ``null`` stands for it; without one, the
-        row is skipped. No row has a say in what becomes of others.
+        One column, or no row, may have one dimension. Another shape raises a plain ``TypeError``;
+        no value makes this fail. A missing value becomes the column's value in ``null``; without
+        one the row is skipped. No row affects another one.
         """
         table = _array(table, len(columns))
         if type(table) is not np.ndarray:
@@ -139,12 +136,13 @@ class Rows:
         return self.places[:, number]
 
     def __repr__(self) -> str:
-        """The public fields: the columns, not the number of rows."""
+        """The public fields: the columns, but not the number of rows."""
         return f"Rows({dict(self.columns)!r})"
 
 
 def _array(table: object, width: int) -> object:
-    """Lists, series and frames as arrays, each value by itself; anything else as it is."""
+    """Lists, series and frames as arrays, each value independent of the others; other objects
+    unchanged."""
     if isinstance(table, list | tuple):
         made = np.full((len(table), width), None, dtype=object)
         for place, row in enumerate(table):
@@ -162,13 +160,13 @@ def _array(table: object, width: int) -> object:
 
 
 def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: of any kind
-    """The nearest floats, NaN for what is missing; of what lies beyond all floats, an infinity.
+    """The nearest floats: NaN for missing values, infinity for numbers beyond all floats.
 
-    What a value becomes doesn't depend on the kind of array it is in, since one value alone can
-    decide that: a text, a complex number or a length of time beside numbers. Lengths of time count
-    in the array's unit, as NumPy counts the numbers beside them.
+    The result does not depend on the kind of array, since a single value can decide the kind: a
+    text, a complex number or a time span beside numbers. Time spans count in the array's unit, as
+    NumPy counts the numbers beside them.
     """
-    with np.errstate(all="ignore"):  # of floats with more bits, some lie beyond all float64
+    with np.errstate(all="ignore"):  # longer floats may lie beyond float64
         match table.dtype.kind:
             case "i" | "u" | "f" | "b":
                 return table.astype(np.float64, copy=False)
@@ -183,7 +181,7 @@ def _floats(table: npt.NDArray[Any]) -> npt.NDArray[np.float64]:  # Any: of any 
 
 
 def _number(value: object) -> float:
-    """NaN, or an error, if the value is no number."""
+    """The value as a float; NaN, or an error, if it is not a number."""
     if isinstance(value, bytes):
         value = value.decode("ascii")
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""How far the results on neighbouring tables can be apart: every norm's bound, exactly."""
+"""Sensitivity: bounds on the distance between results on neighbouring tables, in all norms."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from discreet.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sensitivity:
-    """How far a vector of integers can be from its neighbour: each norm's bound, exactly.
+    """Bounds on the distance of a vector of integers from its neighbour, in every norm.
 
-    At least one of `l1`, `l2_squared` and `linf` must be given, the last one together with the
-    vector's length or with `l0`, the number of its places that can differ. All are whole numbers:
-    what the given ones imply for vectors of integers, of this length if it is given.
+    Give at least one of `l1`, `l2_squared` and `linf`; the last one alone needs the vector's
+    ``length``, or `l0`, the number of entries that can differ. The other bounds are derived: the
+    smallest that the given ones imply for vectors of integers.
 
     >>> Sensitivity(l1=5, linf=2)
     Sensitivity(l0=5, l1=5, l2_squared=9, linf=2)
@@ -35,7 +35,7 @@ class Sensitivity:
         linf: int | None = None,
         length: int | None = None,
     ) -> None:
-        """Keep the given norms and derive the others; ``length`` is the vector's, if known."""
+        """Store the given norms and derive the others."""
         given = {"l1": l1, "l2_squared": l2_squared, "linf": linf}
         known = {n: _checks.count(**{n: norm}) for n, norm in given.items() if norm is not None}
         sizes = {"l0": l0, "length": length}
@@ -46,8 +46,8 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RealSensitivity:
-    """How far a vector of real numbers can be from its neighbour, by at least one norm; ``l0`` is
-    the number of its places that can differ.
+    """Bounds on the distance of a vector of real numbers from its neighbour, in at least one norm;
+    ``l0`` is the number of entries that can differ.
 
     >>> RealSensitivity(l2=0.5).on_grid(Fraction(1, 100), length=1)
     Sensitivity(l0=1, l1=50, l2_squared=2500, linf=50)
@@ -64,7 +64,7 @@ class RealSensitivity:
         l2: Number | None = None,
         linf: Number | None = None,
     ) -> None:
-        """Keep the given norms at their exact values."""
+        """Store the given norms at their exact values."""
         given = {"l1": l1, "l2": l2, "linf": linf}
         known = {
             n: _checks.not_negative(**{n: norm}) for n, norm in given.items() if norm is not None
@@ -75,9 +75,9 @@ class RealSensitivity:
         object.__setattr__(self, "l0", None if l0 is None else _checks.count(l0=l0))
 
     def on_grid(self, step: Fraction, length: int) -> Sensitivity:
-        """The bounds in whole steps, each number being put onto the nearest multiple of a step.
+        """The bounds in whole steps, after each number is rounded to the nearest multiple.
 
-        Two numbers D apart are at most ceil(D / step) steps apart, and fewer than D / step + 1.
+        Two numbers at distance D are at most ceil(D / step) steps apart, fewer than D / step + 1.
         """
         places = length if self.l0 is None else min(self.l0, length)
         given = {name: norm / step for name, norm in self.norms}
@@ -102,8 +102,8 @@ class RealSensitivity:
 
 
 def _closure(known: dict[str, int], places: int | None) -> dict[str, int]:
-    """All norms from some: each derived one is reached by a vector of integers, of which at most
-    this number are not 0."""
+    """All norms from the known ones. Some vector of integers with at most ``places`` entries other
+    than 0 attains each derived norm."""
     if not known or (places is None and set(known) == {"linf"} and known["linf"] > 0):
         raise InvalidArgument(
             "give l1 or l2_squared, or linf together with l0 or with the vector's length"
@@ -126,7 +126,7 @@ def _closure(known: dict[str, int], places: int | None) -> dict[str, int]:
 
 
 def _most_l1(l2_squared: int, places: int | None) -> int:
-    """The most that integers add up to whose squares add up to this: all as equal as can be."""
+    """The largest L1 norm of integers with this sum of squares: entries as equal as possible."""
     if places is None:
         return l2_squared
     each = math.isqrt(l2_squared // places)
@@ -134,6 +134,6 @@ def _most_l1(l2_squared: int, places: int | None) -> int:
 
 
 def _most_l2_squared(l1: int, linf: int) -> int:
-    """The most that the squares of integers add up to: as many as can be are the largest."""
+    """The largest sum of squares of integers within these norms: as many as possible are linf."""
     whole, rest = divmod(l1, linf)
     return whole * linf**2 + rest**2

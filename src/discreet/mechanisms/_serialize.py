@@ -1,4 +1,4 @@
-"""Answers as text: for people, and as JSON in a ledger, from which they are read again."""
+"""Answers as text: for print, and as JSON in a ledger, which can be read back."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Serializable = Any  # Any: numbers, texts, truth values, None; arrays, tuples an
 
 
 def serialize(answer: Serializable) -> str:
-    """The answer as JSON; a ``TypeError`` for anything that would not come back the same.
+    """The answer as JSON; a ``TypeError`` for a value that could not be read back unchanged.
 
     >>> deserialize(serialize({"mean": np.array([1.5, 2]), "best": ("red", 3)}))
     {'mean': array([1.5, 2. ]), 'best': ('red', 3)}
@@ -21,7 +21,7 @@ def serialize(answer: Serializable) -> str:
 
 
 def deserialize(text: str) -> Serializable:
-    """The answer that `serialize` was given."""
+    """The answer whose JSON this is."""
     return _built(json.loads(text))
 
 
@@ -33,7 +33,7 @@ def written(answer: Serializable) -> str:
     """
     try:
         return str(answer)
-    except ValueError:  # Python writes integers up to some digits only
+    except ValueError:  # Python limits the digits of an integer
         return _written(answer)
 
 

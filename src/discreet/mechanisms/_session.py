@@ -1,4 +1,4 @@
-"""The one door's streaming form: charge for the whole session, then compute and answer in turn."""
+"""Sessions: charge for the whole session first, then compute and answer question by question."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ W = TypeVar("W")
 class Session(Owned, Generic[V, W]):
     """A paid interactive mechanism that answers questions.
 
-    It belongs to the process that opened it, and a fork can't use it. Its secret state is never
-    written anywhere, so an abandoned session can't be resumed.
+    It belongs to the process that opened it; a forked process can't use it. Its secret state is
+    never written to disk, so an abandoned session can't be resumed.
     """
 
     __slots__ = ("_door", "_mechanism", "_turns", "receipt", "unit")
@@ -33,10 +33,10 @@ class Session(Owned, Generic[V, W]):
     def __init__(
         self, door: Door, mechanism: Interactive[V, W], unit: Unit, receipt: Receipt
     ) -> None:
-        """Begin; `session` makes these, once they are paid."""
+        """Begin. Only `session` makes these, after the charge."""
         self.receipt, self.unit = receipt, unit
         self._door, self._mechanism = door, mechanism
-        # holds what answers whenever a question may be asked: a list's pop is atomic
+        # holds the answering function while a question may be asked; pop is atomic
         self._turns: list[Callable[[V], tuple[W, bool]]] = [
             guarded(lambda: mechanism.begin(door.bits), door, receipt)
         ]
@@ -44,11 +44,11 @@ class Session(Owned, Generic[V, W]):
     def ask(self, bounded: Bounded[V]) -> W:
         """Run this computation and return the mechanism's answer.
 
-        Raises `SessionEnded` if the mechanism has given all that was paid for, `WrongUnit` if the
+        Raises `SessionEnded` if the mechanism has given all paid answers, `WrongUnit` if the
         computation has another unit, `InvalidArgument` if its sensitivity is larger than the
-        session allows, and `Refused` in another process than the one that opened the session. In
-        these cases nothing is read, and the session continues. It takes one question at a time: for
-        a question from another thread meanwhile, the session seems to have ended.
+        session allows, and `Refused` in a process that did not open the session. In these cases no
+        data is read, and the session continues. It answers one question at a time: a question
+        from another thread meanwhile raises `SessionEnded`.
         """
         self.check_owner()
         if stated(bounded).unit != self.unit:
@@ -56,7 +56,7 @@ class Session(Owned, Generic[V, W]):
         self._mechanism.check(bounded)
         turns = self._turns
         try:
-            answer = turns.pop()  # should anything fail below, nothing more is answered
+            answer = turns.pop()  # if a step below fails, the session has ended
         except IndexError:
             raise SessionEnded(
                 "all that was paid for has been given: open another session"
@@ -89,9 +89,9 @@ def session(
 ) -> Iterator[Session[V, W]]:
     """Charge for a whole interactive mechanism, and open it for one question after another.
 
-    Guarantee: all answers together cost the unit at most ``mechanism.privacy_loss(unit)``, however
-    the questions depend on earlier answers. The payer recorded it durably before the first
-    question. If a computation raises, the payer is locked and the session ends, as with `release`.
+    Guarantee: all answers together cost the unit at most ``mechanism.privacy_loss(unit)``, even if
+    questions depend on earlier answers. The payer records the charge durably before the first
+    question. If a computation raises, the payer is locked and the session ends, as in `release`.
     ``name`` is the purpose on the receipt.
     """
     with session_through(Door.secure(payer), mechanism, unit=unit, name=name, by=by) as opened:
@@ -102,7 +102,7 @@ def session(
 def session_through(
     door: Door, mechanism: Interactive[V, W], *, unit: Unit, name: str, by: str = "owner"
 ) -> Iterator[Session[V, W]]:
-    """`session`, through a door that is given."""
+    """`session`, through the given door."""
     change_of(unit)
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "begin", None)):
         raise InvalidArgument(

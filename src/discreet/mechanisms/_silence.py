@@ -1,4 +1,4 @@
-"""No warning while private data is looked at: that there is one may tell of it, and its text."""
+"""No warnings during private computations: a warning, or its text, may reveal data."""
 
 import threading
 import warnings
@@ -11,23 +11,23 @@ _here = threading.local()
 
 
 class _IfSilent(type):
-    """The metaclass of a warning that all warnings are, in threads that are silent."""
+    """Makes every warning a subclass of `_AnyWarning`, in silent threads."""
 
     def __subclasscheck__(cls, other: type) -> bool:
         return getattr(_here, "is_silent", False)
 
 
 class _AnyWarning(Warning, metaclass=_IfSilent):
-    """Python asks for each warning whether it is one of these."""
+    """The class in the warnings filter, against which Python checks each warning."""
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Ignore all warnings of this thread inside the block, those of NumPy's arithmetic too,
-    whatever else is asked of them: to be shown, logged or raised as errors.
+    """Ignore all warnings of this thread inside the block, those of NumPy's arithmetic too, even if
+    other filters show, log or raise them.
 
-    `warnings.catch_warnings` would do so for all threads, and undo what others ask for meanwhile.
-    The filter for it stays in place and says nothing to threads that aren't silent.
+    `warnings.catch_warnings` would act on all threads, and undo filters that others set meanwhile.
+    The filter set here stays in place, and has no effect in threads that aren't silent.
     """
     before = getattr(_here, "is_silent", False)
     if not warnings.filters or warnings.filters[0][2] is not _AnyWarning:

@@ -1,4 +1,4 @@
-"""The staircase mechanism: less noise than Laplace's where epsilon is large."""
+"""The staircase mechanism: less noise than the Laplace mechanism for large epsilon."""
 
 import math
 from dataclasses import KW_ONLY
@@ -25,15 +25,15 @@ _STEEPEST = Fraction(700)
 
 @frozen
 class Staircase(IndependentNoise):
-    """Adds to each integer noise whose chances are the same for all magnitudes below ``top``, and
-    then fall by e^epsilon once in every ``width``.
+    """Adds to each integer noise whose probability is constant for magnitudes below ``top``, and
+    then falls by e^epsilon after every ``width``.
 
-    Guarantee: a number that moves by at most ``width`` is released with epsilon-DP, under either
-    relation; one that moves further costs epsilon for each ``width`` begun, and numbers of an
-    array cost so each. The running time is not covered. Among all noise that is added to one
-    number, some staircase has the least expected magnitude at a given epsilon, and another the
-    least variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015); it gains
-    little over discrete Laplace noise below epsilon 1, and nothing where the sensitivity is 1.
+    Guarantee: epsilon-DP, under either relation, for a number that moves by at most ``width``. A
+    number that moves further costs ceil(move / width) epsilon. In an array each number that
+    moves costs this. The running time is not covered. Among all noise that is
+    added to one number, some staircase has the least expected magnitude at a given epsilon, and
+    another the least variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015). The
+    gain over discrete Laplace noise is small below epsilon 1, and zero for sensitivity 1.
 
     >>> from discreet import Unit
     >>> bill = Bounded(lambda: 310, sensitivity=100, unit=Unit("patient_id"), name="largest bill")
@@ -76,8 +76,7 @@ class Staircase(IndependentNoise):
         return Staircase(epsilon=decimal_up(found, digits=9), width=width)
 
     def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
-        """One `accounting.Pure` term for each number that can move, as large as the furthest move
-        makes it."""
+        """One `accounting.Pure` term for each number that can move, priced for the largest move."""
         begun = math.ceil(Fraction(max(sensitivity.linf, 1), self.width))
         return PrivacyLoss.of(Pure(begun * self.epsilon)) * max(sensitivity.l0, 1)
 
@@ -88,16 +87,18 @@ class Staircase(IndependentNoise):
 
 
 def _best_top(epsilon: Fraction, width: int) -> int:
-    """The top with the least expected magnitude: with t = width / (e^epsilon - 1) that is, for
-    real ones, a quotient that falls and then rises, least at (sqrt(4 t width + 4 t^2 - 1) - 2 t
-    + 1) / 2; on a fine grid it is width / (1 + e^(epsilon / 2)). Public, so that floats may find
-    it."""
+    """The top with the least expected magnitude.
+
+    With t = width / (e^epsilon - 1), the magnitude as a function of a real top decreases and then
+    increases, with its minimum at (sqrt(4 t width + 4 t^2 - 1) - 2 t + 1) / 2; on a fine grid that
+    is width / (1 + e^(epsilon / 2)). All of it is public, so floats are allowed.
+    """
     drop = float(min(max(epsilon, _FLATTEST), _STEEPEST))
     if width > _FINE:
         return int(width * Fraction(1 / (1 + math.exp(drop / 2))))
     t = width / math.expm1(drop)
     root = math.sqrt(max(4 * t * width + 4 * t * t - 1, 0.0))
-    least = ((4 * t * width - 1) / (root + 2 * t) + 1) / 2  # without losing digits
+    least = ((4 * t * width - 1) / (root + 2 * t) + 1) / 2  # avoids cancellation
     tops = [min(max(top, 1), width) for top in (math.floor(least), math.ceil(least))]
     return min(tops, key=lambda top: _magnitude(t, width, top))
 

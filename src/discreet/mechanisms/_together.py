@@ -1,4 +1,4 @@
-"""One mechanism for each part of a computation, in one release."""
+"""One release of several parts, each by its own mechanism."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from discreet.noise import Bits
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Serves the named parts of one `Bounded`, each with its own mechanism and fresh noise.
+    """Releases the named parts of one `Bounded`, each by its own mechanism with fresh noise.
 
     Guarantee: the sum of the mechanisms' privacy losses, by composition.
     """
@@ -23,7 +23,7 @@ class Together:
     mechanisms: Mapping[str, Mechanism[Value, Value]]
 
     def __post_init__(self) -> None:
-        """Keep a copy, by name, which nobody can alter between the price and the draw."""
+        """Store an immutable copy, so that it can't change between the price and the draw."""
         held = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
         if not held:
             raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")

@@ -1,4 +1,14 @@
-"""Quantiles of a column, and its shape: exact mechanisms that look at single values."""
+"""Quantiles and histograms of a column: exact mechanisms on single values.
+
+To read the files in order:
+
+1. `_ranks`: by how many rows each value misses a quantile, and the choice by that; `_column` has
+   levels, grids and the sensitivity of a miss.
+2. One quantile: `_one_quantile` (the base), `_quantile` (exponential mechanism), `_flipped`
+   (permute-and-flip), `_smooth` (smooth sensitivity), `_inter_quartile_range`.
+3. Several: `_splits` and `_break_ties`, then `_quantiles`.
+4. Counts: `_histogram`, `_cumulative` (with `_partial_sums`), `_bounds` (the range of the values).
+"""
 
 from discreet.mechanisms.quantiles._bounds import ApproximateBounds
 from discreet.mechanisms.quantiles._cumulative import Cumulative

@@ -1,4 +1,14 @@
-"""Choosing one of many by private scores."""
+"""The choice of one or several candidates by private scores.
+
+To read the files in order:
+
+1. `_scores`: public candidates, and how far a unit moves scores apart; `_choice`, the base.
+2. The mechanisms: `_exponential`, `_permute_and_flip`, `_noisy_max`, `_top_k`,
+   `_best_of_each_group`, `_densest_interval`.
+3. Exact draws: `_pieces` (exponential mechanism) and `_flipped_pieces` (permute-and-flip), where
+   one piece is many candidates of the same score.
+4. Forecasts of errors: `_gaps` and `_races`.
+"""
 
 from discreet.mechanisms.selection._best_of_each_group import BestOfEachGroup
 from discreet.mechanisms.selection._densest_interval import DensestInterval

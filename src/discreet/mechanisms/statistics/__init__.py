@@ -1,7 +1,13 @@
-"""Statistics of tables: sums whose sensitivity is known exactly, and what follows from them.
+"""Statistics of tables: sums with exact sensitivity, and the numbers that follow from them.
 
-Each function here turns rows, `Bounded.rows`, into whole numbers of known sensitivity, a `Bounded`
-again, which `DiscreteLaplace` or `Gaussian` makes private; or reads what was released.
+A function here turns rows (`Bounded.rows`) into integers of known sensitivity, again a `Bounded`,
+for `DiscreteLaplace` or `Gaussian`; or it reads their release. To read the files in order:
+
+1. Moments: `_layout` (weights and sensitivity), `_products` (exact sums), `_moments`.
+2. Their release: `_summary` (means, covariances), `_regression`; `_reach` bounds the noise and
+   `_intervals` combines intervals.
+3. `_second_moments` and `_components`: principal components.
+4. `_contingency` (tables and the chi-square test) and `_association` (scores of attributes).
 """
 
 from discreet.mechanisms.statistics._association import (
