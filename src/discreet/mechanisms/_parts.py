@@ -1,8 +1,7 @@
-"""The kinds of results of computations: public form, and how far neighbours differ.
+"""The kinds of results of computations: public form, and sensitivity.
 
-Integers of a fixed shape (`Part`), real numbers of a fixed shape on a grid (`RealPart`), rows of
-which nobody knows how many there are (`RowsPart`), counts under keys that nobody knows
-(`KeysPart`).
+Integers of a fixed shape (`Part`), real numbers of a fixed shape on a grid (`RealPart`), rows whose
+number is private (`RowsPart`), counts under private keys (`KeysPart`).
 """
 
 import math
@@ -43,25 +42,25 @@ class AnyPart(Protocol):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Every bound on how far apart results on neighbouring tables are, in whole steps."""
+        """Bounds on the distance between results on neighbouring tables, in whole steps."""
         ...
 
     def checked(self, result: object) -> Any:  # Any: each kind its own
-        """The result in its exact form, if it is what was declared; ``TypeError`` otherwise."""
+        """The result in its exact form; ``TypeError`` if it is not as declared."""
         ...
 
     def moves(self, one: Any, other: Any) -> list[int]:  # Any: each kind its own
-        """By how much each number differs between two such results."""
+        """The absolute difference of each number between two results."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Integers: of a public shape, ``()`` for a single one.
+    """Integers of a public shape, ``()`` for a single one.
 
-    Those of an array are int64, and what lies beyond counts as the last one; of an array that
-    ``is_wide`` they are Python's own, of any size. So the dtype is public, whatever the data are
-    and whichever NumPy chose for them.
+    An array is int64, and numbers beyond int64 become its end. An array that ``is_wide`` holds
+    Python integers of any size. So the dtype is public: it does not depend on data, nor on the
+    dtype that NumPy chose for them.
     """
 
     gives: ClassVar[str] = "integers"
@@ -72,7 +71,7 @@ class Part:
     is_wide: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an empty name, a shape that is none and anything that is not a ``Sensitivity``."""
+        """Refuse an empty name, a wrong shape, and a sensitivity that is not a `Sensitivity`."""
         if not isinstance(self.is_wide, bool):
             raise InvalidArgument(f"is_wide = {self.is_wide!r}: give True or False")
         _checks.text(name=self.name)
@@ -81,14 +80,14 @@ class Part:
             raise InvalidArgument(f"sensitivity = {self.sensitivity!r}: give a Sensitivity")
 
     def checked(self, result: object) -> Value:
-        """Python's integer, or an array of int64, or of Python's integers if it is wide."""
+        """A Python integer, or an array of int64, or of Python integers if it is wide."""
         if self.shape == ():
             if isinstance(result, int | np.integer) and not isinstance(
                 result, bool | np.timedelta64
             ):
                 return int(result)
             raise TypeError(f"part {self.name!r}: expected one integer")
-        # a subclass, such as a masked array, may hide numbers or add in its own way
+        # a subclass, for example a masked array, may hide numbers or redefine addition
         if type(result) is not np.ndarray or result.shape != self.shape:
             raise TypeError(f"part {self.name!r}: expected an array of shape {self.shape}")
         is_own = result.dtype == object and all(type(item) is int for item in result.flat)
@@ -97,14 +96,14 @@ class Part:
         return result.astype(object) if self.is_wide else within_int64(result)
 
     def moves(self, one: Value, other: Value) -> list[int]:
-        """The difference at each place."""
+        """The absolute difference of each entry."""
         return _differences(one, other)
 
 
 @dataclass(frozen=True, slots=True)
 class RealPart:
-    """Real numbers of a public shape, which are put onto the nearest multiples of ``step``; the
-    sensitivity is that of the whole numbers of steps."""
+    """Real numbers of a public shape, rounded to multiples of ``step``; the sensitivity is in whole
+    steps."""
 
     gives: ClassVar[str] = "real numbers"
 
@@ -122,23 +121,23 @@ class RealPart:
         return FixedPoint.nearest(result, self.step)
 
     def moves(self, one: FixedPoint, other: FixedPoint) -> list[int]:
-        """The difference at each place, in steps."""
+        """The absolute difference of each entry, in steps."""
         return _differences(one.steps, other.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Rows of numbers, each column on a public grid; nobody knows how many rows there are.
+    """Rows of numbers, each column on a public grid; the number of rows is private.
 
-    One unit has at most ``per_unit`` of them. The sensitivity is that of their histogram: of how
-    often each possible row occurs.
+    One unit has at most ``per_unit`` rows. The sensitivity is that of their histogram: the number
+    of times that each possible row occurs.
 
-    A row with a missing value counts as if it were not there, unless ``null`` names a value for
-    its column. This is a rule for each row by itself, so the rows that are left are neighbours
-    like any others: one unit has at most ``per_unit`` of them. Under replace-one, a unit may have
-    fewer of them in one table than in the other, as before. From one unit's rows to the other's it
-    takes at most ``per_unit`` steps, each of which replaces, adds or removes one row; every
-    mechanism on rows bounds a step that adds or removes by its bound for one that replaces.
+    A row with a missing value is left out, unless ``null`` names a value for its column. This rule
+    looks at each row alone, so one unit still has at most ``per_unit`` of the rows that are left.
+    Under replace-one, a unit may have fewer rows in one table than in the other. At most
+    ``per_unit`` steps lead from one unit's rows to the other's, each of which replaces, adds or
+    removes one row. Every mechanism on rows bounds the cost of adding or removing a row by that of
+    replacing one.
     """
 
     gives: ClassVar[str] = "rows"
@@ -150,19 +149,18 @@ class RowsPart:
     null: tuple[tuple[str, Fraction], ...] = ()
 
     def checked(self, result: object) -> Rows:
-        """The rows, each value on its column's grid, without those that have a missing value."""
+        """The rows on their columns' grids, without rows that have a missing value."""
         return Rows.of(result, self.columns, self.name, dict(self.null))
 
     def moves(self, one: Rows, other: Rows) -> list[int]:
-        """The differences of the two histograms where there is one."""
+        """The differences between the two histograms, other than 0."""
         counted = (Counter(map(tuple, rows.places.tolist())) for rows in (one, other))
         return _keyed_differences(*counted)
 
 
 @dataclass(frozen=True, slots=True)
 class KeysPart:
-    """Counts under keys, of which nobody knows which there are; in one table, one unit has part in
-    at most ``per_unit`` of them."""
+    """Counts under private keys; in one table, one unit counts under at most ``per_unit`` keys."""
 
     gives: ClassVar[str] = "counts under keys"
 
@@ -171,14 +169,14 @@ class KeysPart:
     sensitivity: Sensitivity
 
     def __post_init__(self) -> None:
-        """Refuse a number of keys that is none."""
+        """Refuse a ``per_unit`` that is not a whole number above 0."""
         object.__setattr__(self, "per_unit", _checks.positive_count(per_unit=self.per_unit))
 
     def checked(self, result: object) -> dict[Key, int]:
-        """The keys and their counts, without those that are 0 and those under what is no key.
+        """The keys and their counts, without counts of 0 and without objects that are no keys.
 
-        A count that is no whole number is rounded down, which moves two counts no further apart
-        than the next whole number; what is no number at all counts as 0.
+        A count is rounded down to an integer: two counts at distance D become at most ceil(D)
+        apart. A count that is not a number becomes 0.
         """
         if not isinstance(result, Mapping):
             raise TypeError(f"part {self.name!r}: expected a mapping from keys to counts")
@@ -186,15 +184,15 @@ class KeysPart:
         return {key: count for key, count in given if count and key is not None}
 
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
-        """The differences under all keys where there is one."""
+        """The differences of counts, other than 0."""
         return _keyed_differences(one, other)
 
 
 def key_of(given: object) -> Key | None:
-    """The text or the integer that equals it, or a tuple of these; None if it is no such key.
+    """The equal text, integer or tuple of these; None if there is none.
 
-    None, NaN, dates and all other objects are no keys, whatever they do when they are looked at.
-    Two keys that a mapping holds apart never become one.
+    None, NaN, dates and all other objects are no keys, even if reading them raises. Keys that a
+    mapping distinguishes stay different.
     """
     if type(given) is not tuple:
         return _piece(given)
@@ -206,12 +204,12 @@ def _piece(given: object) -> str | int | None:
     return cast("str | int", given) if type(given) in (str, int) else attempt(_equal, given, None)
 
 
-def _equal(given: Any) -> str | int | None:  # Any: what is no number raises
+def _equal(given: Any) -> str | int | None:  # Any: other types raise
     own = str.__str__(given) if isinstance(given, str) else int(given)
     return own if given == own and hash(given) == hash(own) else None
 
 
-def _count(given: Any) -> int:  # Any: what is no number raises
+def _count(given: Any) -> int:  # Any: other types raise
     if isinstance(given, int | np.integer | np.bool_) and not isinstance(given, np.timedelta64):
         return int(given)
     number = float(given) if isinstance(given, np.floating) else given
@@ -219,8 +217,7 @@ def _count(given: Any) -> int:  # Any: what is no number raises
 
 
 def within_int64(numbers: IntegerArray) -> IntegerArray:
-    """Integers as int64; what lies beyond it becomes its last one, which moves no two numbers
-    further apart."""
+    """Integers as int64; numbers beyond it become its end, which increases no difference."""
     if np.can_cast(numbers.dtype, np.int64):
         return numbers.astype(np.int64)
     return np.asarray(np.clip(numbers, _least(numbers), _INT64.max), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Post-processing of released numbers, at no cost: each function takes and returns a `Release`.
 
-The privacy loss and the receipt stay, since nothing but the released value and public arguments is
-looked at (Dwork and Roth 2014, Proposition 2.1).
+The privacy loss and the receipt stay the same, since these functions use only the released value
+and public arguments (Dwork and Roth 2014, Proposition 2.1).
 """
 
 from typing import TypeVar
@@ -20,10 +20,9 @@ Numbers = TypeVar("Numbers", bound=int | float | IntegerArray | FloatArray)
 
 
 def non_negative(release: Release[Numbers]) -> Release[Numbers]:
-    """The same numbers, 0 in place of those below 0.
+    """The numbers, with 0 in place of numbers below 0.
 
-    That makes sums of many numbers too large on average: where a total matters,
-    `with_total` keeps it.
+    This makes sums of many numbers too large on average. If a total matters, use `with_total`.
 
     >>> from discreet.mechanisms import Bounded, DiscreteLaplace, release
     >>> from discreet import Ledger, Limit, Unit
@@ -41,7 +40,7 @@ def non_negative(release: Release[Numbers]) -> Release[Numbers]:
 
 
 def rounded(release: Release[Numbers], step: Number = 1) -> Release[float | FloatArray]:
-    """The nearest multiple of the step to each number, the upper one of two, as floats."""
+    """The multiple of the step nearest to each number, as floats; of two, the upper one."""
     each = _checks.positive(step=step)
     _array(release)
     return release.processed(
@@ -50,11 +49,10 @@ def rounded(release: Release[Numbers], step: Number = 1) -> Release[float | Floa
 
 
 def with_total(release: Release[Numbers], total: Number) -> Release[FloatArray]:
-    """The nearest numbers, in Euclid's distance, none below 0, that add up to a public total.
+    """The nearest numbers in Euclidean distance that are 0 or above and add up to a public total.
 
-    Each number is moved down, or up, by as much as the others, and no further than to 0. The
-    total may also be one that was released. Held, Wolfe and Crowder (1974); Duchi,
-    Shalev-Shwartz, Singer and Chandra (2008).
+    All numbers move by the same amount, but not below 0. The total may be a released number. Held,
+    Wolfe and Crowder (1974); Duchi, Shalev-Shwartz, Singer and Chandra (2008).
     """
     exact = _checks.not_negative(total=total)
     if not _array(release).size:
@@ -72,8 +70,8 @@ def _cut(value: Numbers) -> Numbers:
 
 
 def _with_total(values: FloatArray, total: float) -> FloatArray:
-    """With the numbers sorted from the largest on, the first n of them stay above 0 as long as
-    the last of those is larger than what each has to lose."""
+    """Sorted from the largest, the first n numbers stay above 0 if the last of them exceeds the
+    amount by which each must shrink."""
     falling = np.sort(values, axis=None)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     staying = int(np.flatnonzero(falling > excess)[-1]) if np.any(falling > excess) else 0
@@ -82,7 +80,7 @@ def _with_total(values: FloatArray, total: float) -> FloatArray:
 
 
 def _array(release: Release[Numbers]) -> npt.NDArray[np.generic]:
-    """The release's numbers, if that is what it has."""
+    """The release's numbers; raises if the value is no number and no array of numbers."""
     array = np.asarray(release.value)
     kinds = {type(item) for item in array.flat} if array.dtype == object else {int}
     if array.dtype.kind not in "iufO" or not kinds <= {int, float}:

@@ -1,4 +1,4 @@
-"""The private median or mean of the values of blocks, each unit being in one block."""
+"""The private median or mean of the values of blocks, where each unit is in one block."""
 
 import math
 from dataclasses import KW_ONLY
@@ -44,11 +44,11 @@ def _grid(grid: object) -> Grid:
 @frozen
 class MedianOfBlocks:
     """Draws a value of the grid with probability proportional to exp(-blocks / scale), where
-    ``blocks`` is how many values lie below it, or above it, whichever is more.
+    ``blocks`` is the number of values below it or above it, whichever is larger.
 
-    Guarantee: privacy losses lie in an interval of the length 2 / scale for each value that a unit
-    may move, under either relation: a `accounting.BoundedRange`, the exponential mechanism of
-    McSherry and Talwar (2007). The running time is not covered.
+    Guarantee: the privacy loss lies in an interval of length 2 / scale for each value that a unit
+    may move, under either relation: an `accounting.BoundedRange`. This is the exponential mechanism
+    of McSherry and Talwar (2007). The running time is not covered.
 
     >>> from discreet.mechanisms.framework import sample_and_aggregate
     >>> from discreet import Unit
@@ -75,8 +75,7 @@ class MedianOfBlocks:
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "MedianOfBlocks":
-        """The mechanism that costs least of those whose error at this confidence is at most so
-        many blocks."""
+        """The cheapest mechanism whose error at this confidence is at most ``error`` blocks."""
         blocks = int(_checks.not_negative(error=error)) + 1
         each = _missed(_grid(grid), confidence)
         if not each > 0:
@@ -97,8 +96,8 @@ class MedianOfBlocks:
         return self.grid.value(int(starts[place]) + UniformLaw(int(lengths[place])).draw(bits))
 
     def error(self, confidence: Number) -> int:
-        """A whole number r such that at this confidence at most half of the blocks and r more
-        have smaller values than the one released, and as many have larger ones."""
+        """A whole number r such that at this confidence at most half of the blocks plus r have
+        smaller values than the released one, and at most as many have larger values."""
         with precision(_BITS):
             blocks = upper_fraction(_missed(self.grid, confidence) * ball(self.scale))
         return max(0, math.ceil(blocks) - 1)
@@ -106,11 +105,10 @@ class MedianOfBlocks:
 
 @frozen
 class MeanOfBlocks:
-    """Adds discrete Laplace noise to the sum of the values, whose share is the mean.
+    """Adds discrete Laplace noise to the sum of the values, and divides it by their number.
 
-    Guarantee: that of `DiscreteLaplace`, a unit moving the sum by as much as the grid is wide, or
-    twice that if it is replaced; the float is made after the noise. The running time is not
-    covered.
+    Guarantee: that of `DiscreteLaplace`. A unit moves the sum by at most the width of the grid, a
+    replaced unit by twice that; the float is made after the noise. The running time is not covered.
 
     >>> MeanOfBlocks(0.1, grid=Grid(0, 20, step=0.01), blocks=40).error(0.95)
     Fraction(599, 2000)
@@ -154,13 +152,13 @@ class MeanOfBlocks:
         return float(FixedPoint(1, self.grid.lower + noisy * self._each).floats)
 
     def error(self, confidence: Number) -> Fraction:
-        """The smallest q with the mean's noise in [-q, q] at this confidence, exactly; what the
-        grid moves a value by, at most half a step, comes on top."""
+        """The smallest q with the mean's noise in [-q, q] at this confidence, exactly. Rounding to
+        the grid adds at most half a step."""
         return self._inner.error(confidence) * self._each
 
     @property
     def _each(self) -> Fraction:
-        """By how much the mean moves where one value does by a step."""
+        """The change of the mean if one value changes by a step."""
         return self.grid.step / self.blocks
 
     @property
@@ -169,8 +167,10 @@ class MeanOfBlocks:
 
 
 def _stretches(places: IndexArray, size: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """The grid's places in stretches without a value inside, each value's own place being one:
-    where each begins, its length, and less how many values lie on its fuller side."""
+    """The grid in stretches of equal score: the place of each value, and the gaps between them.
+
+    Gives the starts, the lengths and the scores: minus the number of values on the fuller side.
+    """
     values, counts = np.unique(places, return_counts=True)
     ends = np.append(values + 1, size)
     gaps = np.concatenate([[0], values + 1])
@@ -185,8 +185,8 @@ def _stretches(places: IndexArray, size: int) -> tuple[IndexArray, IndexArray, I
 
 
 def _missed(grid: Grid, confidence: Number) -> arb:
-    """How far down, in scales, all the grid's values but one may lie to be drawn so rarely:
-    ln(others * confidence / (1 - confidence))."""
+    """The score gap, in scales, at which all other values of the grid together are drawn with
+    probability 1 - confidence: ln(others * confidence / (1 - confidence))."""
     sure = _checks.probability(confidence=confidence)
     with precision(_BITS):
         return ball((grid.size - 1) * sure / (1 - sure)).log() if grid.size > 1 else arb(0)
@@ -197,7 +197,7 @@ def _clipped(value: IntegerArray, grid: Grid) -> IndexArray:
 
 
 def _values(bounded: Bounded[IntegerArray], grid: Grid) -> Part:
-    """The part, if it gives places on such a grid in one dimension."""
+    """The part; raises unless it gives places on this grid in one dimension."""
     part = integers(bounded)
     if len(part.shape) != 1 or not part.shape[0] or part.sensitivity.linf != grid.size - 1:
         raise InvalidArgument(

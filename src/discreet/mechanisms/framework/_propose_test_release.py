@@ -1,4 +1,4 @@
-"""Noise for a sensitivity that holds near most tables only: proposed, tested, then released."""
+"""Propose-test-release: noise for a sensitivity that holds near most tables only."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -27,8 +27,11 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class ProposedPart:
-    """An integer that moves by at most ``bound`` between neighbours, unless both are at a distance
-    of 0 from where that fails; and this distance, which moves by at most 1."""
+    """An integer, and the distance to the nearest table where it is not stable.
+
+    The integer moves by at most ``bound`` between neighbours, unless both have the distance 0. The
+    distance moves by at most 1.
+    """
 
     gives: ClassVar[str] = "an integer with a proposed bound"
 
@@ -37,7 +40,7 @@ class ProposedPart:
     sensitivity: Sensitivity
 
     def checked(self, result: object) -> tuple[int, int]:
-        """The distance and the integer, as Python's own."""
+        """The distance and the integer, as Python integers."""
         if type(result) is not tuple or len(result) != 2:
             raise TypeError(f"part {self.name!r}: expected a distance and an integer")
         whole = Part(self.name, (), self.sensitivity)
@@ -45,7 +48,8 @@ class ProposedPart:
         return max(distance, 0), value
 
     def moves(self, one: tuple[int, int], other: tuple[int, int]) -> list[int]:
-        """That of the distance; and, unless both are 0, how far the integer moves too much."""
+        """The move of the distance; and, unless both distances are 0, twice the excess of the
+        integer's move over the bound."""
         excess = max(0, abs(one[1] - other[1]) - self.bound) if max(one[0], other[0]) else 0
         return [abs(one[0] - other[0]), 2 * excess]
 
@@ -58,19 +62,19 @@ def proposed(
     name: str,
     basis: str = ASSERTED,
 ) -> Bounded[Proposed]:
-    """State an integer with a bound on how far it moves that need not hold for all tables.
+    """State an integer with a bound on its sensitivity that need not hold for all tables.
 
-    ``compute()`` gives a distance and the integer. The distance is a whole number, such as: how
-    many units must at least change until a table is reached that has a neighbour whose integer is
-    further away than ``bound``. Whatever it is, two things are the caller's word: neighbours'
-    distances differ by at most 1, and it is 0 (or below) for both of two neighbours whose
-    integers differ by more than the bound.
+    ``compute()`` gives a distance and the integer. The distance is an integer, for example the
+    smallest number of units that must change to reach a table with a neighbour whose integer
+    differs by more than ``bound``. The caller asserts two facts: the distances of neighbours differ
+    by at most 1; and if the integers of two neighbours differ by more than the bound, both
+    distances are 0 (or below).
     """
     part = ProposedPart(
         _checks.text(name=name), _checks.positive_count(bound=bound), Sensitivity(l1=1)
     )
 
-    def named() -> Mapping[str, Any]:  # Any: what the part checks
+    def named() -> Mapping[str, Any]:  # Any: checked by the part
         return {name: compute()}
 
     if not callable(compute):
@@ -84,14 +88,14 @@ def proposed(
 
 @frozen
 class ProposeTestRelease:
-    """Releases the integer with discrete Laplace noise of ``value_scale`` if the distance with
-    such noise of ``distance_scale`` is ``threshold`` or more, and ``None`` otherwise.
+    """Releases the integer with discrete Laplace noise of ``value_scale`` if the distance, with
+    discrete Laplace noise of ``distance_scale``, is ``threshold`` or more; otherwise ``None``.
 
-    Guarantee, under either relation, the refusal being paid like an answer: if neighbours'
-    integers differ by more than the bound, both distances are 0 and something else than ``None``
-    comes out with probability ``leak`` at most; if not, it is the composition of two discrete
-    Laplace mechanisms. Each of the two costs at most what `privacy_loss` says. That the distance
-    is right is the caller's word. The running time is not covered. Dwork and Lei (2009).
+    Guarantee, under either relation; ``None`` costs as much as an answer. If the integers of two
+    neighbours differ by more than the bound, both distances are 0, and the value is not ``None``
+    with probability at most ``leak``. Otherwise it is a composition of two discrete Laplace
+    mechanisms. `privacy_loss` covers both cases. The caller asserts that the distance is right.
+    The running time is not covered. Dwork and Lei (2009).
 
     >>> pay = proposed(lambda: (31, 250), bound=4, unit=Unit("person"), name="median pay")
     >>> mechanism = ProposeTestRelease.for_epsilon(1, 1e-6, pay)
@@ -124,8 +128,8 @@ class ProposeTestRelease:
         error: Number, confidence: Number, *, distance_scale: Number, delta: Number
     ) -> "ProposeTestRelease":
         """The mechanism with the most noise on the integer whose error, if there is an answer, is
-        at this confidence at most this; the test has this scale and the least threshold whose
-        leak is at most delta."""
+        at most this at this confidence. The test has ``distance_scale``, and the smallest threshold
+        whose leak is at most delta."""
         exact = _checks.positive(distance_scale=distance_scale)
         return ProposeTestRelease(
             distance_scale=exact,
@@ -134,7 +138,7 @@ class ProposeTestRelease:
         )
 
     def privacy_loss(self, bounded: Bounded[Proposed]) -> PrivacyLoss:
-        """One `accounting.Threshold` term: the two mechanisms, but for the leak."""
+        """One `accounting.Threshold` term: the two mechanisms, and the leak as delta."""
         moves = accounting.DiscreteLaplace(self.distance_scale) + accounting.DiscreteLaplace(
             self.value_scale, _part(bounded).bound
         )
@@ -143,13 +147,13 @@ class ProposeTestRelease:
     def sample(self, value: Proposed, bits: Bits) -> int | None:
         """The integer with noise, or ``None``; both noises are drawn in either case."""
         ((distance, integer),) = value.values()
-        seen = distance + DiscreteLaplaceLaw(self.distance_scale).draw(bits)
+        noisy_distance = distance + DiscreteLaplaceLaw(self.distance_scale).draw(bits)
         noisy = integer + DiscreteLaplaceLaw(self.value_scale).draw(bits)
-        return noisy if seen >= self.threshold else None
+        return noisy if noisy_distance >= self.threshold else None
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the integer's noise in [-q, q] at this confidence; whether it
-        is shown depends on other noise."""
+        """The smallest whole q with the integer's noise in [-q, q] at this confidence. The noise of
+        the test is independent of it."""
         return DiscreteLaplace(self.value_scale).error(confidence)
 
     @property
@@ -166,7 +170,7 @@ def _passes(scale: Fraction, threshold: int) -> Any:  # Any: flint's balls, p^t 
 
 
 def _least_threshold(scale: Fraction, leak: Fraction) -> int:
-    """The least one, or the one above it, at which the leak with its rounding is small enough."""
+    """The smallest threshold whose leak, rounded up, is small enough; or the next one."""
     with precision(_BITS):
         inverse = ball(1 / scale)
         least = -(ball(leak) * (1 + (-inverse).exp())).log() / inverse

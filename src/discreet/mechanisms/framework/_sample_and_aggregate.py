@@ -1,4 +1,4 @@
-"""Any function of a table, made private: computed on blocks of it, the results then aggregated."""
+"""Sample and aggregate: any function, computed on blocks of a table."""
 
 import hashlib
 import math
@@ -39,18 +39,19 @@ def sample_and_aggregate(
 ) -> Bounded[IntegerArray]:
     """The function's value on each block of the table's rows, as its place on the grid.
 
-    ``read()`` gives each row's unit and the rows: two arrays, not lists, since what kind of array
-    a list becomes depends on all of it; the rows' dtype must be the same whatever the data are. A
-    row's block depends on its unit alone, by a public hash of the id (3, 3.0 and "3" are one, as
-    are whole numbers that float64 can't tell apart, and all that are missing), so that one unit
-    moves one value, as far as the grid goes; two, if it is replaced, since its id may be another
-    then. The function is called once for each block, with copies of its rows, and may be any: what
-    lies beyond the grid counts as its end, and whatever raises or is no number as the ``default``;
-    warnings are not shown. It must keep nothing from one call to another, and give nothing away but
-    its result: that is the caller's word. The running time is not covered.
+    ``read()`` gives the units of the rows and the rows: two arrays, not lists, since all of a list
+    decides the type of the array made of it. The rows' dtype must not depend on the data.
 
-    `MedianOfBlocks` and `MeanOfBlocks` release what comes out. Nissim, Raskhodnikova and Smith
-    (2007).
+    A row's block depends on its unit only, by a public hash of the id. The ids 3, 3.0 and "3" are
+    one id; so are integers that float64 can't distinguish, and all missing ids. So one unit moves
+    one value, at most over the whole grid. A replaced unit moves two, since its new id may differ.
+
+    The function is called once for each block, with copies of its rows. Values beyond the grid
+    become its end. If the function raises or gives no number, the value is the ``default``.
+    Warnings are not shown. The caller asserts that the function stores nothing between calls and
+    reveals nothing but its result. The running time is not covered.
+
+    `MedianOfBlocks` and `MeanOfBlocks` release the values. Nissim, Raskhodnikova and Smith (2007).
 
     >>> ids, pay = np.arange(1000), np.linspace(3, 30, 1000)
     >>> spread = sample_and_aggregate(
@@ -85,8 +86,7 @@ def sample_and_aggregate(
 
 
 def block_of(ids: npt.NDArray[Any], blocks: int) -> IndexArray:  # Any: ids of any kind
-    """The number of the block, from 0, that each unit's rows go to: a hash of its id alone, and
-    not of the kind of array that it is in."""
+    """The block of each unit, from 0: a hash of its id, independent of the type of the array."""
     if ids.dtype.kind in "iu":
         words = _words(ids.astype(np.float64))
     else:
@@ -111,9 +111,9 @@ def _split(ids: npt.NDArray[Any], blocks: int) -> list[IndexArray]:
 def _value(
     function: Callable[[TableArray[T]], object], rows: TableArray[T], otherwise: float
 ) -> float:
-    """The function's value, whatever it does: one block's failure is no one else's matter."""
+    """The function's value, or ``otherwise`` if it fails; a failure affects one block only."""
 
-    def called(given: Any) -> float:  # Any: what is no number raises
+    def called(given: Any) -> float:  # Any: other types raise
         with silent():
             return float(function(given))  # type: ignore[arg-type]  # see above
 
@@ -126,7 +126,7 @@ def _is_added(unit: Unit) -> bool:
 
 
 def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64's finaliser (Steele, Lea and Flood 2014): spreads ids that follow each other."""
+    """SplitMix64's finalizer (Steele, Lea and Flood 2014), which scatters consecutive ids."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
@@ -134,13 +134,13 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _words(whole: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """Whole numbers from -2^63 to 2^64, modulo 2^64."""
+    """Integers from -2^63 up to 2^64, modulo 2^64."""
     below = np.where(whole < 0, whole, 0.0).astype(np.int64).view(np.uint64)
     return below + np.where((whole > 0) & (whole < 2.0**64), whole, 0.0).astype(np.uint64)
 
 
 def _word(own: int | str) -> int:
-    """A whole number modulo 2^64, or a digest of a text."""
+    """An integer modulo 2^64, or a digest of a text."""
     if isinstance(own, int):
         return own % (1 << 64)
     return int.from_bytes(

@@ -1,4 +1,4 @@
-"""A histogram with the sums over ever larger ranges of it, all of them noisy."""
+"""A tree of counts: noisy sums over larger and larger ranges of a histogram."""
 
 import math
 from collections.abc import Iterator
@@ -33,18 +33,19 @@ _INT64 = np.iinfo(np.int64)
 
 @frozen
 class TreeCounts:
-    """The total of a histogram, the sums over ``branching`` equal ranges of it, over as many
-    parts of each of these, and so on down to the counts, each with noise of its own.
+    """Releases noisy sums on the levels of a tree: the total, the sums over ``branching`` equal
+    ranges, over ``branching`` parts of each range, and so on down to the counts.
 
-    Guarantee: the sum of what the noise costs on every level; on each, a unit moves the sums by
-    no more in all than it moves the counts, under either relation. ``total`` is how far it moves
-    all of them together, if that is known to be less: 0 where a unit that is replaced is in one bin
-    before and in one after, so that the total costs nothing. It is asserted by the caller, and with
-    it that no count leaves int64, where it would stay at the end and the total move after all.
-    Sums beyond int64 stay at its ends. What is released is a tuple of arrays, from the total down
-    to the counts; `consistent` makes it into counts whose sums over any range are as right as they
-    can be. Hay, Rastogi, Miklau and Suciu (2010); with consistency, about 16 branches are a good
-    choice (Qardaji, Yang and Li 2013).
+    Guarantee: the sum of the prices of all levels. On each level a unit moves the sums, in L1, by
+    at most as much as the counts, under either relation. ``total`` bounds how far a unit moves the
+    total, if this is known to be less: 0 if a replaced unit is in one bin before and in one bin
+    after, and then the total costs nothing. The caller asserts it, and also that no count leaves
+    int64: it would become the end of int64, and the total would move after all. Sums beyond int64
+    become its ends.
+
+    The value is a tuple of arrays, from the total down to the counts. `consistent` turns it into
+    counts with the best estimates of all range sums. Hay, Rastogi, Miklau and Suciu (2010); with
+    consistency, about 16 branches are a good choice (Qardaji, Yang and Li 2013).
 
     >>> from discreet import Unit
     >>> ages = Bounded(
@@ -58,10 +59,10 @@ class TreeCounts:
     noise: Annotated[TreeNoise, checked_noise]  # of each sum
     _: KW_ONLY
     branching: PositiveCount = 16
-    total: Annotated[int | None, optional(_checks.count)] = None  # how far a unit moves it
+    total: Annotated[int | None, optional(_checks.count)] = None  # sensitivity of the total
 
     def __post_init__(self) -> None:
-        """Refuse ranges that fall into one part."""
+        """Refuse a branching below 2."""
         if self.branching < 2:
             raise InvalidArgument(f"branching = {self.branching}: give a whole number, 2 or above")
 
@@ -90,8 +91,8 @@ class TreeCounts:
         return TreeCounts(noise, branching=branching, total=total)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """The sum of the prices of all levels; raises unless the computation gives a
-        histogram: integers in one dimension."""
+        """The sum of the prices of all levels; raises unless the computation gives integers in one
+        dimension."""
         return price(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> TreeLevels:
@@ -104,11 +105,11 @@ class TreeCounts:
         return self.noise.error(confidence)
 
     def stddev_of_range(self, first: int, stop: int, *, length: int) -> float:
-        """The standard deviation of the sum over the counts from ``first`` up to, but not
-        including, ``stop``, of this number of counts made `consistent`.
+        """The standard deviation of the sum of the `consistent` counts from ``first`` up to, but
+        not including, ``stop``, in a histogram of ``length`` counts.
 
-        The sum a^T x of counts estimated by least squares from sums A x with independent noise has
-        the variance a^T (A^T A)^-1 a, and `consistent` finds (A^T A)^-1 A^T y for any y.
+        Least squares from sums A x with independent noise estimates a^T x with the variance
+        a^T (A^T A)^-1 a, and `consistent` computes (A^T A)^-1 A^T y for any y.
         """
         size = _checks.positive_count(length=length)
         if not 0 <= _checks.count(first=first) < _checks.count(stop=stop) <= size:
@@ -120,16 +121,18 @@ class TreeCounts:
         return self.noise.stddev_of_noise() * math.sqrt(float(among @ solved))
 
     def sizes(self, length: int) -> list[int]:
-        """How many sums there are on each level, of so many counts; no part beyond the last count
-        has a sum."""
+        """The number of sums on each level, for this number of counts; ranges beyond the last count
+        have no sum."""
         sizes = [_checks.positive_count(length=length)]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // self.branching))
         return sizes[::-1]
 
     def _sensitivities(self, part: Part) -> Iterator[Sensitivity]:
-        """How far a unit moves the sums of each level that it may move, from the counts up. Of
-        what it moves, (l1 + total) / 2 at most goes one way, and so that is the most of a sum."""
+        """The sensitivity of each level that a unit may move, from the counts up.
+
+        At most (l1 + total) / 2 of all changes have the same sign, so no sum moves further.
+        """
         moved, width = part.sensitivity, self.branching
         total = moved.l1 if self.total is None else min(self.total, moved.l1)
         yield moved
@@ -140,7 +143,7 @@ class TreeCounts:
             width *= self.branching
 
     def _sums(self, value: IntegerArray) -> list[IntegerArray]:
-        """The levels without noise, exactly, as far as int64 goes."""
+        """The levels without noise: exact, but at most the ends of int64."""
         level = np.clip(value, _INT64.min, _INT64.max).astype(np.int64)
         is_small = bool(np.all(np.abs(level.astype(np.float64)) * max(level.size, 1) < 2.0**62))
         exact = level if is_small else level.astype(object)
@@ -152,11 +155,10 @@ class TreeCounts:
 
 
 def consistent(release: Release[TreeLevels]) -> Release[FloatArray]:
-    """The counts of a released tree, such that the sum over any range is the best that can be
-    made of all the noisy sums: unbiased, and of the least variance among linear ones (Hay,
-    Rastogi, Miklau and Suciu 2010, Theorem 4).
+    """The counts that fit all noisy sums of a released tree best. The sum over any range is the
+    best linear unbiased estimate (Hay, Rastogi, Miklau and Suciu 2010, Theorem 4).
 
-    Guarantee: computed from the release alone, so that its privacy loss and receipt stay.
+    Guarantee: post-processing of the release, so its privacy loss and receipt stay the same.
     """
     mechanism = release.mechanism
     if not isinstance(mechanism, TreeCounts) or release.processing:
@@ -167,12 +169,8 @@ def consistent(release: Release[TreeLevels]) -> Release[FloatArray]:
 
 
 def _least_squares(levels: tuple[IntegerArray | FloatArray, ...], branching: int) -> FloatArray:
-    """The counts that fit all sums best.
-
-    Upwards each sum becomes the average of what it says itself and of what its parts say, both
-    weighted by the inverse of their variances; downwards the rest of each sum goes to its parts
-    in proportion to theirs.
-    """
+    """The counts that fit all sums best, by least squares in two passes."""
+    # 1. upwards: average each sum with that of its parts, weighted by inverse variances
     means, variances = [levels[-1].astype(np.float64)], [np.ones(levels[-1].size)]
     sums = []
     for level in reversed(levels[:-1]):
@@ -181,6 +179,7 @@ def _least_squares(levels: tuple[IntegerArray | FloatArray, ...], branching: int
         sums.append((below, spread))
         means.append((level * spread + below) / (spread + 1))
         variances.append(spread / (spread + 1))
+    # 2. downwards: share the residual of each sum among its parts, by their variances
     found: FloatArray = means.pop()
     for mean, variance, (below, spread) in zip(
         reversed(means), reversed(variances[:-1]), reversed(sums), strict=True

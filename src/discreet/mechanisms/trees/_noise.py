@@ -16,14 +16,14 @@ TreeNoise = DiscreteLaplace | Gaussian | DiscreteGaussian
 
 
 def checked_noise(noise: object) -> TreeNoise:
-    """The noise, if it is one of those that trees know."""
+    """The noise; raises unless it is one that trees can add."""
     if isinstance(noise, DiscreteLaplace | Gaussian | DiscreteGaussian):
         return noise
     raise InvalidArgument(f"noise = {noise!r}: give DiscreteLaplace, Gaussian or DiscreteGaussian")
 
 
 def price(noise: TreeNoise, levels: Iterable[Sensitivity], unit: Unit) -> PrivacyLoss:
-    """The sum over the levels, each an array of sums of this sensitivity."""
+    """The sum of the prices of all levels, given by their sensitivities."""
     stated = (
         Bounded(_nothing, sensitivity=level, unit=unit, name="level", shape=(max(level.l0, 1),))
         for level in levels

@@ -1,4 +1,4 @@
-"""A count that goes on: after each step, how many there were so far."""
+"""A running total: after each step, the sum of all numbers up to now."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -24,16 +24,16 @@ from discreet.noise._sums import sum_half_width
 
 @frozen
 class StreamCounter:
-    """Answers each step's number with the total so far, for a declared number of ``steps``.
+    """Answers each step's number with the noisy total up to now, for at most ``steps`` steps.
 
     Each total is the sum of at most log2(steps) + 1 noisy sums over runs of 1, 2, 4, ... steps,
-    and each step is in as many of them.
+    and each step is in at most this number of runs.
 
-    Guarantee: a unit that moves the numbers of at most ``per_unit`` steps, each by at most
-    ``most``, pays once for all totals together the sum over all lengths of runs of what the noise
-    costs; also if what is asked depends on earlier totals. A unit that is replaced moves twice as
-    many steps. That a unit is in no more steps is the caller's word. The running time is not
-    covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi and Rothblum (2010).
+    Guarantee: for a unit that moves the numbers of at most ``per_unit`` steps, each by at most
+    ``most``, all totals together cost the sum of the prices of all lengths of runs, even if later
+    numbers depend on earlier totals. A replaced unit moves twice as many steps. The caller asserts
+    ``per_unit``. The running time is not covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi
+    and Rothblum (2010).
 
     >>> unit = Unit("patient_id")
     >>> counter = StreamCounter.for_epsilon(1, unit, steps=365)
@@ -91,16 +91,16 @@ class StreamCounter:
             )
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int, bool]]:
-        """A function that turns each step's number into the total so far."""
+        """A function that turns each step's number into the noisy total up to now."""
         return _Totals(self.noise.law, self.steps, bits).add
 
     def error(self, confidence: Number) -> int:
-        """A whole q with the noise in [-q, q] at this confidence after each step by itself, for
-        the step after which the most sums are added; hardly above the smallest one."""
+        """A whole q with the noise of each total in [-q, q] at this confidence, each total by
+        itself, for the step with the most sums; hardly above the smallest q."""
         return self._error(self._most_sums(), confidence)
 
     def error_after(self, step: int, confidence: Number) -> int:
-        """The same after this step, counted from 1."""
+        """`error` for the total after this step, counted from 1."""
         if not 1 <= _checks.count(step=step) <= self.steps:
             raise InvalidArgument(f"step = {step}: give 1 up to {self.steps}")
         return self._error(step.bit_count(), confidence)
@@ -109,12 +109,12 @@ class StreamCounter:
         return sum_half_width(self.noise.law, sums, _checks.probability(confidence=confidence))
 
     def _most_sums(self) -> int:
-        """The most ones that a whole number up to ``steps`` has in its digits."""
+        """The largest number of binary ones in a number up to ``steps``."""
         length = self.steps.bit_length()
         return max(self.steps.bit_count(), length - 1)
 
     def _levels(self, unit: Unit) -> list[Sensitivity]:
-        """How far a unit moves the sums over runs of 1, 2, 4, ... steps."""
+        """The sensitivities of the sums over runs of 1, 2, 4, ... steps."""
         moved = self.per_unit * (1 if change_of(unit) is Change.ADD_REMOVE else 2)
         places = min(moved, self.steps)
         return [
@@ -124,7 +124,7 @@ class StreamCounter:
 
 
 class _Totals(Owned):
-    """The sums that are going on, without noise and with it: the run of 2^i steps at place i."""
+    """The sums of open runs, with and without noise; index i holds the run of 2^i steps."""
 
     __slots__ = ("_bits", "_exact", "_law", "_noisy", "_steps", "_taken")
 
@@ -136,7 +136,7 @@ class _Totals(Owned):
         self._noisy = [0] * steps.bit_length()
 
     def add(self, value: int) -> tuple[int, bool]:
-        """End the runs that this step ends, in one sum over them all, and add up."""
+        """Merge the runs that end at this step into one noisy sum, and add all sums."""
         self.check_owner()
         self._taken += 1
         ends = (self._taken & -self._taken).bit_length() - 1

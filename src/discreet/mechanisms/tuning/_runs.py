@@ -1,4 +1,4 @@
-"""How many runs there are: laws whose draws stay secret, and what the best run then costs."""
+"""Laws of the secret number of runs, and the price of the best run under each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY
@@ -50,7 +50,7 @@ class RunsLaw(Protocol):
         ...
 
     def term(self, one_run: PrivacyLoss | Term) -> Term:
-        """The privacy loss of the best run, each run having this one."""
+        """The privacy loss of the best run, where each run has the privacy loss ``one_run``."""
         ...
 
 
@@ -80,15 +80,15 @@ class NegativeBinomialRuns:
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
     def __post_init__(self) -> None:
-        """Refuse a gamma above 1, and one for more runs than anybody makes."""
+        """Refuse a gamma above 1, or below 10^-9."""
         self.term(Pure(1))
         if self.gamma < Fraction(1, _MOST):
             raise InvalidArgument("gamma: give at least 10^-9, for at most 10^9 runs")
 
     @staticmethod
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
-        """Those of the largest gamma, to 9 digits, with at least this expected number, which is 1
-        or above."""
+        """The law with the largest gamma, to 9 digits, whose mean is at least this, a number from 1
+        on."""
         wanted, shape = _checks.positive(mean=mean), _tuning.shape(eta=eta)
         if wanted < 1:
             raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
@@ -140,8 +140,7 @@ class NegativeBinomialRuns:
 class PoissonRuns:
     """K = 0, 1, 2, ... is Poisson with this mean; with K = 0 nothing is chosen.
 
-    It keeps K close to its mean, which costs more the larger that is. Papernot and Steinke (2022),
-    Theorem 6.
+    K is close to its mean; a larger mean costs more. Papernot and Steinke (2022), Theorem 6.
 
     >>> PoissonRuns(20)
     PoissonRuns(20)
@@ -152,7 +151,7 @@ class PoissonRuns:
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
     def __post_init__(self) -> None:
-        """Refuse more runs than anybody makes."""
+        """Refuse a mean above 10^9."""
         if self.mean > _MOST:
             raise InvalidArgument("mean: give at most 10^9 runs")
 
@@ -167,7 +166,8 @@ class PoissonRuns:
 
 
 def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
-    """The largest one of 9 digits below 1 that is enough, as all smaller ones are; 0 if none is."""
+    """The largest gamma below 1, to 9 digits, that is enough; 0 if there is none. Smaller ones are
+    enough too."""
     low, high = Fraction(1, _MOST), Fraction(1)
     if not is_enough(low):
         return Fraction(0)
@@ -177,8 +177,8 @@ def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
 
 
 def draw(runs: RunsLaw, bits: Bits) -> int:
-    """A number of runs, exactly: by as many digits of a uniform U as decide between which two
-    cumulative probabilities 1 - U lies. Words of ones, without noise, are the fewest runs."""
+    """An exact draw of the number of runs: digits of a uniform U are drawn until they decide
+    between which two cumulative probabilities 1 - U lies. Words of ones give the fewest runs."""
     numerator = size = 0
     while True:
         numerator = numerator << bits.width | (1 << bits.width) - 1 - bits.word()
@@ -207,8 +207,8 @@ def _chances(runs: RunsLaw) -> Iterator[arb]:
 
 
 def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
-    """The probability, rounded up, that none of the runs is of a kind that each is with this
-    probability: at most that without a ceiling over that of a number within it."""
+    """The probability, rounded up, that no run has a property that each run has with probability
+    ``share``. With a ceiling: at most that without it, over the probability to stay below it."""
     with precision(_BITS):
         kept = _tuning.Ceiling.of(runs.law, runs.most)
         found = runs.law.generating(ball(1 - share)) / kept.within
@@ -216,8 +216,8 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
 
 
 def best_share(runs: RunsLaw, confidence: Fraction) -> Fraction:
-    """The smallest share s, to 9 digits, of one run's outcomes, best first, that the best of all
-    runs lies in at this confidence; 1 at the least if there may be no run so often."""
+    """The smallest share s, to 9 digits, such that the best run is among the best s of one run's
+    outcomes at this confidence; 1 if there is no run with too large a probability."""
     found = edge(
         lambda share: share_missed(runs, share) <= 1 - confidence,
         Fraction(1),
@@ -228,7 +228,7 @@ def best_share(runs: RunsLaw, confidence: Fraction) -> Fraction:
 
 
 def epsilon_of_each(runs: RunsLaw, epsilon: Fraction) -> Fraction:
-    """The largest epsilon, to 9 digits, that each run may cost for the best to cost this much."""
+    """The largest epsilon of one run, to 9 digits, with which the best run costs at most this."""
     found = edge(
         lambda each: known(approximate(PrivacyLoss.of(runs.term(Pure(each)))))[0] <= epsilon,
         Fraction(0),

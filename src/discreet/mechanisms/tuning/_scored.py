@@ -1,4 +1,4 @@
-"""A mechanism with a private score of what it gave: one run of a tuning."""
+"""One run of a tuning: a mechanism, with a noisy score of its result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class Scored(Generic[V, W]):
-    """Runs a mechanism, and measures on the same data how good what it gave is, with noise.
+    """Runs a mechanism, and scores its result on the same data, with noise.
 
-    ``measure(value, given)`` is a whole number, higher being better, and for each thing that can
-    be given, a unit moves it by at most ``sensitivity``. ``noise`` is a mechanism for integers.
-    What comes out is a mapping with the ``score`` and the ``value``.
+    ``measure(value, given)`` is an integer; higher is better. For every possible result ``given``,
+    a unit moves it by at most ``sensitivity``. ``noise`` is a mechanism for integers. The value is
+    a mapping with the ``score`` and the ``value``.
 
-    Guarantee: the sum of both privacy losses, by adaptive composition, given that the stated
-    sensitivity is right: it is asserted by the caller. A ``measure`` that fails on some data locks
-    the ledger, as a computation does.
+    Guarantee: the sum of both privacy losses, by adaptive composition, if the stated sensitivity is
+    right; the caller asserts it. A ``measure`` that fails on some data locks the ledger, as a
+    failed computation does.
     """
 
     is_scored: ClassVar[bool] = True
@@ -39,22 +39,22 @@ class Scored(Generic[V, W]):
     sensitivity: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no function, and a sensitivity that is no whole number above 0."""
+        """Refuse wrong types, and a sensitivity that is not a whole number above 0."""
         checked_mechanism(self.mechanism, "mechanism")
         checked_mechanism(self.noise, "noise")
         moved = _checks.positive_count(sensitivity=self.sensitivity)
         object.__setattr__(self, "sensitivity", moved)
         if not callable(self.measure):
-            raise InvalidArgument("measure: give a function of the value and of what is given")
+            raise InvalidArgument("measure: give a function of the value and of the result")
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """That of the mechanism, and that of the score's noise."""
+        """The sum of the mechanism's privacy loss and that of the score's noise."""
         score: Bounded[int] = Bounded(
             lambda: 0, sensitivity=self.sensitivity, unit=stated(bounded).unit, name="score"
         )
         return self.mechanism.privacy_loss(bounded) + self.noise.privacy_loss(score)
 
-    def sample(self, value: V, bits: Bits) -> Mapping[str, Any]:  # Any: a score, and whatever comes
+    def sample(self, value: V, bits: Bits) -> Mapping[str, Any]:  # Any: a score, and any result
         """The mechanism's answer and its noisy score."""
         given = self.mechanism.sample(value, bits)
         part = Part("score", (), Sensitivity(l1=self.sensitivity))
@@ -62,8 +62,8 @@ class Scored(Generic[V, W]):
         return {"score": self.noise.sample(score, bits), "value": given}
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the score's noise in [-q, q] at this confidence: what
-        ``noise`` says of itself. What the mechanism gives has the mechanism's own error."""
+        """The smallest whole q with the score's noise in [-q, q] at this confidence, as ``noise``
+        states it. The mechanism's result has its own error."""
         stated = getattr(self.noise, "error", None)
         if stated is None:
             raise InvalidArgument(f"noise = {self.noise!r}: it states no error")

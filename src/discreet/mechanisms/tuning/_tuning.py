@@ -22,26 +22,25 @@ from discreet.mechanisms.tuning._runs import (
 from discreet.noise import Bits, UniformLaw
 
 V = TypeVar("V")
-Outcome = Mapping[str, Any]  # Any: a score, and whatever a mechanism gives
+Outcome = Mapping[str, Any]  # Any: a score, and any result of a mechanism
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tuning(Generic[V]):
-    """Makes K runs, each of a candidate that is drawn at random, and gives the one of the highest
-    score; K is drawn from the law of ``runs`` and is shown nowhere.
+    """Makes K runs, each of a randomly drawn candidate, and gives the one with the highest score.
+    K is drawn from the law of ``runs`` and is never shown.
 
-    Each candidate is a mechanism for the same computation whose value is a mapping with a
-    ``score``, which it says by ``is_scored``: such as `Scored`. All must cost the same. The value
-    is the best run's mapping, with the ``candidate``'s name; or, where there was no run, which
-    only `PoissonRuns` allow, ``None``.
+    Each candidate is a mechanism for the same computation, whose value is a mapping with a
+    ``score`` and which states this by ``is_scored``, as `Scored` does. All must cost the same. The
+    value is the mapping of the best run, with the name of its ``candidate``; or ``None`` if there
+    was no run, which happens with `PoissonRuns` only.
 
-    Guarantee: that of the term that the runs make of one run's privacy loss, for every unit and
-    relation that one run covers (Liu and Talwar 2019; Papernot and Steinke 2022). The candidates
-    and the law are public and fixed beforehand; each run, its score included, is paid.
+    Guarantee: the term that the law of runs makes of one run's privacy loss, for every unit and
+    relation that one run covers (Liu and Talwar 2019; Papernot and Steinke 2022). Candidates and
+    law are public and fixed beforehand; the price of a run includes its score.
 
-    Not covered: the running time, which grows with K, unless the runs have a ceiling ``most``: then
-    ``most`` runs are always made, of which the first K count. Candidates that take differently
-    long show by time either way.
+    Not covered: the running time, which grows with K. With a ceiling ``most``, exactly ``most``
+    runs are made, and the first K count. Candidates of different speed show in the time anyway.
 
     >>> from discreet.mechanisms import DiscreteLaplace
     >>> from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored
@@ -59,7 +58,7 @@ class Tuning(Generic[V]):
     runs: RunsLaw
 
     def __post_init__(self) -> None:
-        """Keep a copy of the candidates, which nobody can alter between the price and the draw."""
+        """Store an immutable copy of the candidates, which can't change after the price."""
         held = dict(self.candidates.items()) if isinstance(self.candidates, Mapping) else {}
         if not held:
             raise InvalidArgument(
@@ -81,8 +80,8 @@ class Tuning(Generic[V]):
         runs: RunsLaw,
         make: Callable[[Fraction], Mapping[Any, Mechanism[V, Outcome]]],  # Any: the same
     ) -> "Tuning[V]":
-        """The tuning that costs at most epsilon, in pure differential privacy: of the candidates
-        that ``make`` gives for the epsilon that each run may then cost."""
+        """The tuning that costs at most this pure epsilon; ``make`` gives the candidates for the
+        epsilon of one run."""
         if not callable(make):
             raise InvalidArgument("make: give a function of the epsilon of each run")
         each = epsilon_of_each(_are_runs(runs), _checks.positive(epsilon=epsilon))
@@ -96,12 +95,12 @@ class Tuning(Generic[V]):
         *,
         eta: Number = 1,
     ) -> "Tuning[V]":
-        """The tuning of these candidates with the fewest `NegativeBinomialRuns` whose `error` at
-        this confidence is at most this: a share of what one run gives."""
+        """The tuning of these candidates with the fewest `NegativeBinomialRuns` whose `error`, a
+        share of one run's outcomes, is at most this at this confidence."""
         return Tuning(candidates, NegativeBinomialRuns.for_error(error, confidence, eta=eta))
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """One term around that of a run; raises unless all candidates cost the same."""
+        """One term around the loss of one run; raises unless all candidates cost the same."""
         stated(bounded)
         losses = [each.privacy_loss(bounded) for each in self.candidates.values()]
         for name, loss in zip(self.candidates, losses, strict=True):
@@ -114,7 +113,7 @@ class Tuning(Generic[V]):
         return PrivacyLoss.of(self.runs.term(one_run), unit=bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> Outcome | None:
-        """The best run. The first of equals is as good as a random one: all runs are alike."""
+        """The best run; of equal ones the first, since runs are exchangeable."""
         counted = draw(self.runs, bits)
         names, best = list(self.candidates), None
         for number in range(self.runs.most or counted):
@@ -125,8 +124,8 @@ class Tuning(Generic[V]):
         return best
 
     def error(self, confidence: Number) -> Fraction:
-        """The smallest share s such that the value is among the best s of what one run gives, by
-        score, at this confidence; rounded up. 1 says nothing."""
+        """The smallest share s, rounded up, such that at this confidence the value is among the
+        best s of one run's outcomes, by score. A share of 1 is no statement."""
         return best_share(self.runs, _checks.probability(confidence=confidence))
 
     def __repr__(self) -> str:
@@ -141,7 +140,7 @@ def _are_runs(runs: RunsLaw) -> RunsLaw:
 
 
 def _rank(found: Outcome) -> tuple[bool, Any]:  # Any: a number
-    """A total order of scores: what is no number comes last."""
+    """A total order of scores; NaN comes last."""
     score = found["score"]
     is_number = bool(score == score)  # noqa: PLR0124  # NaN isn't
     return is_number, score if is_number else 0
