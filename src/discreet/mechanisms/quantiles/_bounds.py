@@ -1,4 +1,4 @@
-"""Between which powers of two a column's values lie, found for a part of the budget."""
+"""Approximate bounds: between which powers of two a column's values lie."""
 
 import math
 from dataclasses import KW_ONLY
@@ -28,17 +28,17 @@ Ends = tuple[float, float]
 
 @frozen
 class ApproximateBounds:
-    """Gives the least and the largest value of the bins that seem to hold rows; `None` if none
-    does, there being too few rows for what is spent.
+    """Gives the least and the largest value of the bins that seem to hold rows; `None` if no bin
+    does: then there are too few rows for this epsilon.
 
-    The column's grid, which may be as wide as one likes, is divided into bins that double in
-    width away from 0: one for 0, one for a single step, for 2 to 3 steps, 4 to 7 and so on, on
-    either side (from the end nearest to 0, if that is not on the grid). A bin counts if its number
-    of rows, with discrete Laplace noise of this scale, reaches the `threshold`: the least that
-    noise alone reaches in any of the bins with a probability of at most ``false_bin``.
+    The column's grid may be very wide. Its bins double in width away from 0: one for 0, one for a
+    single step, for 2 to 3 steps, 4 to 7 and so on, on either side (from the end nearest to 0, if
+    0 is not on the grid). A bin counts if its number of rows, with discrete Laplace noise of this
+    scale, reaches the `threshold`: the smallest number that noise alone reaches in any bin with
+    probability at most ``false_bin``.
 
-    Guarantee: epsilon-DP with epsilon = what a unit can change in the counts over the scale. It is
-    a charge of its own: what is released on the narrower grid costs as much again as it costs.
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity of the histogram / scale. A release on the
+    narrower grid is a further charge.
 
     >>> from discreet import Unit
     >>> incomes = Bounded.rows(
@@ -88,7 +88,7 @@ class ApproximateBounds:
 
     @property
     def threshold(self) -> int:
-        """The noisy number of rows from which on a bin counts."""
+        """The noisy number of rows at which a bin counts."""
         with precision(_BITS):
             each = -((-ball(self.false_bin)).log1p() / self._bins.size).expm1()
             return self._reached(upper_fraction(-each.log()))
@@ -118,32 +118,32 @@ class ApproximateBounds:
         return Grid(lower, upper, self.grid.step)
 
     def error(self, confidence: Number) -> int:
-        """So many rows that a bin with as many counts at this confidence, which is 1/2 at least:
-        the least such number. Rows of bins beyond both ends that hold fewer may be left out."""
+        """The smallest number of rows with which a bin counts at this confidence (1/2 at least).
+        Bins beyond the two ends that hold fewer rows may be left out."""
         failure = 1 - max(_checks.probability(confidence=confidence), Fraction(1, 2))
         with precision(_BITS):
             return self.threshold + self._reached(upper_fraction(-ball(failure).log())) - 1
 
     def _reached(self, surprise: Fraction) -> int:
-        """The least whole number, 1 or above, that noise reaches with probability
-        exp(-surprise): exp(-k / scale) / (1 + exp(-1 / scale)) for k."""
+        """The smallest whole number k >= 1 that noise reaches with probability at most
+        exp(-surprise); the probability is exp(-k / scale) / (1 + exp(-1 / scale))."""
         with precision(_BITS):
             spare = upper_fraction((1 + (-ball(1 / self.scale)).exp()).log() * -1)
         return max(1, math.ceil(self.scale * (surprise + spare)))
 
     @property
     def _origin(self) -> int:
-        """The place of 0, or nearest to it."""
+        """The place of 0, or the place nearest to it."""
         return min(max(round(-self.grid.lower / self.grid.step), 0), self.grid.size - 1)
 
     @property
     def _bins(self) -> IndexArray:
-        """The bins, by the size in bits of how many steps away from 0 they are."""
+        """The bins: bit lengths of the distance from 0 in steps, with a sign."""
         below, above = self._origin, self.grid.size - 1 - self._origin
         return np.arange(-below.bit_length(), above.bit_length() + 1)
 
     def _end(self, size: int, sign: int) -> float:
-        """The farther end of a bin in this direction, seen from the origin."""
+        """The end of a bin that is farther from the origin in this direction."""
         steps = (1 << size) - 1 if size >= 0 else -(1 << -size - 1)
         place = min(max(self._origin + sign * steps, 0), self.grid.size - 1)
         return self.grid.value(place)

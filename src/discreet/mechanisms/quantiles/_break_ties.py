@@ -1,9 +1,9 @@
-"""Equal values made different, so that a cut can divide them, one row's influence staying one row.
+"""Tie breaking: equal values become different, so that a cut can divide them.
 
-Each place becomes ``finer`` finer ones. The first, second, ... row at a place goes to the first,
-second, ... of its finer places in an order that is public and fills them evenly (that of the bits
-of 0, 1, 2, ... read backwards); after the last one it begins anew. How many rows are at a place
-says which finer places are taken, so that a row that comes in takes one more and moves no other.
+Each place becomes ``finer`` finer places. The first, second, ... row at a place goes to the first,
+second, ... of its finer places, in a public order that fills them evenly (0, 1, 2, ... with
+reversed bits); after the last one it starts again. The number of rows at a place decides which
+finer places are taken. So a new row takes one more finer place and moves no other row.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ _ROOM_BITS = 62
 
 
 def finer(places: int) -> int:
-    """The number of finer places for each place: 65 536 where int64 has room for them."""
+    """The number of finer places for each place: 65 536, or fewer so that int64 holds them."""
     return 1 << min(_MOST_BITS, _ROOM_BITS - (places - 1).bit_length())
 
 
@@ -33,7 +33,7 @@ def break_ties(rows: IndexArray, by: int) -> IndexArray:
 
 @cache
 def _order(size: int) -> IndexArray:
-    """The numbers below a power of two, by their bits read backwards."""
+    """The numbers below a power of two, with their bits reversed."""
     found = np.zeros(1, np.int64)
     while found.size < size:
         found = np.concatenate((2 * found, 2 * found + 1))

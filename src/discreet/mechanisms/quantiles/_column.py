@@ -1,4 +1,4 @@
-"""Levels of one column, and how far a unit can move what its values miss of one."""
+"""Checked levels and grids, and the sensitivity of the rows by which values miss a level."""
 
 import math
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ from discreet.mechanisms._rows import Grid
 _FINEST = 10**6
 
 
-def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: looked at before
-    """How far apart the changes can be, in rows, that a unit makes in the misses of a level: see
-    `discreet.mechanisms.quantiles._ranks`."""
+def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: checked here
+    """The length, in rows, of the interval that holds all changes a unit makes to the misses of a
+    level: see `discreet.mechanisms.quantiles._ranks`."""
     part, _ = column_of(bounded)
     is_replaced = bounded.unit.change is Change.REPLACE
     return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
 
 
 def a_level(**named: Number) -> Fraction:
-    """The exact level, strictly between 0 and 1 and not so fine that ranks leave int64."""
+    """The exact level, strictly between 0 and 1, with a denominator for which ranks fit int64."""
     ((name, level),) = named.items()
     exact = _checks.probability(**named)
     if exact.denominator > _FINEST:
@@ -38,7 +38,7 @@ def a_level(**named: Number) -> Fraction:
 
 
 def a_grid(grid: Grid) -> Grid:
-    """The grid, if it is one."""
+    """The argument, if it is a `Grid`."""
     if not isinstance(grid, Grid):
         raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 100)")
     return grid
@@ -49,7 +49,7 @@ Level = Annotated[Converted[Fraction, Number], a_level]
 
 
 def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
-    """The exact levels, each above the one before it, their common denominator not too large."""
+    """The exact levels, strictly increasing, with a common denominator of at most 10^6."""
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
     exact = tuple(a_level(levels=level) for level in levels)

@@ -1,4 +1,4 @@
-"""How many rows lie up to each of some public edges: a cumulative distribution."""
+"""A cumulative distribution: the number of rows up to each public edge."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
@@ -25,15 +25,15 @@ from discreet.noise._arrays import FloatArray
 
 @frozen
 class Cumulative:
-    """Gives how many rows lie from the first edge up to each of the others, as numbers that rise.
+    """Gives the numbers of rows from the first edge up to each other edge, as increasing numbers.
 
-    Each bin's count gets discrete Laplace noise of this scale, and the noisy sums are replaced by
-    the nearest numbers, by squares, that never fall and are 0 or above. Divide by the last of them
-    for a distribution function; that costs nothing more.
+    Each bin's count gets discrete Laplace noise of this scale. The partial sums are replaced by the
+    nearest numbers, in least squares, that do not decrease and are 0 or above. Divide by the last
+    one for a distribution function, at no further cost.
 
-    Guarantee: that of the noisy counts, epsilon-DP with epsilon = what a unit can change in them
-    over the scale. What is done to their sums is post-processing; it never takes the farthest
-    number farther from the truth, which rises itself.
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity of the counts / scale. Sums are
+    post-processing. The replacement does not increase the largest error, since the true numbers do
+    not decrease.
 
     >>> from discreet.mechanisms import Grid
     >>> from discreet import Unit
@@ -71,21 +71,21 @@ class Cumulative:
         return PrivacyLoss.of(term, unit=bounded.unit)
 
     def sample(self, value: Rows, bits: Bits) -> FloatArray:
-        """As many numbers as there are bins."""
+        """One number for each bin."""
         noisy = with_noise(counts(value, self.edges), DiscreteLaplaceLaw(self.scale), bits)
         return np.maximum(rising(list(accumulate(noisy.tolist()))), 0)
 
     def error(self, confidence: Number) -> int:
-        """So many rows that no number is farther from the truth, at this confidence: all of them
-        together, whatever the rows are. Exact, for scales up to 128, where the counts are so
-        large that no noisy sum falls."""
+        """The number of rows by which no number is off at this confidence, all numbers together,
+        for any rows. For scales up to 128 it is exact if the counts are so large that noisy sums
+        increase."""
         failure = 1 - _checks.probability(confidence=confidence)
         return most_strayed(self.scale, len(self.edges) - 1, failure)
 
 
 def rising(numbers: Sequence[int]) -> FloatArray:
-    """The numbers that never fall and have the least sum of squared distances to these: means of
-    neighbours that fall are taken together until none does (Ayer et al. 1955)."""
+    """Isotonic regression: the nearest numbers, in least squares, that do not decrease. Neighbours
+    that decrease are pooled into their mean until none does (Ayer et al. 1955)."""
     blocks: list[tuple[int, int]] = []  # each a sum and a count
     for number in numbers:
         total, count = number, 1

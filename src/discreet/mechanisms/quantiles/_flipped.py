@@ -21,16 +21,16 @@ from discreet.noise import Bits, UniformLaw
 
 class PermuteAndFlipQuantile(OneQuantile):
     """Visits the values of the column's grid in random order, and takes each with probability
-    exp(-rows by which it misses the level / scale); the first one taken is the answer.
+    exp(-rows by which it misses the level / scale); the first value taken is the answer.
 
-    What a value misses is said at `Quantile`, whose answers are never closer on average at the same
-    pure epsilon. Take this for one release under a pure epsilon. Of many releases that are
-    composed, or priced by a delta, those of `Quantile` cost less, by its `BoundedRange`.
+    `Quantile` defines the miss of a value. At the same pure epsilon its answers are never closer on
+    average. Use this mechanism for one release under a pure epsilon. For many composed releases, or
+    with a delta, `Quantile` costs less, by its `BoundedRange`.
 
     Guarantee: epsilon-DP with epsilon = 2 max(level, 1 - level) / scale for each row of a unit that
-    comes or goes, 2 / scale for each that is replaced: a `accounting.ReportNoisyMax`. An empty
-    table and one with a single value are like any other. The running time, which shows how many
-    different values there are, is not covered.
+    comes or goes, 2 / scale for each replaced row: an `accounting.ReportNoisyMax`. Empty tables and
+    tables with a single value are covered. The running time, which reveals the number of different
+    values, is not covered.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -45,8 +45,8 @@ class PermuteAndFlipQuantile(OneQuantile):
     (14, 0.5)
 
     McKenna and Sheldon (2020), Permute-and-flip: a new mechanism for differentially private
-    selection; `discreet.mechanisms.quantiles._ranks` proves how far apart a row moves misses, and
-    `discreet.mechanisms.selection._flipped_pieces` that draws are exact.
+    selection. `discreet.mechanisms.quantiles._ranks` proves how far a row moves misses apart;
+    `discreet.mechanisms.selection._flipped_pieces` proves that draws are exact.
     """
 
     __slots__ = ()
@@ -60,8 +60,7 @@ class PermuteAndFlipQuantile(OneQuantile):
         level: Number = MEDIAN,
         score: Score = Score.INTERVAL,
     ) -> "PermuteAndFlipQuantile":
-        """The mechanism that costs least of those whose error at this confidence is at most this
-        many rows."""
+        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
         if _checks.probability(confidence=confidence) <= Fraction(1, a_grid(grid).size):
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return at_error(
@@ -71,9 +70,11 @@ class PermuteAndFlipQuantile(OneQuantile):
         )
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
-        """One `accounting.ReportNoisyMax` term, by the rows of a unit and how units change. Taking
-        the same number off all misses changes no choice, so that misses which move apart by so
-        many rows may as well move by half of that each."""
+        """One `accounting.ReportNoisyMax` term, for the rows of a unit and its relation.
+
+        A shift of all misses changes no choice. So misses that move apart by a number of rows count
+        as moving by half of it each, up or down.
+        """
         part_on(bounded, self.grid)
         term = accounting.ReportNoisyMax(self.scale, width(bounded, self.level) / 2)
         return PrivacyLoss.of(term, unit=bounded.unit)
@@ -86,12 +87,12 @@ class PermuteAndFlipQuantile(OneQuantile):
         return self.grid.value(int(found.starts[piece]) + inside)
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which the value misses the level at this confidence, beyond what
-        the best value of the grid misses: the least whole number that holds for all tables; with
-        `Score.MID_RANK` and another level than 1/2, perhaps more than the least.
+        """The number of rows by which the value misses the level at this confidence, beyond the
+        miss of the best value of the grid: the smallest whole number that holds for all tables.
+        With `Score.MID_RANK` and a level other than 1/2 it may be larger.
 
-        With the interval score the best value misses nothing. With mid-ranks it misses at most half
-        of the rows that are equal to the quantile. No value misses more by intervals.
+        With the interval score the best value misses by 0. With mid-ranks it misses by at most half
+        of the rows that equal the quantile. No value misses by more with the interval score.
         """
         chance = flip_chance(self._rate, self.grid.size - 1)
         return math.ceil(Fraction(smallest_gap(chance, confidence), self._parts))

@@ -1,4 +1,4 @@
-"""How many rows lie in each of some bins with public edges."""
+"""Histograms: the number of rows in each bin, with public edges."""
 
 import hashlib
 import math
@@ -22,12 +22,12 @@ _FEW = 9
 
 
 def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[IntegerArray]:
-    """The computation of how many of the column's rows lie in each bin: from one edge up to, but
-    not including, the next; the last bin with its upper edge, as in NumPy.
+    """The number of the column's rows in each bin, as a computation.
 
-    Rows beyond the outer edges are in no bin. What a unit can change is counted from its rows and
-    from how units change; release it by any mechanism for integers, as `DiscreteLaplace` or
-    `Gaussian`, which also states the error of each count.
+    A bin holds its lower edge and not its upper edge; the last bin holds both, as in NumPy. Rows
+    beyond the outer edges are in no bin. The sensitivity follows from the rows of a unit and its
+    relation. Release it by any mechanism for integers, for example `DiscreteLaplace` or `Gaussian`,
+    which also states the error of each count.
 
     >>> from discreet.mechanisms import DiscreteLaplace
     >>> from discreet import Unit
@@ -51,24 +51,24 @@ def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[Intege
         lambda: counts(bounded.checked(bounded.compute()), exact),
         sensitivity=sensitivity,
         unit=bounded.unit,
-        name=f"{bounded.name} by {_told(exact)}",
+        name=f"{bounded.name} by {_edges_text(exact)}",
         shape=(bins,),
         basis=bounded.basis,
     )
 
 
 def rising_edges(edges: Sequence[Number]) -> tuple[Fraction, ...]:
-    """The edges exactly; raises unless there are two at least, each above the one before it."""
+    """The exact edges; raises unless there are at least two, strictly increasing."""
     if not isinstance(edges, Sequence | np.ndarray) or isinstance(edges, str):
         raise InvalidArgument(f"edges = {edges!r}: give several numbers, as (0, 10, 20)")
     exact = tuple(_checks.finite(**{f"edges[{i}]": edge}) for i, edge in enumerate(edges))
     if len(exact) < 2 or any(high <= low for low, high in pairwise(exact)):
-        raise InvalidArgument(f"edges = {_told(exact)}: give at least two, in rising order")
+        raise InvalidArgument(f"edges = {_edges_text(exact)}: give at least two, in rising order")
     return exact
 
 
 def counts(rows: Rows, edges: Sequence[Fraction]) -> npt.NDArray[np.int64]:
-    """How many rows lie in each bin."""
+    """The number of rows in each bin."""
     ((_, grid),) = rows.columns
     cuts = np.array([*(_first_at(grid, edge) for edge in edges[:-1]), _past(grid, edges[-1])])
     bins = np.searchsorted(cuts, rows.column(), side="right")
@@ -86,8 +86,8 @@ def _past(grid: Grid, edge: Fraction) -> int:
     return min(max(math.floor((edge - grid.lower) / grid.step) + 1, 0), grid.size)
 
 
-def _told(edges: Sequence[Fraction]) -> str:
-    """The edges in words that differ for others: many of them by a digest."""
+def _edges_text(edges: Sequence[Fraction]) -> str:
+    """A text that is different for different edges; many edges show a digest."""
     texts = [shown(edge) for edge in edges]
     if len(texts) <= _FEW:
         return f"({', '.join(texts)})"

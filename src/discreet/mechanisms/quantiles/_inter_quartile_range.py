@@ -23,11 +23,11 @@ _LEVELS = Fraction(1, 4), Fraction(3, 4)
 
 @frozen
 class InterQuartileRange:
-    """Draws both quartiles as `Quantile` does, each by itself with this ``scale``, and gives how
-    far the upper one lies above the lower one; 0 if it lies below.
+    """Draws both quartiles as `Quantile` does, each by itself with this ``scale``, and gives the
+    upper one minus the lower one, or 0 if that is negative.
 
-    Guarantee: that of the two quantiles. How far off the range is depends on how densely the
-    values lie about the quartiles, so that what can be foretold are the rows by which these miss.
+    Guarantee: that of the two quantiles. The error of the range depends on the density of the
+    values near the quartiles. So only the rows by which the quartiles miss are forecast.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -53,8 +53,7 @@ class InterQuartileRange:
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "InterQuartileRange":
-        """The mechanism that costs least of those whose error at this confidence is at most this
-        many rows."""
+        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
         each = _for_each(_checks.probability(confidence=confidence))
         one = Quantile.for_error(error, each, grid=grid, level=_LEVELS[0])
         return InterQuartileRange(scale=one.scale, grid=grid)
@@ -71,8 +70,8 @@ class InterQuartileRange:
         return float(max(high - low, 0) * self.grid.step)
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which both quartiles miss at this confidence: the least whole
-        number that holds for all tables."""
+        """The number of rows by which both quartiles miss at most at this confidence: the smallest
+        whole number that holds for all tables."""
         return self._quartile.error(_for_each(_checks.probability(confidence=confidence)))
 
     @property
@@ -81,6 +80,6 @@ class InterQuartileRange:
 
 
 def _for_each(confidence: Fraction) -> Fraction:
-    """The confidence, rounded up, that each of two has to have by itself so that both have this
-    one together: the square root."""
+    """The confidence, rounded up, that each of two independent statements needs for both to hold at
+    this one: the square root."""
     return max(confidence, 1 - (1 - confidence) / (1 + root_down(confidence)))

@@ -1,4 +1,4 @@
-"""One quantile of a column, and how much a scale makes of rows."""
+"""The base of mechanisms for one quantile of a column."""
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY
@@ -22,8 +22,8 @@ MEDIAN = Fraction(1, 2)
 
 @frozen
 class OneQuantile(ABC):
-    """A value of the column's grid, more likely the fewer rows it misses the level by. Its pure
-    epsilon is how far apart a unit can move misses, in rows, over the scale."""
+    """A value of the column's grid, more likely if it misses the level by fewer rows. Its pure
+    epsilon is how far a unit can move misses apart, in rows, over the scale."""
 
     level: Level = field(default=MEDIAN, named=False)
     _: KW_ONLY
@@ -51,16 +51,16 @@ class OneQuantile(ABC):
         """The price of a value for this computation."""
 
     def _stretches(self, value: Rows) -> Stretches:
-        """The grid's values by what they miss."""
+        """The grid's values in stretches of equal miss."""
         rows, last = np.sort(value.column()), self.grid.size - 1
         return stretches(rows, lower=0, upper=last, level=self.level, score=self.score)
 
     @property
     def _parts(self) -> int:
-        """In which part of a row misses are counted."""
+        """The number of units of a miss in one row."""
         return self.score.parts(self.level)
 
     @property
     def _rate(self) -> Fraction:
-        """The weight of one part of a row."""
+        """The rate for one unit of a miss."""
         return 1 / (self.scale * self._parts)

@@ -1,4 +1,4 @@
-"""How far sums of noises stray from 0, all of them together."""
+"""The largest distance of partial sums of noise from 0, at a confidence."""
 
 import math
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from discreet._bisection import smallest_whole
 from discreet.errors import InvalidArgument
 
 _FINEST = 128  # lattice points to a scale
-_ROUND_OFF = Fraction(1, 10**13)  # more than a sum's in float64, with 128 points to a scale
+_ROUND_OFF = Fraction(1, 10**13)  # above the error of a sum in float64, with 128 points to a scale
 _LEAST_FAILURE = Fraction(1, 10**9)
 
 
 def most_strayed(scale: Fraction, count: int, failure: Fraction) -> int:
-    """A whole number that none of the sums of the first 1, 2, ..., ``count`` of independent
-    discrete Laplace noises of this scale exceeds in size, but with this probability.
+    """A whole number that the sums of the first 1, 2, ..., ``count`` of independent discrete
+    Laplace noises all stay within, except with probability ``failure``.
 
-    The least such number where the scale is at most 128; for larger ones each noise is rounded
-    to a multiple of g = 2h + 1, about a hundredth of the scale, and h is added for each.
+    For scales up to 128 it is the smallest one. For larger scales each noise is rounded to a
+    multiple of g = 2h + 1, about a hundredth of the scale, and h is added for each noise.
     """
     if failure < max(_LEAST_FAILURE, 10 * count * _ROUND_OFF):
         raise InvalidArgument(
@@ -33,7 +33,7 @@ def most_strayed(scale: Fraction, count: int, failure: Fraction) -> int:
 
 
 def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:
-    """The probability that all sums, in steps, lie within a width, as a function of it."""
+    """The probability that all sums, in steps, lie within a width, as a function of the width."""
     from scipy.linalg.lapack import dpttrf, dpttrs
 
     half = step // 2
@@ -45,7 +45,7 @@ def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:
     def stays(width: int) -> float:
         mass = np.zeros(2 * width + 1)
         mass[width] = 1.0
-        # the matrix of ratio^|i - j| has a tridiagonal inverse, so that to convolve is to solve
+        # the matrix of ratio^|i - j| has a tridiagonal inverse: convolving is solving
         diagonal = np.full(mass.size, (1 + ratio**2) / gap)
         diagonal[[0, -1]] = 1 / gap if width else 1.0
         off = np.full(mass.size - 1, -ratio / gap)

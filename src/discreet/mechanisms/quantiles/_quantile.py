@@ -22,15 +22,15 @@ class Quantile(OneQuantile):
     """Draws a value of the column's grid with probability proportional to
     exp(-rows by which it misses the level / scale).
 
-    A value that is not below a share ``level`` of the rows, nor above the rest, misses nothing:
-    any such value is a quantile, whether a row has it or it lies between two rows. With
-    ``score=Score.MID_RANK``, a value misses by the distance of the level to the middle of its
-    ranks: better where values lie dense and each is shared by several rows.
+    A value misses the level by 0 rows if at most a share ``level`` of the rows lies below it, and
+    at most the rest above it. Each of these values is a quantile, also between two rows. With
+    ``score=Score.MID_RANK``, a value misses by the distance of the level from the middle of its
+    ranks: better if values are dense and each is shared by several rows.
 
-    Guarantee: its privacy losses lie in an interval of the length 2 max(level, 1 - level) / scale
-    for each row of a unit that comes or goes, 2 / scale for each that is replaced: a
-    `accounting.BoundedRange`. An empty table and one with a single value are like any other. The
-    running time, which shows how many different values there are, is not covered.
+    Guarantee: the privacy loss lies in an interval of length 2 max(level, 1 - level) / scale for
+    each row of a unit that comes or goes, 2 / scale for each replaced row: an
+    `accounting.BoundedRange`. Empty tables and tables with a single value are covered. The running
+    time, which reveals the number of different values, is not covered.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -59,8 +59,7 @@ class Quantile(OneQuantile):
         level: Number = MEDIAN,
         score: Score = Score.INTERVAL,
     ) -> "Quantile":
-        """The mechanism that costs least of those whose error at this confidence is at most this
-        many rows."""
+        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
         finest = Fraction(1, a_score(score).parts(a_level(level=level)))
         rows = math.floor(_checks.not_negative(error=error)) + finest
         failure = 1 - _checks.probability(confidence=confidence)
@@ -70,7 +69,7 @@ class Quantile(OneQuantile):
         return Quantile(level, scale=decimal_down(rows / each, _DIGITS), grid=grid, score=score)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
-        """One `accounting.BoundedRange` term, by the rows of a unit and how units change."""
+        """One `accounting.BoundedRange` term, for the rows of a unit and its relation."""
         part_on(bounded, self.grid)
         term = accounting.BoundedRange(width(bounded, self.level) / self.scale)
         return PrivacyLoss.of(term, unit=bounded.unit)
@@ -80,12 +79,12 @@ class Quantile(OneQuantile):
         return self.grid.value(choose(self._stretches(value), self._rate, bits))
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which the value misses the level at this confidence, beyond what
-        the best value of the grid misses: the least whole number that holds for all tables; with
-        `Score.MID_RANK` and another level than 1/2, perhaps more than the least.
+        """The number of rows by which the value misses the level at this confidence, beyond the
+        miss of the best value of the grid: the smallest whole number that holds for all tables.
+        With `Score.MID_RANK` and a level other than 1/2 it may be larger.
 
-        With the interval score the best value misses nothing. With mid-ranks it misses at most half
-        of the rows that are equal to the quantile. No value misses more by intervals.
+        With the interval score the best value misses by 0. With mid-ranks it misses by at most half
+        of the rows that equal the quantile. No value misses by more with the interval score.
         """
         failure = 1 - _checks.probability(confidence=confidence)
         least = most_missed(self.scale, self.grid.size, failure)

@@ -1,4 +1,4 @@
-"""Many quantiles of a column, each found among the rows that the ones before it leave."""
+"""Many quantiles of a column, by recursive splits of its rows."""
 
 import math
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ from discreet.noise._arrays import FloatArray
 
 @frozen
 class Quantiles:
-    """Draws values for several rising levels: the middle level's as `Quantile` does, then those on
-    either side of it among the rows on that side, and so on.
+    """Draws values for several increasing levels: the middle level first, as `Quantile` does, then
+    those on either side of it among the rows on that side, and so on.
 
-    A split that is to leave a share s of its rows below has the scale max(s, 1 - s) * 2 * scale:
-    that of a median is ``scale``, in rows. Equal values are first put at finer places of their own
+    A split with a share s of its rows below has the scale max(s, 1 - s) * 2 * scale; for a median
+    this is ``scale``, in rows. Equal values are first spread over finer places
     (`discreet.mechanisms.quantiles._break_ties`), so that a split can divide them.
 
-    Guarantee: a row takes part in at most one split of each generation, of which there are
-    log2(levels) + 1, rounded down; what it takes part in depends only on what was drawn before. A
-    generation is therefore a `accounting.BoundedRange` of 1 / scale for each row of a unit that
-    comes or goes, wherever they lie, and of 2 / scale for each that is replaced, whether within one
-    split or between two. The running time is not covered.
+    Guarantee: a row takes part in at most one split of each generation; there are
+    floor(log2(levels)) + 1 generations. Earlier draws alone decide which split it is. So a
+    generation is an `accounting.BoundedRange` of 1 / scale for each row of a unit that comes or
+    goes, and of 2 / scale for each replaced row, within one split or between two. The running time
+    is not covered.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -70,8 +70,7 @@ class Quantiles:
     def for_error(
         error: Number, confidence: Number, *, grid: Grid, levels: Sequence[Number]
     ) -> "Quantiles":
-        """The mechanism that costs least of those whose error at this confidence is at most this
-        many rows."""
+        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
         if _checks.not_negative(error=error) < len(rising(levels)) + 1:
             raise InvalidArgument(f"error = {error}: give at least a row more than levels")
         return at_error(lambda scale: Quantiles(levels, scale=scale, grid=grid), error, confidence)
@@ -83,7 +82,7 @@ class Quantiles:
         return PrivacyLoss.of(term, unit=bounded.unit) * depth(self.levels)
 
     def sample(self, value: Rows, bits: Bits) -> FloatArray:
-        """A value of the grid for each level, none below the one before it."""
+        """A value of the grid for each level; values do not decrease."""
         by = finer(self.grid.size)
         rows, last = break_ties(value.column(), by), self.grid.size * by - 1
         found: dict[int | None, int] = {}
@@ -96,11 +95,11 @@ class Quantiles:
         return np.array([self.grid.value(found[i] // by) for i in range(len(self.levels))])
 
     def error(self, confidence: Number) -> int:
-        """So many rows at most by which each value by itself misses its level at this confidence,
-        whatever the rows are, as long as no more than 65 536 of them are equal (fewer on a grid of
-        more than 2^46 values: `finer`).
+        """The number of rows by which each value misses its level at most at this confidence, each
+        value by itself, for any rows of which at most 65 536 are equal (fewer on a grid of more
+        than 2^46 values: `finer`).
 
-        An upper bound: it adds what the splits before a value misplace, each at its worst.
+        It is an upper bound: it adds the worst misses of all splits before a value.
         """
         failure = 1 - _checks.probability(confidence=confidence)
         found = splits(self.levels)

@@ -1,21 +1,21 @@
-"""How far each place misses a quantile, in rows, and choosing a place by that.
+"""The miss of a place: its distance from a quantile, in rows; and the choice of a place by it.
 
-Of n rows, L lie below a place and E at it. There are two ways to score a place for the level
-q = a/b, of whose n rows q n are to lie below (`Score`):
+Of n rows, L lie below a place and E at it. For the level q = a/b, q n rows should lie below. There
+are two ways to count the miss (`Score`):
 
-- by the interval [L, L + E] of its ranks: the miss is the distance of q n to it, and b times that
-  is the whole number max(0, b L - a n, a n - b (L + E)). Some place misses nothing, whatever the
-  rows: the one of the row of rank q n, rounded up, or any if there is no row;
-- by its mid-rank L + E/2, which counts equal rows by halves: the miss is the distance of q n to it,
-  and 2 b times that is the whole number |2 b L + b E - 2 a n|, which is even if b is.
+- by the interval [L, L + E] of the place's ranks: the miss is the distance of q n from it, and b
+  times the miss is the whole number max(0, b L - a n, a n - b (L + E)). For any rows some place has
+  a miss of 0: that of the row of rank q n, rounded up, or any place if there is no row;
+- by the mid-rank L + E/2, which counts equal rows by halves: the miss is the distance of q n from
+  it, and 2 b times the miss is the whole number |2 b L + b E - 2 a n|, which is even if b is.
 
-The law does not depend on how many rows there are but through the misses. One row moves them alike
-for both scores (`docs/proofs/mechanisms.md`): a row that comes or goes moves each miss by at most
-max(q, 1 - q), one that is replaced by at most 1, so that all changes lie in an interval of twice
-that length. What several rows change adds up. The exponential mechanism that weighs each place by
-exp(-miss / scale) has therefore privacy losses in an interval of the length 2 max(q, 1 - q) / scale
-for each row of a unit that comes or goes, and 2 / scale for each that is replaced: their ends
-differ by what the weights' sums differ by alone (Dong, Durfee and Rogers 2020).
+The law depends on the number of rows only through the misses. One row moves both kinds of misses
+equally far (`docs/proofs/mechanisms.md`): a row that comes or goes moves each miss by at most
+max(q, 1 - q), a replaced row by at most 1. So all changes lie in an interval of twice that length.
+The changes of several rows add up. So the exponential mechanism with the weights exp(-miss / scale)
+has privacy losses in an interval of length 2 max(q, 1 - q) / scale for each row of a unit that
+comes or goes, and 2 / scale for each replaced row: the normalizing constant shifts the interval,
+but does not lengthen it (Dong, Durfee and Rogers 2020).
 """
 
 import math
@@ -35,24 +35,24 @@ _BITS = 128
 
 
 class Score(Enum):
-    """How a value's distance from a quantile is counted, in rows.
+    """The way to count a value's distance from a quantile, in rows. Both cost the same.
 
-    Both cost the same. With `INTERVAL`, a value that many rows share misses nothing as long as the
-    quantile is one of these rows: best where there are gaps between the values; the error is
-    known beforehand for all data. With `MID_RANK`, half of the rows that share a value set it apart
-    from its neighbours: best where values lie dense and each is shared by several rows.
+    With `INTERVAL`, a value shared by many rows misses by 0 if the quantile is one of these rows.
+    It is best if there are gaps between values, and its error is known beforehand for all data.
+    With `MID_RANK`, half of the rows that share a value separate it from its neighbours. It is best
+    if values are dense and each is shared by several rows.
     """
 
     INTERVAL = "interval"
     MID_RANK = "mid-rank"
 
     def parts(self, level: Fraction) -> int:
-        """In which part of a row misses of this level are whole numbers."""
+        """The number of units in one row, with which misses of this level are integers."""
         return math.lcm(level.denominator, 2 if self is Score.MID_RANK else 1)
 
 
 def a_score(score: Score) -> Score:
-    """The score, if it is one."""
+    """The argument, if it is a `Score`."""
     if not isinstance(score, Score):
         raise InvalidArgument(f"score = {score!r}: give Score.INTERVAL or Score.MID_RANK")
     return score
@@ -60,8 +60,8 @@ def a_score(score: Score) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """The places from ``lower`` to ``upper`` in stretches of the same miss, each as its first
-    place, how many there are, and the miss in parts of a row (`Score.parts`)."""
+    """The places from ``lower`` to ``upper`` in stretches of equal miss: the first place of each,
+    its length, and the miss in units of `Score.parts`."""
 
     starts: IndexArray
     lengths: IndexArray
@@ -71,7 +71,8 @@ class Stretches:
 def stretches(
     rows: IndexArray, *, lower: int, upper: int, level: Fraction, score: Score = Score.INTERVAL
 ) -> Stretches:
-    """Those of sorted rows, all of which lie between these places."""
+    """The stretches for sorted rows between these places."""
+    # 1. starts and lengths: the place of each value, and the gaps between them
     is_first = np.ones(rows.size, dtype=bool)
     np.not_equal(rows[1:], rows[:-1], out=is_first[1:])
     first = np.flatnonzero(is_first)
@@ -79,34 +80,36 @@ def stretches(
     starts = np.empty(2 * first.size + 1, np.int64)  # gap, point, gap, ..., point, gap
     starts[0], starts[1::2], starts[2::2] = lower, points, points + 1
     lengths = np.diff(starts, append=upper + 1)
-    ends = np.append(first, rows.size)  # how many rows lie below each gap
+    # 2. misses
+    ends = np.append(first, rows.size)  # the number of rows below each gap
     beyond = level.denominator * ends - level.numerator * rows.size
     misses = np.empty_like(starts)
-    if score is Score.MID_RANK:  # a gap has no rows, so that its mid-rank is its only rank
+    if score is Score.MID_RANK:  # a gap has no rows, so its mid-rank is its only rank
         parts = score.parts(level) // level.denominator
         np.abs(parts * beyond, out=misses[0::2])
         np.abs(parts * (beyond[:-1] + beyond[1:]) // 2, out=misses[1::2])
     else:
         np.abs(beyond, out=misses[0::2])
         np.maximum(np.maximum(beyond[:-1], -beyond[1:]), 0, out=misses[1::2])
-    kept = np.flatnonzero(lengths)
-    return Stretches(starts[kept], lengths[kept], misses[kept])
+    # 3. without empty gaps
+    filled = np.flatnonzero(lengths)
+    return Stretches(starts[filled], lengths[filled], misses[filled])
 
 
 def choose(found: Stretches, rate: Fraction, bits: Bits) -> int:
-    """A place, with probability proportional to exp(-rate * its miss): two draws, always."""
+    """A place, with probability proportional to exp(-rate * miss). It always takes two draws."""
     piece = choose_piece(found.lengths, -found.misses, rate, bits)
     return int(found.starts[piece]) + UniformLaw(int(found.lengths[piece])).draw(bits)
 
 
 def most_missed(scale: Fraction, places: int, failure: Fraction) -> Fraction:
-    """So many rows that a place drawn with probability proportional to exp(-rows missed / scale)
-    misses by as much more than the best place with at most this probability, whatever the rows.
+    """The x such that, for any rows, a place drawn with probability proportional to
+    exp(-miss / scale) misses by x rows more than the best place with at most this probability.
 
     If all places but the best miss by x more, the probability is w / (1 + w) with
-    w = (places - 1) exp(-x / scale); if some of them miss by less, or by more, it is smaller. With
-    the interval score the best place misses nothing, and rows at the two ends alone reach that;
-    with mid-ranks, rows at a single place reach it for the median.
+    w = (places - 1) exp(-x / scale); if some of them miss by less or by more, it is smaller. With
+    the interval score the best miss is 0, and rows at the two ends of the grid attain the bound;
+    with mid-ranks, rows at a single place attain it for the median.
     """
     with precision(_BITS):
         log = (ball(places - 1) * ball((1 - failure) / failure)).log()
@@ -114,11 +117,12 @@ def most_missed(scale: Fraction, places: int, failure: Fraction) -> Fraction:
 
 
 def most_missed_apart(scale: Fraction, places: int, failure: Fraction) -> int:
-    """The same where no two rows are at the same place.
+    """`most_missed` if no two rows are at the same place.
 
-    If some place misses by x rows, as many rows lie between it and the quantile, each at a place
-    that misses by at most 0, 1, 2, ... rows. These weigh (1 - u) / (1 - exp(-1 / scale)) together
-    with u = exp(-x / scale), and all places that miss by x or more at most ``places`` times u.
+    If a place misses by x rows, x rows lie between it and the quantile, at places that miss by at
+    most 0, 1, 2, ... rows. Their weights add up to (1 - u) / (1 - exp(-1 / scale)) with
+    u = exp(-x / scale). The weights of all places that miss by x or more add up to at most
+    ``places`` times u.
     """
     with precision(_BITS):
         apart = -ball(-1 / scale).expm1()

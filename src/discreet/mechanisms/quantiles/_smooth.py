@@ -1,4 +1,4 @@
-"""A median with noise as large as this very data asks for: smooth sensitivity."""
+"""A median with noise scaled to the smooth sensitivity of the data."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -26,7 +26,7 @@ from discreet.noise._quantiles import EXPONENTIAL
 _BITS = 128
 _UNIT = 1 << 8
 _MOST_PATIENCE = 10**4  # the ladder of bounds has some tens of steps for each
-_STRONGEST = 10**6  # the largest epsilon that is looked at
+_STRONGEST = 10**6  # the largest epsilon that the search tries
 _CLOSE_DIGITS = 6
 _DIGITS = 9
 _ALL = 1 << 40  # more rows than any table has
@@ -35,26 +35,27 @@ _ALL = 1 << 40  # more rows than any table has
 @frozen
 class SmoothMedian:
     """Adds discrete Laplace noise to the median (the lower one of two), of the scale 2 s / epsilon
-    with s a smooth bound on how far the median can move in data like these.
+    with s a smooth bound on the local sensitivity of the median.
 
-    Guarantee: (epsilon, delta)-DP if a unit changes at most ``moved`` rows, one that is replaced
-    counting twice. Proof, with m = max(1, ln(2 / delta)) * 2 / epsilon rounded up:
+    Guarantee: (epsilon, delta)-DP if a unit changes at most ``moved`` rows; a replaced row counts
+    twice. Proof, with m = max(1, ln(2 / delta)) * 2 / epsilon rounded up:
 
-    1. After k such changes the median of n rows lies between those of rank (n - k moved) / 2 and
-       (n + k moved) / 2, rounded up (ends of the grid where there is none). So they are B(k) apart
-       at most if B(k) is taken for k + 1 changes, and B(k) of a neighbour is at most B(k + 1).
+    1. After the changes of k units the median of n rows lies between the rows of rank
+       (n - k moved) / 2 and (n + k moved) / 2, rounded up (the ends of the grid if there are none).
+       Let B(k) be the distance of the two for k + 1 units. It bounds the distance of the medians,
+       and B(k) of a neighbour is at most B(k + 1).
     2. s is one of the numbers s(0), s(1), ... that are fixed beforehand, each at most 1 + 1/m
-       times the one before it: the one of the least number j such that s(j + k) >= B(k) for all k.
-       For a neighbour j is at most one less or more, and both medians lie within both their s.
-    3. If the neighbour's s is the same or the next, the chances of each outcome differ by at most
-       (1 + 1/m) e^(epsilon / 2), and m >= 2 / epsilon. If it is the one before, they differ by at
-       most e^(epsilon / 2) times e^(|noise| (1/m) / scale), which is e^epsilon at most unless
-       |noise| > scale * m epsilon / 2: that has a probability below 2 e^(-m epsilon / 2), at most
-       delta.
+       times the one before it: s(j) for the smallest j with s(j + k) >= B(k) for all k. The j of a
+       neighbour differs by at most one, and the two medians are at most s apart, for both s.
+    3. If the neighbour's s is the same or the next one, the probabilities of each outcome differ by
+       a factor of at most (1 + 1/m) e^(epsilon / 2), and m >= 2 / epsilon. If it is the one before,
+       the factor is at most e^(epsilon / 2) times e^(|noise| (1/m) / scale). This is at most
+       e^epsilon unless |noise| > scale * m epsilon / 2, which has a probability below
+       2 e^(-m epsilon / 2), at most delta.
 
-    All of it is computed in whole numbers. How long a draw takes may depend a little on the scale,
-    which is private; that is not covered. The error depends on how densely values lie, which
-    `error` is told; that of `Quantile` does not, and it costs no delta and is mostly nearer.
+    All of it is computed in whole numbers. The time of a draw may depend a little on the scale,
+    which is private; this is not covered. The error depends on how dense the values are, an
+    argument of `error`. The error of `Quantile` does not; it costs no delta and is mostly smaller.
 
     >>> from discreet import Unit
     >>> ages = Bounded.rows(
@@ -74,7 +75,7 @@ class SmoothMedian:
     moved: PositiveCount = 1
 
     def __post_init__(self) -> None:
-        """Refuse an epsilon for which the ladder of bounds has too many steps."""
+        """Refuse an epsilon for which the list of bounds s(0), s(1), ... is too long."""
         if self._patience > _MOST_PATIENCE:
             raise InvalidArgument(
                 f"epsilon = {shown(self.epsilon)}: too small for this median; take Quantile, or "
@@ -83,7 +84,7 @@ class SmoothMedian:
 
     @staticmethod
     def for_epsilon(epsilon: Number, delta: Number, bounded: Bounded[Rows]) -> "SmoothMedian":
-        """The mechanism whose release of this computation costs exactly that."""
+        """The mechanism whose release of this computation costs exactly (epsilon, delta)."""
         part, grid = column_of(bounded)
         return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=part.sensitivity.l1)
 
@@ -97,8 +98,8 @@ class SmoothMedian:
         apart: Number | None = None,
         moved: int = 1,
     ) -> "SmoothMedian":
-        """The mechanism of the smallest epsilon, to some digits, whose `error` at this confidence
-        for such data is at most this."""
+        """The mechanism with the smallest epsilon, to some digits, whose `error` at this confidence
+        is at most this, for data with values at most ``apart`` from each other."""
         wanted = _checks.not_negative(error=error)
         if wanted >= a_grid(grid).upper - grid.lower:
             raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
@@ -128,17 +129,18 @@ class SmoothMedian:
         return PrivacyLoss.of(accounting.Approximate(self.epsilon, self.delta), unit=bounded.unit)
 
     def sample(self, value: Rows, bits: Bits) -> float:
-        """One of the grid's values; noise that leads off the grid ends at its end."""
+        """One of the grid's values; noise beyond the grid becomes its end."""
         rows, last = np.sort(value.column()), self.grid.size - 1
         median = _ranked(rows, np.array([-(-rows.size // 2)]), last)
         noise = _Unremembered(DiscreteLaplaceLaw(self._scale(rows))).draw(bits)
         return self.grid.value(min(max(int(median[0]) + noise, 0), last))
 
     def error(self, confidence: Number, *, apart: Number | None = None) -> Fraction:
-        """How far from the median the value is at most at this confidence, in the units of the
-        values, if no two neighbours among the sorted values lie farther ``apart`` than this, nor
-        the first and the last from the grid's ends; by the exact law of the noise for values
-        that lie just so. Unless that is said, they may lie anyhow: any median of the grid.
+        """The distance from the median at most at this confidence, in the units of the values.
+
+        It holds if neighbours among the sorted values are at most ``apart`` from each other, and
+        the first and the last value from the grid's ends. It is exact for values that are exactly
+        so far apart. Without ``apart`` it holds for any values.
         """
         last = self.grid.size - 1
         step = last if apart is None else int(_checks.not_negative(apart=apart) / self.grid.step)
@@ -159,11 +161,11 @@ class SmoothMedian:
         return self._scale_for(bounds, high - low)
 
     def _far(self, count: int) -> IndexArray:
-        """How many ranks apart B(0), B(1), ... look."""
+        """The distances in ranks of B(0), B(1), ..."""
         return min(self.moved, _ALL) * np.arange(1, count + 1)
 
     def _scale_for(self, bounds: list[int], reach: IndexArray) -> Fraction:
-        """The noise's scale where B is this."""
+        """The noise's scale for these B(0), B(1), ..."""
         reached = np.searchsorted(np.array(bounds), reach * _UNIT)
         steps = max(0, int((reached - np.arange(len(bounds))).max()))
         return Fraction(2 * bounds[steps], _UNIT) / self.epsilon
@@ -184,7 +186,7 @@ class SmoothMedian:
 
 @dataclass(frozen=True, slots=True)
 class _Unremembered(Signed):
-    """A law whose scale is private, and stays out of the table of laws in use: by balls alone."""
+    """A law with a private scale. It draws by balls only, so no cache stores it."""
 
     law: DiscreteLaplaceLaw
 
@@ -193,7 +195,7 @@ class _Unremembered(Signed):
         return self.law.inverse(uniform)
 
     def affine_quantile(self) -> AffineQuantile:
-        """One that decides nothing."""
+        """A quantile that decides nothing."""
         return AffineQuantile(EXPONENTIAL, math.inf)
 
 
@@ -206,6 +208,6 @@ def _surprise(delta: Fraction) -> Fraction:
 def _ranked(
     rows: IndexArray, ranks: Any, last: int
 ) -> IndexArray:  # Any: whole numbers of any size
-    """The places of these ranks, counted from 1; the grid's ends where there is none."""
+    """The places of these ranks, counted from 1; ranks beyond the rows give the grid's ends."""
     padded = np.concatenate(([0], rows, [last]))
     return np.asarray(padded[np.clip(ranks, 0, rows.size + 1).astype(np.int64)])

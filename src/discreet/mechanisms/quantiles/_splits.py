@@ -1,4 +1,4 @@
-"""In which order quantiles are found: the middle one first, then those on either side of it."""
+"""The order of splits for several quantiles: the middle level first, then either side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One quantile, by its number, of the rows between two that were found before it (`None`: the
-    end of the grid); ``share`` of those rows are to lie below it."""
+    """The split at one quantile, given by its number. It divides the rows between two earlier
+    splits (`None`: the end of the grid); a ``share`` of these rows should lie below it."""
 
     number: int
     below: int | None
@@ -17,12 +17,12 @@ class Split:
 
     @property
     def lopsided(self) -> Fraction:
-        """1 for a share of one half, up to 2 for the others: what a row can do to its misses."""
+        """How far a row moves misses, relative to a median: 1 for a share of one half, up to 2."""
         return 2 * max(self.share, 1 - self.share)
 
 
 def splits(levels: Sequence[Fraction]) -> list[Split]:
-    """One for each level, none before those that it lies between."""
+    """One split for each level, after the splits that it lies between."""
     return list(_between(levels, None, None))
 
 
@@ -40,14 +40,15 @@ def _between(levels: Sequence[Fraction], below: int | None, above: int | None) -
 
 
 def depth(levels: Sequence[Fraction]) -> int:
-    """How many splits a row can be part of, one after the other."""
+    """The largest number of splits that one row takes part in."""
     return len(levels).bit_length()
 
 
 def influences(found: Sequence[Split]) -> dict[int, dict[int, Fraction]]:
-    """For each quantile, how much every split's misplacement adds to its own.
+    """For each quantile, the weight of every split's error in its own error.
 
-    A split of share s, between cuts that are e rows and f rows off, aims (1 - s) e + s f rows off.
+    A split of share s, between cuts that are off by e and f rows, has a target that is off by
+    (1 - s) e + s f rows.
     """
     all_of: dict[int, dict[int, Fraction]] = {}
     for split in found:
