@@ -31,12 +31,11 @@ class BestOfEachGroup:
     The computation gives integers of shape (groups, candidates); groups and candidates are public,
     and the value is a mapping from each group to its candidate.
 
-    Guarantee: the groups that a unit touches have each its choice of `ExponentialMechanism`. Of l0
-    scores that it changes, two in the same group can move apart by twice the L-infinity
-    sensitivity, and so can, added up, two in different groups: it pays for at most half of l0
-    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half that price. It holds
-    when a unit comes, goes or is replaced, as the sensitivity does. The running time is not
-    covered.
+    Guarantee: the choices of `ExponentialMechanism` in the groups that a unit changes. Of the l0
+    scores that it changes, two in one group move apart by at most twice the L-infinity sensitivity;
+    two in different groups cost together as much. So a unit pays for at most l0 / 2 choices,
+    rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. It holds when a unit
+    comes, goes or is replaced, as the sensitivity does. The running time is not covered.
 
     >>> from discreet import Unit
     >>> jobs = Bounded(
@@ -115,9 +114,9 @@ class BestOfEachGroup:
         return score_range(bounded, (len(self.groups), len(self.candidates)), self.moves)
 
     def _touched(self, bounded: Bounded[IntegerArray]) -> int:
-        """For how many choices a unit pays. Losses of independent choices add up, and so do the
-        lengths of their intervals: two groups with one changed score each make one of the full
-        length."""
+        """The number of choices that a unit pays for. The losses of independent choices add up, and
+        so do the lengths of their intervals: two groups with one changed score each have together
+        the full length."""
         changed = bounded.part.sensitivity.l0
         intervals = changed if self.moves is Moves.TOGETHER else -(-changed // 2)
         return max(1, min(intervals, len(self.groups)))

@@ -1,4 +1,4 @@
-"""A choice of one candidate by its score, and how much a rate makes of scores."""
+"""The base of mechanisms that choose one candidate by its score."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from discreet.mechanisms.selection._scores import (
 
 @frozen
 class Choice(ABC):
-    """One of public candidates. Its pure epsilon is the rate times how much further a unit can
-    move one score than another."""
+    """The choice of one public candidate. Its pure epsilon is the rate times the distance by which
+    a unit can move two scores apart."""
 
     candidates: CandidatesField = field(named=False, text=candidates_as_code)
     rate: Positive  # for one unit of score
@@ -62,4 +62,4 @@ class Choice(ABC):
 
     @abstractmethod
     def error(self, confidence: Number) -> int:
-        """How far below the largest score the chosen one may be at this confidence."""
+        """The distance of the chosen score from the largest score, at this confidence."""

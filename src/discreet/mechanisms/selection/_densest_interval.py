@@ -1,4 +1,4 @@
-"""Where most rows lie: a choice among all intervals of one width, however many there are."""
+"""The densest interval: a choice among all intervals of one width on a grid."""
 
 from dataclasses import KW_ONLY
 from typing import Annotated
@@ -35,10 +35,10 @@ class DensestInterval:
     constant on pieces, of which there are about twice as many as rows. An interval that begins at
     x holds the rows from x up to, but not including, x + width.
 
-    Guarantee: the privacy loss lies in an interval of length rate * D, and so epsilon is at most
-    that, where D is how many rows a unit has at most, or twice that for a unit that is replaced:
-    rows that come only raise scores. The probabilities are exact. The running time, which tells
-    how many rows there are, is not covered. McSherry and Talwar (2007).
+    Guarantee: the privacy loss lies in an interval of length rate * D, so epsilon is at most this.
+    D is the largest number of rows of a unit, or twice that for a replaced unit: new rows only
+    raise scores. The probabilities are exact. The running time, which reveals the number of rows,
+    is not covered. McSherry and Talwar (2007).
 
     >>> from discreet import Unit
     >>> wages = Grid(0, 100, step=0.01)
@@ -100,8 +100,8 @@ class DensestInterval:
         return smallest_gap(exponential_chance(self.rate, self.grid.size - 1), confidence)
 
     def _pieces(self, places: IndexArray) -> tuple[IndexArray, IndexArray]:
-        """Where the score changes, first at 0, and the score from there on: a row counts for what
-        begins less than a width below it, or at it."""
+        """The places where the score changes, from 0 on, and the scores there. A row counts in the
+        intervals that begin at it or less than a width below it."""
         first = np.maximum(places - (int(self.width / self.grid.step) - 1), 0)
         changes = np.concatenate([[0], first, places + 1])
         by = np.concatenate([[0], np.ones_like(first), np.full_like(places, -1)])
@@ -113,6 +113,6 @@ class DensestInterval:
 
 
 def _apart(bounded: Bounded[Rows]) -> int:
-    """How much further a unit can move one score than another."""
+    """The distance by which a unit can move two scores apart."""
     ways = 1 if bounded.unit.change is Change.ADD_REMOVE else 2
     return ways * rows_part(bounded).per_unit

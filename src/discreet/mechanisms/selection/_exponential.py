@@ -20,8 +20,8 @@ class ExponentialMechanism(Choice):
     It is the largest of the scores with Gumbel noise of scale 1 / rate on each. The computation
     gives one integer for each candidate, in their order; the candidates are public.
 
-    Guarantee: the privacy loss lies in an interval of length rate * D, and so epsilon is at most
-    that, where D is how much further a unit can move one score than another: twice the L-infinity
+    Guarantee: the privacy loss lies in an interval of length rate * D, so epsilon is at most this.
+    D is the distance by which a unit can move two scores apart: twice the L-infinity
     sensitivity, the L1 sensitivity, or the root of twice the squared L2 sensitivity, whichever is
     least; once the L-infinity sensitivity with `Moves.TOGETHER`. It holds when a unit comes, goes
     or is replaced, as the sensitivity does. The probabilities are exact. The running time is not
@@ -54,7 +54,6 @@ class ExponentialMechanism(Choice):
         return self.candidates[choose_piece(each, value, self.rate, bits)]
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the chosen candidate's score at most q below the largest one
-        at this confidence, whatever the scores: if all but the best are equal and fall behind by
-        q + 1, no smaller one will do."""
+        """The smallest whole q with the chosen score at most q below the largest one at this
+        confidence, for any scores. Equal scores of all but the best candidate attain it."""
         return smallest_gap(exponential_chance(self.rate, len(self.candidates) - 1), confidence)

@@ -1,8 +1,8 @@
-"""How far below the best a choice may be, before any score is seen.
+"""Forecasts for choices: the distance of the chosen score from the best one, for any scores.
 
-The worst scores for "the choice lies at least so far below the best" are one best candidate and
-all others that far below it: lowering what is above that line to it, or raising what is below, only
-makes it likelier that one of them is chosen, for every noise here.
+The worst scores for "the choice lies at least a gap below the best" are one best candidate, and all
+others exactly the gap below it. Lowering scores above this line to it, or raising scores below it,
+only increases the probability that one of them is chosen, for every noise here.
 """
 
 import math
@@ -29,7 +29,7 @@ def smallest_gap(chance: Callable[[int], arb | float], confidence: Number) -> in
 
 
 def left_over(confidence: Number) -> Fraction:
-    """1 - confidence, if float64 can tell it from 0 with room to spare."""
+    """1 - confidence; raises if it is too small for float64."""
     allowed = 1 - _checks.probability(confidence=confidence)
     if allowed < _LEAST:
         raise InvalidArgument("confidence: give a number of at most 1 - 10^-250")

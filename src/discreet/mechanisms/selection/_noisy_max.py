@@ -29,16 +29,16 @@ from discreet.noise import Bits
 
 @frozen
 class NoisyMax:
-    """Chooses the candidate whose score is the largest after discrete Laplace noise of this
-    ``scale`` on each; of equal ones the first.
+    """Chooses the candidate with the largest score after discrete Laplace noise of this ``scale``
+    on each; of equal ones the first.
 
     The computation gives one integer for each candidate, in their order; the candidates are
-    public. Gumbel's noise in its place is `ExponentialMechanism`, and exponential noise
-    `PermuteAndFlip`: at the same price both choose better, and the first adds up better.
+    public. With Gumbel noise this is `ExponentialMechanism`, with exponential noise
+    `PermuteAndFlip`: at the same price both choose better, and the first one composes better.
 
-    Guarantee: epsilon-DP with epsilon = D / scale, D being how much further a unit can move one
-    score than another, as in `ExponentialMechanism`: given all other noise, a candidate wins if
-    its own reaches some whole number, which moves by at most D. Only the winner is released,
+    Guarantee: epsilon-DP with epsilon = D / scale, where D is the distance by which a unit can move
+    two scores apart, as in `ExponentialMechanism`: given all other noise, a candidate wins if its
+    own noise reaches some whole number, which moves by at most D. Only the winner is released,
     not its noisy score. It holds when a unit comes, goes or is replaced, as the sensitivity does.
     The noise is exact. The running time is not covered. Dwork and Roth (2014), Claim 3.9.
 
@@ -90,9 +90,9 @@ class NoisyMax:
         return self.candidates[int(np.argmax(noisy))]
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the chosen candidate's score at most q below the largest one
-        at this confidence, whatever the scores, to some thousandths: no much smaller one will do
-        if the best is the last and all others are equal and fall behind by q + 1."""
+        """The smallest whole q, to some thousandths, with the chosen score at most q below the
+        largest one at this confidence, for any scores. Equal scores of all but the last candidate,
+        which is the best, attain it."""
         others = len(self.candidates) - 1
         return smallest_gap(
             race_chance(self.scale, self.scale, confidence, under=others), confidence

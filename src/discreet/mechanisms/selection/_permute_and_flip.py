@@ -1,4 +1,4 @@
-"""Permute-and-flip: never farther below the best than the exponential mechanism, on average."""
+"""Permute-and-flip: on average never worse than the exponential mechanism."""
 
 from discreet import noise
 from discreet._exact import Number
@@ -16,15 +16,15 @@ class PermuteAndFlip(Choice):
     """Visits the candidates in random order, and takes each with probability
     exp(rate * (its score - the largest)); the first one taken is the choice.
 
-    It is the largest of the scores with exponential noise of scale 1 / rate on each, and so drawn
-    (Ding, Kifer, Saghaian, Steinke, Wang, Xiao and Zhang 2021). The computation gives one integer
-    for each candidate, in their order; the candidates are public.
+    The choice is the largest of the scores with exponential noise of scale 1 / rate on each, and is
+    drawn in this way (Ding, Kifer, Saghaian, Steinke, Wang, Xiao and Zhang 2021). The computation
+    gives one integer for each candidate, in their order; the candidates are public.
 
-    Guarantee: epsilon-DP with epsilon = rate * D, D being how much further a unit can move one
-    score than another, as in `ExponentialMechanism`; the interval of that one's privacy loss is
-    not had here, so that several choices together cost more. It holds when a unit comes, goes or
-    is replaced, as the sensitivity does. The running time, which depends a little on how many
-    scores are close to the largest, is not covered. McKenna and Sheldon (2020).
+    Guarantee: epsilon-DP with epsilon = rate * D, where D is the distance by which a unit can move
+    two scores apart, as in `ExponentialMechanism`. Its privacy loss has no such interval, so
+    several choices together cost more. It holds when a unit comes, goes or is replaced, as the
+    sensitivity does. The running time, which depends a little on the number of scores close to the
+    largest, is not covered. McKenna and Sheldon (2020).
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -48,7 +48,6 @@ class PermuteAndFlip(Choice):
         return self.candidates[noise.permute_and_flip(value, self.rate, bits)]
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the chosen candidate's score at most q below the largest one
-        at this confidence, whatever the scores: if all but the best are equal and fall behind by
-        q + 1, no smaller one will do."""
+        """The smallest whole q with the chosen score at most q below the largest one at this
+        confidence, for any scores. Equal scores of all but the best candidate attain it."""
         return smallest_gap(flip_chance(self.rate, len(self.candidates) - 1), confidence)

@@ -1,9 +1,9 @@
-"""Choosing one of many pieces, each of which stands for several candidates with the same score.
+"""The exponential mechanism over pieces; a piece is several candidates with the same score.
 
-One uniform U decides: the weights, one after the other from the largest score's on and round, are
-steps that it climbs. Float64 tells which step, to a proven radius; where U lies too near an edge,
-balls tell it, and more digits of U are drawn where they leave it open. So each piece has exactly
-its probability, and nearly always one word is drawn, whatever the scores.
+One uniform U decides by inversion: the cumulative weights, cyclically from the largest score on,
+are steps. Float64 finds the step, with a proven error bound. Too near an edge, balls decide, and
+more digits of U where these leave it open. So each piece has exactly its probability. Nearly always
+one word is drawn, for any scores.
 """
 
 import itertools
@@ -79,7 +79,7 @@ class Pieces:
         return (start + first) % edges.size
 
     def without(self, place: int) -> "Pieces":
-        """The others, in the same order."""
+        """The pieces without this one, in the same order."""
         lengths, gaps = np.delete(self.lengths, place), np.delete(self.gaps, place)
         if gaps.min() * self.rate < _NEAR and lengths.max() <= _INT64_MAX:
             return Pieces(lengths, gaps, self.rate, np.delete(self.weights, place))
@@ -154,12 +154,12 @@ def _climbed(edges: FloatArray, numerator: int, size: int) -> tuple[int, int]:
 
 
 def _first(edges: list[arb], low: arb) -> int:
-    """The number of edges that are known to be at most this, of edges that rise."""
+    """The number of increasing edges that are certainly at most ``low``."""
     return bisect_left(edges, True, key=lambda edge: not edge <= low)
 
 
 def _last(edges: list[arb], high: arb) -> int:
-    """The number of edges that may be below this."""
+    """The number of increasing edges that may lie below ``high``."""
     return bisect_left(edges, True, key=lambda edge: bool(edge >= high))
 
 

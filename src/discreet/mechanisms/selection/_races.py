@@ -1,4 +1,4 @@
-"""How likely some noisy numbers are to overtake another one: forecasts, before any data is seen."""
+"""Forecasts: the probability that some noisy numbers overtake another one."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _LARGEST = 10**250
 _SMALLEST = 1e-250  # where noise is 0 in as good as all draws
 _SPARE_REACH = 20.0
 _BELOW_ONE = 1 - 2.0**-53
-_MARGIN = 1 + 1e-9  # more than what float64 loses
+_MARGIN = 1 + 1e-9  # above the error of float64
 
 
 def race_chance(
@@ -28,13 +28,12 @@ def race_chance(
     over: int = 0,
     lowest_of: int = 1,
 ) -> Callable[[int], float]:
-    """For each whole gap at least the probability that one of several independent draws of
-    discrete Laplace noise of this ``scale`` goes too far: one of those ``under`` a line
-    by the gap reaches it, or one of those ``over`` it by the gap comes down to it. The line itself
-    has noise of its ``own_scale``: one draw, or the lowest of several.
+    """An upper bound on the probability that a noisy number crosses a noisy line, for each gap.
 
-    Its noise is taken in blocks of a 256th of its scale, each at its worse end; what lies farther
-    out than the confidence can tell counts as gone too far.
+    There are ``under`` numbers below the line by the gap and ``over`` numbers above it, each with
+    independent discrete Laplace noise of this ``scale``. The line has noise of ``own_scale``: one
+    draw, or the lowest of several. The line's noise is summed in blocks of a 256th of its scale,
+    each at its worse end; far tails, which do not matter at the confidence, count as crossings.
     """
     if max(own_scale, scale) > _LARGEST:
         raise InvalidArgument("scale: no error is forecast for more than 10^250")

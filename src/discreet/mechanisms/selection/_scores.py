@@ -1,4 +1,4 @@
-"""Choices by scores: public candidates, and how far a unit can move scores apart."""
+"""Scores of public candidates, and the distance by which a unit can move them apart."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ _HALF_INT64 = 1 << 62
 
 
 class Moves(Enum):
-    """How one unit's coming or going moves the scores, as the caller knows them to be made.
+    """How a unit that comes or goes moves the scores; the caller asserts it.
 
-    Where all scores rise together when a unit comes, as counts and sums of what is never negative
-    do, two of them move apart by what one of them moves, and not by twice as much. That is not so
-    when a unit is replaced: what goes lowers some scores, and what comes raises others.
+    If no score falls when a unit comes, as for counts and sums of nonnegative numbers, two scores
+    move apart by at most the move of one of them, and not by twice as much. This fails for a
+    replaced unit: its old rows lower some scores, and its new rows raise others.
     """
 
     ANYHOW = "anyhow"
@@ -41,7 +41,7 @@ def public(**named: Sequence[Key]) -> Candidates:
     """The named candidates, if they are at least two different texts, integers or tuples of these;
     a range stays one."""
     ((name, candidates),) = named.items()
-    if not isinstance(candidates, Sequence):  # a set, too, has no order to be in
+    if not isinstance(candidates, Sequence):  # a set has no order
         raise InvalidArgument(f"{name}: give a list of texts, integers or tuples of these")
     is_range = isinstance(candidates, range)
     names: Candidates = candidates if isinstance(candidates, range) else tuple(candidates)
@@ -53,7 +53,7 @@ def public(**named: Sequence[Key]) -> Candidates:
 
 
 def checked(moves: Moves) -> Moves:
-    """The same, if it is one of `Moves`."""
+    """The argument, if it is one of `Moves`."""
     if not isinstance(moves, Moves):
         raise InvalidArgument(f"moves = {moves!r}: give Moves.ANYHOW or Moves.TOGETHER")
     return moves
@@ -77,17 +77,17 @@ def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: 
 def score_range(
     bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves
 ) -> int:  # Any: to be seen
-    """How much further a unit can move one score than another, at most; 1 if it moves none.
+    """The distance by which a unit can move two scores apart, at least 1.
 
-    Raises unless the computation gives integers of this shape, and if the scores are said to move
-    together and the unit is one that is replaced.
+    Raises unless the computation gives integers of this shape, and for `Moves.TOGETHER` with a
+    replaced unit.
     """
     return moved_apart(scores_part(bounded, shape).sensitivity, bounded.unit, moves)
 
 
 def moved_apart(sensitivity: Sensitivity, unit: Unit, moves: Moves) -> int:
-    """The largest difference of two entries of a vector within these norms, all entries having
-    the same sign if they move together; 1 at least."""
+    """The largest difference of two entries of a vector within these norms, at least 1. With
+    `Moves.TOGETHER` all entries have the same sign."""
     if moves is Moves.TOGETHER:
         if unit.change is not Change.ADD_REMOVE:
             raise Refused(
@@ -100,8 +100,8 @@ def moved_apart(sensitivity: Sensitivity, unit: Unit, moves: Moves) -> int:
 
 
 def noisy_max(scale: Fraction, apart: int, moves: Moves) -> ReportNoisyMax:
-    """The term for the largest noisy score. Taking the same number off all scores changes no
-    choice, so that scores that move at most so far apart may as well move by half of that each."""
+    """The term for the largest noisy score. A shift of all scores changes no choice, so scores that
+    move apart by a distance count as moving by half of it each, up or down."""
     if moves is Moves.TOGETHER:
         return ReportNoisyMax(scale, apart, monotone=True)
     return ReportNoisyMax(scale, Fraction(apart, 2))
@@ -117,7 +117,7 @@ def with_laplace(value: IntegerArray, scale: Fraction, bits: Bits) -> IntegerArr
 
 
 def candidates_as_code(candidates: Candidates) -> str:
-    """Candidates as they are written in code; more of them than anyone reads, by their hash."""
+    """Candidates as code; more than 50 of them as a hash."""
     text = repr(candidates)
     if isinstance(candidates, range) or len(candidates) <= _MOST_SHOWN:
         return text

@@ -59,7 +59,7 @@ class TopK:
 
     Guarantee with `TopKNoise.GUMBEL`: that of k choices of `ExponentialMechanism` with the same
     rate, each among the candidates that are left, which has the same law (Durfee and Rogers 2019).
-    Pure epsilon is k * rate * D, D being how much further a unit can move one score than another;
+    Pure epsilon is k * rate * D, where D is the distance by which a unit can move two scores apart;
     with a delta, several choices cost far less than k times one.
 
     Guarantee with `TopKNoise.LAPLACE`: that of `DiscreteLaplace` on all scores, since the choice is
@@ -88,7 +88,7 @@ class TopK:
     noise: Annotated[TopKNoise, _checked_noise] = field(default=TopKNoise.GUMBEL, brief=True)
 
     def __post_init__(self) -> None:
-        """Refuse all of the candidates, since the order of all but one tells the last."""
+        """Refuse a k as large as the number of candidates: the first k - 1 determine the last."""
         if self.k >= len(self.candidates):
             raise InvalidArgument(
                 f"k = {self.k}: give at most {len(self.candidates) - 1}, fewer than there are "
@@ -161,9 +161,9 @@ class TopK:
         return tuple(chosen)
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q with the scores of all the chosen at most q below the k-th largest
-        at this confidence, whatever the scores (with Laplace noise, to some thousandths): if the k
-        best are equal, and all others are and fall behind by q + 1, no smaller one will do."""
+        """The smallest whole q with all chosen scores at most q below the k-th largest at this
+        confidence, for any scores (with Laplace noise, to some thousandths). It is attained if the
+        k best scores are equal, and all others are equal."""
         others = len(self.candidates) - self.k
         if self.noise is TopKNoise.GUMBEL:
             return smallest_gap(top_chance(self.rate, self.k, others), confidence)
@@ -177,8 +177,8 @@ def _l1(bounded: Bounded[IntegerArray], candidates: Candidates) -> int:
 
 
 def _is_closer(laplace: TopK, gumbel: TopK) -> bool:
-    """Whether the error with Laplace noise is the smaller one. It isn't unless its scale is; and
-    at scales for which no error is forecast, the scale decides."""
+    """Whether Laplace noise has the smaller error. Only a smaller scale can have that; where no
+    error is forecast, the scale decides."""
     if laplace.rate <= gumbel.rate or gumbel.rate < _LEAST_RATE:
         return laplace.rate > gumbel.rate
     return laplace.error(_CONFIDENCE) < gumbel.error(_CONFIDENCE)

@@ -1,4 +1,4 @@
-"""Counts under private keys, shown where they reach a threshold with their noise: Gaussian."""
+"""Private keys whose count with Gaussian noise reaches a threshold."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
@@ -21,13 +21,13 @@ class GaussianThreshold(NoisyCounts):
     """Adds round(Z) to each count, Z being normal with this ``stddev``, and shows the keys whose
     noisy count is ``threshold`` or more, in order, with that count; absent keys never.
 
-    For units with part in many keys it needs less noise than `LaplaceThreshold`: it grows with the
-    root of their number.
+    If a unit counts under many keys, it needs less noise than `LaplaceThreshold`: the noise grows
+    with the root of their number.
 
-    Guarantee: that of `Gaussian` noise for the L2 sensitivity, apart from delta: the probability
-    that a key is shown which a single unit has, any of those that it may have. It holds when a
-    unit comes, goes or is replaced. The noise is exact; key and count come from one draw. The
-    running time is not covered. Wilkins, Kifer, Zhang and Karrer (2024); docs/proofs/terms.md.
+    Guarantee: that of `Gaussian` noise for the L2 sensitivity, plus a delta: the probability that
+    any key is shown which only one unit has. It holds when a unit comes, goes or is replaced. The
+    noise is exact; key and count come from one draw. The running time is not covered. Wilkins,
+    Kifer, Zhang and Karrer (2024); docs/proofs/terms.md.
 
     >>> from discreet import Unit
     >>> words = Bounded.keys(
@@ -48,8 +48,8 @@ class GaussianThreshold(NoisyCounts):
     def for_epsilon(
         epsilon: Number, delta: Number, bounded: Bounded[Mapping[Key, int]]
     ) -> "GaussianThreshold":
-        """The mechanism whose release of these counts is (epsilon, delta)-DP, half of delta being
-        for the noise and nearly half for the keys."""
+        """The mechanism whose release of these counts is (epsilon, delta)-DP: half of delta is for
+        the noise, nearly half for the keys."""
         half = _checks.probability(delta=delta) / 2
         multiplier = gaussian_multiplier(_checks.positive(epsilon=epsilon), half)
         stddev = stddev_for(multiplier, keys_part(bounded).sensitivity.l2_squared)
@@ -61,7 +61,7 @@ class GaussianThreshold(NoisyCounts):
         error: Number, confidence: Number, *, delta: Number, bounded: Bounded[Mapping[Key, int]]
     ) -> "GaussianThreshold":
         """The mechanism with the most noise whose error at this confidence is at most this, and
-        the smallest threshold with which a unit's own keys are shown with this delta at most."""
+        the smallest threshold that shows a unit's own keys with probability at most delta."""
         stddev = Gaussian.for_error(error, confidence).stddev
         threshold = threshold_for(
             _checks.probability(delta=delta), RoundedGaussianLaw(stddev), bounded
@@ -70,7 +70,7 @@ class GaussianThreshold(NoisyCounts):
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """One `accounting.Threshold` around an `accounting.Gaussian`; raises unless the threshold
-        lies above what a unit can have under one key."""
+        lies above the largest count of a unit under one key."""
         noise = gaussian_term(self.stddev, keys_part(bounded).sensitivity.l2_squared)
         return self._loss(noise, bounded)
 

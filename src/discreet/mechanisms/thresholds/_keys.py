@@ -12,7 +12,7 @@ from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._parts import Key, KeysPart
 from discreet.noise import NoiseLaw
 
-FOR_KEYS = Fraction(999, 1000)  # of half a delta: what is left is for the accountant's grid
+FOR_KEYS = Fraction(999, 1000)  # of half a delta: the rest is for the accountant's grid
 
 _BITS = 256
 _DIGITS = 12
@@ -20,13 +20,13 @@ _LEAST = Fraction(1, 10**300)
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:
-    """The keys sorted: integers, texts, tuples, piece by piece; never as the data had them."""
+    """The keys, sorted: integers, texts, tuples entry by entry; independent of the data's order."""
     listed = list(keys)
     kinds = set(map(type, listed))
     return sorted(listed, key=_rank if len(kinds) > 1 or tuple in kinds else None)
 
 
-def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: to be looked at
+def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: checked here
     """The computation's only part; raises unless it gives counts under private keys."""
     part = stated(bounded).part
     if not isinstance(part, KeysPart):
@@ -37,7 +37,7 @@ def keys_part(bounded: Bounded[Any]) -> KeysPart:  # Any: to be looked at
 
 
 def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:
-    """For each count the probability that it and its noise stay below the threshold."""
+    """The probability that a count with its noise stays below the threshold, for each count."""
 
     def chance(count: int) -> arb:
         least = count - threshold + 1  # -Z, which has the same law, is at least that
@@ -47,8 +47,8 @@ def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:
 
 
 def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
-    """At least the probability that the noise of one of so many keys is what it lacks, or more;
-    docs/proofs/terms.md, Threshold. A number above 0 and up to 1."""
+    """An upper bound on the probability that the noise of at least one of ``keys`` keys is
+    ``missing`` or more; docs/proofs/terms.md, Threshold. A number above 0 and up to 1."""
     with precision(_BITS):
         each = law.tail(missing) / 2 if missing > 0 else arb(1)
         found = upper_fraction(-(keys * (-each).log1p()).expm1()) if missing > 0 else Fraction(1)

@@ -1,4 +1,4 @@
-"""Counts under private keys, shown where they reach a threshold with their noise: Laplace."""
+"""Private keys whose count with discrete Laplace noise reaches a threshold."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
@@ -20,10 +20,10 @@ class LaplaceThreshold(NoisyCounts):
     """Adds discrete Laplace noise of this ``scale`` to each count, and shows the keys whose noisy
     count is ``threshold`` or more, in order, with that count; absent keys never.
 
-    Guarantee: epsilon = L1 sensitivity / scale, apart from delta: the probability that a key is
-    shown which a single unit has, any of those that it may have. It holds when a unit comes, goes
-    or is replaced. The noise is exact; key and count come from one draw. The running time is not
-    covered. Korolova, Kenthapadi, Mishra and Ntoulas (2009); docs/proofs/terms.md.
+    Guarantee: epsilon = L1 sensitivity / scale, plus a delta: the probability that any key is shown
+    which only one unit has. It holds when a unit comes, goes or is replaced. The noise is exact;
+    key and count come from one draw. The running time is not covered. Korolova, Kenthapadi, Mishra
+    and Ntoulas (2009); docs/proofs/terms.md.
 
     >>> from discreet import Unit
     >>> words = Bounded.keys(
@@ -67,7 +67,7 @@ class LaplaceThreshold(NoisyCounts):
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """One `accounting.Threshold` around an `accounting.DiscreteLaplace`; raises unless the
-        threshold lies above what a unit can have under one key."""
+        threshold lies above the largest count of a unit under one key."""
         noise = accounting.DiscreteLaplace(self.scale, keys_part(bounded).sensitivity.l1)
         return self._loss(noise, bounded)
 

@@ -1,4 +1,4 @@
-"""Counts under private keys, shown where they reach a threshold with their noise."""
+"""The base of mechanisms that show private keys whose noisy count reaches a threshold."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from discreet.noise import Bits, Law, NoiseLaw, half_width
 
 
 class NoisyCounts(ABC):
-    """Shows the keys whose count is the ``threshold`` or more with an independent draw of one law,
-    and that noisy count."""
+    """Adds an independent draw of one law to each count, and shows the keys whose noisy count is
+    the ``threshold`` or more, with that count."""
 
     __slots__ = ()
 
@@ -40,16 +40,17 @@ class NoisyCounts(ABC):
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with a count's noise in [-q, q] at this confidence, by its exact
-        law, before it is known whether it is shown."""
+        law; not conditional on the key being shown."""
         return half_width(self._law, _checks.probability(confidence=confidence))
 
     def unseen(self, confidence: Number) -> int:
-        """The smallest whole q such that any key with a count above q is shown at this confidence,
+        """The smallest whole q such that a key with a count above q is shown at this confidence,
         each key by itself."""
         return smallest_gap(loss_chance(self._law, self.threshold), confidence)
 
     def _loss(self, noise: Term, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
-        """The price of noise on all keys of a unit, and the chance that one of its own shows."""
+        """The price of noise on all keys of a unit, plus the probability that one of its own keys
+        is shown."""
         part = keys_part(bounded)
         most = part.sensitivity.linf
         if self.threshold <= most:
@@ -61,7 +62,7 @@ class NoisyCounts(ABC):
 
 
 def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits) -> dict[Key, int]:
-    """The keys in order whose count with its noise is the threshold or more."""
+    """The keys, in order, whose noisy count is the threshold or more, with that count."""
     keys = in_order(value)
     noise = law.draws(bits, len(keys)).tolist()
     noisy = ((key, value[key] + own) for key, own in zip(keys, noise, strict=True))

@@ -1,4 +1,4 @@
-"""The sparse vector technique that also releases the numbers above the threshold."""
+"""The sparse vector technique with numeric answers above the threshold."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -25,11 +25,11 @@ def _is_finding(finding: object) -> SparseVector:
 
 @frozen
 class NumericSparseVector:
-    """Answers each number that a `SparseVector` finds above with that number and fresh discrete
-    Laplace noise of ``answer_scale``, every other one with None.
+    """Answers a number that a `SparseVector` finds above the threshold with this number and fresh
+    discrete Laplace noise of ``answer_scale``; other numbers with None.
 
-    Guarantee: that of the `SparseVector`, and hits times an answer by `DiscreteLaplace`. The noise
-    that decided is never released: to release it is one of the mistakes in Lyu, Su and Li (2017).
+    Guarantee: that of the `SparseVector`, plus ``hits`` answers by `DiscreteLaplace`. The noise of
+    the comparison is never released: that is one of the mistakes in Lyu, Su and Li (2017).
 
     >>> finds = NumericSparseVector.for_epsilon(1, threshold=50, hits=3)
     >>> finds.privacy_loss(Unit("patient_id")).epsilon(), finds.error(0.95)
@@ -49,8 +49,8 @@ class NumericSparseVector:
         sensitivity: int = 1,
         moves: Moves = Moves.ANYHOW,
     ) -> "NumericSparseVector":
-        """The mechanism whose session costs exactly epsilon, half of it for finding what is above
-        and half for telling it."""
+        """The mechanism whose session costs exactly epsilon: half for the comparisons, half for the
+        numbers."""
         half = _checks.positive(epsilon=epsilon) / 2
         finding = SparseVector.for_epsilon(
             half, threshold, hits=hits, sensitivity=sensitivity, moves=moves
@@ -68,8 +68,8 @@ class NumericSparseVector:
         sensitivity: int = 1,
         moves: Moves = Moves.ANYHOW,
     ) -> "NumericSparseVector":
-        """The mechanism with the most noise on the released numbers with which their error
-        at this confidence is at most this; finding them costs as much as telling them."""
+        """The mechanism with the most noise on the released numbers whose error at this confidence
+        is at most this; the comparisons cost as much as the numbers."""
         scale = DiscreteLaplace.for_error(error, confidence).scale
         moved = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
         finding = SparseVector.for_epsilon(
@@ -78,12 +78,12 @@ class NumericSparseVector:
         return NumericSparseVector(finding, answer_scale=scale)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
-        """That of the `SparseVector`, and one `accounting.DiscreteLaplace` for each hit."""
+        """The loss of the `SparseVector`, plus one `accounting.DiscreteLaplace` for each hit."""
         term = accounting.DiscreteLaplace(self.answer_scale, self.finding.sensitivity)
         return self.finding.privacy_loss(unit) + self.finding.hits * term
 
     def check(self, bounded: Bounded[int]) -> None:
-        """Raise unless it is one integer, of at most the sensitivity that is paid for."""
+        """Raise unless it is one integer, of at most the sensitivity in the price."""
         self.finding.check(bounded)
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int | None, bool]]:
@@ -98,6 +98,6 @@ class NumericSparseVector:
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with the noise of a released number in [-q, q] at this
-        confidence, by its exact law; `finding.error` is about which ones are released."""
+        confidence, by its exact law. For the comparisons see ``finding.error``."""
         law = DiscreteLaplaceLaw(self.answer_scale)
         return half_width(law, _checks.probability(confidence=confidence))

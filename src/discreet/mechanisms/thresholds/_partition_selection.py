@@ -1,4 +1,4 @@
-"""Which private keys to show, by the optimal probability for each count."""
+"""Partition selection: private keys, each shown with the optimal probability for its count."""
 
 import itertools
 from collections.abc import Mapping
@@ -29,15 +29,14 @@ _LARGEST = 1 << 62
 
 @frozen
 class PartitionSelection:
-    """Shows each key by itself with the largest probability that (epsilon, delta)-DP allows a key
-    with so many units; only the keys, in order, without their counts.
+    """Shows each key independently, with the largest probability that (epsilon, delta)-DP allows
+    for its number of units; only the keys, in order, without their counts.
 
-    Guarantee: each key that a unit touches costs ``epsilon`` and ``delta``: a key that nobody has
-    is never shown, one that a single unit has with probability delta, and no mechanism that looks
-    at each count by itself shows any key more often. It holds when a unit comes, goes or is
-    replaced, which touches the keys of its old and its new rows. Counts must be those of units.
-    The probabilities are exact. The running time is not covered. Desfontaines, Voss, Gipson and
-    Mandayam (2022).
+    Guarantee: each key of a unit costs ``epsilon`` and ``delta``. A key without units is never
+    shown, a key of one unit with probability delta. No mechanism that decides each key by its count
+    shows any key more often. It holds when a unit comes, goes or is replaced, which changes the
+    keys of its old and its new rows. Counts must be numbers of units. The probabilities are exact.
+    The running time is not covered. Desfontaines, Voss, Gipson and Mandayam (2022).
 
     >>> from discreet import Unit
     >>> towns = Bounded.keys(
@@ -94,16 +93,16 @@ class PartitionSelection:
         return tuple(itertools.compress(keys, is_shown.tolist()))
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q such that any key with more than q units is shown at this
-        confidence, each key by itself."""
+        """The smallest whole q such that a key with more than q units is shown at this confidence,
+        each key by itself."""
         return smallest_gap(lambda count: 1 - self._law(count).probability(), confidence)
 
     def _law(self, count: int) -> "_Shown":
         return _Shown(self.epsilon, self.delta, count)
 
     def _surely(self) -> int:
-        """A count from which on a key is shown for certain: its chance to be left out falls by
-        e^epsilon, and by delta in all, from one unit to the next; a few more than needed."""
+        """A count from which on a key is always shown, slightly more than needed. From one unit to
+        the next, the probability to be left out falls by the factor e^epsilon and by delta."""
         with precision(_BITS):
             turn = _turn(self.epsilon, self.delta)
             steps = (1 + ball(self.epsilon).expm1() / ball(self.delta)).log() / ball(self.epsilon)
@@ -112,7 +111,7 @@ class PartitionSelection:
 
 @dataclass(frozen=True, slots=True)
 class _Shown(Stepped):
-    """1 with the largest probability for a key with so many units, or 0.
+    """1 with the largest allowed probability for a key with ``count`` units, else 0.
 
     With p(0) = 0, it is p(n + 1) = min(e^epsilon p(n) + delta, 1 - e^-epsilon (1 - p(n) - delta),
     1): the first up to the turn, where p(n) passes (1 - delta) / (1 + e^epsilon).
@@ -125,16 +124,16 @@ class _Shown(Stepped):
 
     @property
     def steps(self) -> int:
-        """One."""
+        """One threshold."""
         return 1
 
     @property
     def is_narrow(self) -> bool:
-        """No: a guide would be remembered under this law, and its count is private."""
+        """False: a guide would be cached under this law, and its count is private."""
         return False
 
     def threshold(self, _: int) -> Fraction | arb:
-        """1 - p, or 1 for a key that nobody has."""
+        """1 - p, or 1 for a key without units."""
         return 1 - self.probability() if self.count > 0 else Fraction(1)
 
     def probability(self) -> arb:
@@ -155,8 +154,8 @@ class _Shown(Stepped):
 
 
 def _turn(epsilon: Fraction, delta: Fraction) -> int:
-    """The last count that is reached by p(n + 1) = e^epsilon p(n) + delta. Never undecided for
-    long: e^epsilon is transcendental, and the logarithm no whole number."""
+    """The last count for which p(n + 1) = e^epsilon p(n) + delta holds. The loop ends: e^epsilon is
+    transcendental, so the logarithm is not an integer."""
     size = _BITS
     while True:
         with precision(size):
@@ -169,7 +168,7 @@ def _turn(epsilon: Fraction, delta: Fraction) -> int:
 
 
 def _touched(bounded: Bounded[Mapping[Key, int]]) -> int:
-    """How many keys a unit can touch, with one count each."""
+    """The number of keys that a unit can change, by one count each."""
     sensitivity = keys_part(bounded).sensitivity
     if sensitivity.linf != 1:
         raise InvalidArgument(

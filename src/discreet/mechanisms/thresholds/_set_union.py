@@ -1,4 +1,4 @@
-"""The union of private sets: keys that many units have, and none that only one unit has."""
+"""Set union: the keys that many units have, from the private sets of all units."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ class WeightsPart:
         return KeysPart(self.name, self.per_unit, self.sensitivity).checked(result)
 
     def moves(self, one: Mapping[Key, int], other: Mapping[Key, int]) -> list[int]:
-        """The differences under all keys where there is one."""
+        """The differences of weights, other than 0."""
         return KeysPart(self.name, self.per_unit, self.sensitivity).moves(one, other)
 
 
@@ -62,10 +62,10 @@ def sets_of_keys(
 ) -> Bounded[Mapping[Key, int]]:
     """State the keys that each unit has, under the unit's id, for `SetUnion`.
 
-    Of more than ``per_unit`` different ones those count whose hash, with the unit's id, is the
-    smallest; each of n keys that count gets the weight 1 / sqrt(n), rounded down to a whole number
-    of steps of 2^-20, so that the squares of a unit's weights add up to 1 at most. Sets whose id is
-    missing (None, NaN, an empty text) are left out.
+    If a unit has more than ``per_unit`` different keys, those count whose hash, with the unit's id,
+    is smallest. Each of n counted keys gets the weight 1 / sqrt(n), rounded down to a multiple of
+    2^-20, so the squares of a unit's weights add up to at most 1. Sets without an id (None, NaN, an
+    empty text) are left out.
 
     >>> words = sets_of_keys(
     ...     lambda: {1: ["ache", "rash"], 2: ["ache"]}, per_unit=20, unit=Unit("patient_id"),
@@ -109,7 +109,7 @@ class SetUnion:
     Guarantee: that of Gaussian noise for an L2 sensitivity of 1, or the root of 2 for a unit that
     is replaced, apart from delta: the probability that a key is shown which a single unit has. It
     holds when a unit comes, goes or is replaced, for sets of at most ``per_unit`` keys. The
-    weights don't look at those of other units. The noise is exact; the running time is not
+    weights of a unit don't depend on other units. The noise is exact; the running time is not
     covered. Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin (2020), the weighted Gaussian.
 
     >>> words = sets_of_keys(
@@ -133,8 +133,8 @@ class SetUnion:
     def for_epsilon(
         epsilon: Number, delta: Number, bounded: Bounded[Mapping[Key, int]]
     ) -> "SetUnion":
-        """The mechanism whose release of these keys is (epsilon, delta)-DP, half of delta being
-        for the noise and nearly half for the keys."""
+        """The mechanism whose release of these keys is (epsilon, delta)-DP: half of delta is for
+        the noise, nearly half for the keys."""
         part, half = _part(bounded), _checks.probability(delta=delta) / 2
         multiplier = gaussian_multiplier(_checks.positive(epsilon=epsilon), half)
         stddev = stddev_for(multiplier, part.sensitivity.l2_squared // _WHOLE**2)
@@ -144,7 +144,7 @@ class SetUnion:
     @staticmethod
     def for_error(error: Number, confidence: Number, *, delta: Number, per_unit: int) -> "SetUnion":
         """The mechanism with the most noise whose error at this confidence is at most this, and
-        the smallest threshold with which a unit's own keys are shown with this delta at most."""
+        the smallest threshold that shows a unit's own keys with probability at most delta."""
         own, each = _checks.probability(delta=delta), _several(per_unit)
 
         def made(stddev: Fraction) -> SetUnion:
@@ -175,8 +175,8 @@ class SetUnion:
         return tuple(shown_counts(value, law, _steps(self.threshold), bits))
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q such that any key that more than q units have is shown at this
-        confidence, each key by itself, even if all of them have ``per_unit`` keys."""
+        """The smallest whole q such that a key of more than q units is shown at this confidence,
+        each key by itself, even if all these units have ``per_unit`` keys."""
         chance = loss_chance(RoundedGaussianLaw(self.stddev * _WHOLE), _steps(self.threshold))
         weight = _weight(self.per_unit)
         return smallest_gap(lambda units: chance(units * weight), confidence)
@@ -203,26 +203,26 @@ def _weights(sets: Mapping[Key, Iterable[Key]], per_unit: int) -> dict[Key, int]
     return sums
 
 
-def _keys(given: Any) -> list[Key]:  # Any: what can't be gone through raises
+def _keys(given: Any) -> list[Key]:  # Any: other types raise
     """A unit's keys, each once."""
     return [key for key in dict.fromkeys(map(key_of, given)) if key is not None]
 
 
 def _hash(unit: Key, key: Key) -> tuple[bytes, str]:
-    """A number for the order in which a unit's keys count, apart from all other units."""
+    """The rank of a key among a unit's keys, independent of other units."""
     text = f"{_text(plain(unit))}, {_text(key)}"
     return hashlib.blake2b(text.encode(), digest_size=16).digest(), text
 
 
 def _text(key: Key) -> str:
-    """Another text for each key; in hexadecimals, which have no limit of digits."""
+    """A different text for each key; in hexadecimal, which has no limit of digits."""
     if isinstance(key, tuple):
         return f"({', '.join(map(_text, key))})"
     return hex(key) if isinstance(key, int) else ascii(key)
 
 
 def _weight(keys: int) -> int:
-    """The weight of each of this number of keys of one unit: at most 2^20 / sqrt(keys)."""
+    """The weight of a key of a unit with this number of keys: at most 2^20 / sqrt(keys)."""
     return isqrt(_WHOLE**2 // keys)
 
 
@@ -231,8 +231,8 @@ def _steps(threshold: Fraction) -> int:
 
 
 def _leak(stddev: Fraction, threshold: int, per_unit: int) -> Fraction:
-    """At least the probability that one of n keys of a single unit is shown, for the worst n up
-    to ``per_unit``: n = 1, 2, ..., 31, and then blocks, their weight that of the fewest keys."""
+    """An upper bound on the probability that one of n keys of a single unit is shown, for the worst
+    n up to ``per_unit``: n = 1, 2, ..., 31, then blocks of n with the weight of the smallest n."""
     law, worst, fewest = RoundedGaussianLaw(stddev * _WHOLE), Fraction(0), 1
     while fewest <= per_unit:
         most = min(per_unit, fewest * _BLOCK // (_BLOCK - 1))
@@ -242,6 +242,6 @@ def _leak(stddev: Fraction, threshold: int, per_unit: int) -> Fraction:
 
 
 def _threshold(stddev: Fraction, delta: Fraction, per_unit: int) -> Fraction:
-    """The smallest one with at most this leak, to 9 digits."""
+    """The smallest threshold with at most this leak, to 9 digits."""
     above = smallest_whole(lambda steps: _leak(stddev, _WHOLE + steps, per_unit) <= delta, 1)
     return decimal_up(1 + Fraction(above, _WHOLE), digits=9)

@@ -1,4 +1,4 @@
-"""The sparse vector technique: which numbers are above a threshold. Only those that are cost."""
+"""The sparse vector technique: which numbers are above a threshold, paid for the hits only."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -24,7 +24,7 @@ _MOST = 1 << 53
 
 
 def whole(threshold: int) -> int:
-    """The threshold, if it is a whole number; it may lie below 0."""
+    """The threshold, if it is an integer; it may be negative."""
     exact = _checks.finite(threshold=threshold)
     if exact.denominator != 1:
         raise InvalidArgument(f"threshold = {shown(exact)}: give a whole number")
@@ -40,20 +40,19 @@ def _modest(**named: object) -> int:
 
 @frozen
 class SparseVector:
-    """Tells of each number whether it is above a threshold, until ``hits`` of them were; with one
-    hit it is AboveThreshold.
+    """Answers for each number whether it is above a threshold, until ``hits`` of them were above;
+    with one hit it is AboveThreshold.
 
     The threshold gets discrete Laplace noise of ``threshold_scale`` once, each number fresh noise
-    of ``query_scale``, and "above" is told if the number with its noise is the threshold with its
-    own or more. However many are below costs nothing more.
+    of ``query_scale``. The answer is "above" if the noisy number is at least the noisy threshold.
+    Numbers below cost nothing more.
 
     Guarantee: epsilon-DP for the whole session with epsilon = s / threshold_scale +
-    2 hits s / query_scale, each number having at most the ``sensitivity`` s; with
-    `Moves.TOGETHER`, where all numbers that are asked rise if a unit comes, the 2 is a 1. It holds
-    when a unit comes, goes or is replaced, and for questions that are chosen with earlier answers
-    in view, with other mechanisms in between (Lyu 2022; Haney et al. 2023). The noise is exact.
-    The running time is not covered. Lyu, Su and Li (2017), Algorithm 7, which is also the place
-    to read how many variants of it are not private.
+    2 hits s / query_scale, for numbers of at most the ``sensitivity`` s. With `Moves.TOGETHER`, if
+    no number falls when a unit comes, the 2 is a 1. It holds when a unit comes, goes or is
+    replaced, and for questions that depend on earlier answers, with other mechanisms in between
+    (Lyu 2022; Haney et al. 2023). The noise is exact. The running time is not covered. Lyu, Su and
+    Li (2017), Algorithm 7; the paper also shows which variants are not private.
 
     >>> from discreet import Ledger, Limit
     >>> from discreet.mechanisms import session
@@ -89,7 +88,7 @@ class SparseVector:
         moves: Moves = Moves.ANYHOW,
     ) -> "SparseVector":
         """The mechanism whose session costs exactly epsilon, shared between threshold and answers
-        so that their difference varies least (Lyu, Su and Li 2017)."""
+        for the least variance of their difference (Lyu, Su and Li 2017)."""
         move = _checks.positive_count(sensitivity=sensitivity)
         times = _times(hits, moves)
         own = _checks.positive(epsilon=epsilon) / (1 + times * _ratio(times))
@@ -134,8 +133,7 @@ class SparseVector:
         )
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
-        """One `accounting.SparseVector`; raises if the numbers are said to move together and the
-        unit is one that is replaced."""
+        """One `accounting.SparseVector`; raises for `Moves.TOGETHER` with a replaced unit."""
         is_monotone = self.moves is Moves.TOGETHER
         if change_of(unit) is not Change.ADD_REMOVE and is_monotone:
             raise Refused(
@@ -152,7 +150,7 @@ class SparseVector:
         return PrivacyLoss.of(term, unit=unit)
 
     def check(self, bounded: Bounded[int]) -> None:
-        """Raise unless it is one integer, of at most the sensitivity that is paid for."""
+        """Raise unless it is one integer, of at most the sensitivity in the price."""
         part = integers(bounded)
         if part.shape != () or part.sensitivity.linf > self.sensitivity:
             raise InvalidArgument(
@@ -161,17 +159,17 @@ class SparseVector:
             )
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
-        """A function that says of each number in turn whether it is above, and whether another
-        may follow."""
+        """A function that takes each number in turn, and gives whether it is above, and whether
+        another may follow."""
         return finding(self, bits)
 
     def error(self, confidence: Number, *, questions: int = 1) -> int:
-        """The smallest whole q such that at this confidence all of the first so many answers are
-        right whose numbers lie more than q from the threshold, to some hundredths.
+        """The smallest whole q, to some hundredths, such that at this confidence the first
+        ``questions`` answers are right for all numbers more than q from the threshold.
 
-        It is reached where they are q + 1 away, half of them above, or as many as there are hits:
-        the products of chances are log-convex in how many are above, and the same for as many
-        below, so that the mean of them is least in the middle.
+        The worst numbers are q + 1 away; half of them are above, or as many as there are hits. The
+        product of the probabilities is log-convex in the number above and symmetric, so its mean
+        is least in the middle.
         """
         many = _modest(questions=questions)
         over = min(self.hits, many // 2)
@@ -182,7 +180,8 @@ class SparseVector:
 
 
 def finding(mechanism: SparseVector, bits: Bits) -> Callable[[int], tuple[bool, bool]]:
-    """A session's secret state: the noisy threshold, and how many hits are left."""
+    """The answering function of a session. Its secret state is the noisy threshold and the number
+    of hits left."""
     line = mechanism.threshold + DiscreteLaplaceLaw(mechanism.threshold_scale).draw(bits)
     law, left = DiscreteLaplaceLaw(mechanism.query_scale), mechanism.hits
 
@@ -196,11 +195,12 @@ def finding(mechanism: SparseVector, bits: Bits) -> Callable[[int], tuple[bool, 
 
 
 def _times(hits: int, moves: Moves) -> int:
-    """How many sensitivities the answers that are above move by, all together."""
+    """The number of sensitivities that the answers above cost together."""
     times = _modest(hits=hits)
     return times if checked(moves) is Moves.TOGETHER else 2 * times
 
 
 def _ratio(times: int) -> Fraction:
-    """The threshold's scale over the other scale, for the least variance: times^(-1/3)."""
+    """The ratio of the threshold's scale to the query's scale with the least variance:
+    times^(-1/3)."""
     return decimal_up(Fraction(times ** (-1 / 3)), _DIGITS)
