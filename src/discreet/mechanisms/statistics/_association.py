@@ -1,4 +1,4 @@
-"""Scores of many attributes for one outcome, with known sensitivity: for private top-k choices."""
+"""Scores of the association of attributes with an outcome, for private top-k choices."""
 
 import math
 from collections.abc import Callable
@@ -26,17 +26,17 @@ _MOST_CELLS = 1 << 26
 def difference_scores(
     rows: Bounded[Rows], outcome: str, *, cases: int, controls: int
 ) -> Bounded[IntegerArray]:
-    """For each attribute how far apart its means are in cases and controls, as a whole number: the
-    attributes are all other columns, in their order; the outcome is 1 for cases and 0 for others.
+    """The difference between the means of cases and controls, for each attribute, as an integer.
 
-    With R cases and S controls, both public, a row of a case counts S (x - middle) and one of a
-    control -R (x - middle), both lessened by their greatest common divisor, and x in half steps;
-    the score is the absolute value of the sum. Should the true numbers be others, the guarantee is
-    the same, and the scores less good.
+    The attributes are all columns but the outcome, in their order; the outcome is 1 for cases and 0
+    for controls. With R cases and S controls, both public, a case adds S (x - middle) and a control
+    -R (x - middle), with S and R divided by their greatest common divisor, and x in half steps. The
+    score is the absolute value of the sum. If the true numbers differ from R and S, the guarantee
+    is the same, and the scores are worse.
 
-    Guarantee: exact sensitivities for each relation: one row moves a score by at most
-    max(R, S) (size - 1), and in another's place by at most twice that. Raises `InvalidArgument`
-    for anything but rows and for an outcome that isn't on Grid(0, 1).
+    Guarantee: the sensitivity is exact for each relation. One row moves a score by at most
+    max(R, S) (size - 1), a replaced row by at most twice that. Raises `InvalidArgument` for
+    anything but rows, and for an outcome that isn't on Grid(0, 1).
     """
     at = _outcome(rows, outcome)
     r, s = _checks.positive_count(cases=cases), _checks.positive_count(controls=controls)
@@ -58,14 +58,14 @@ def difference_scores(
 def chi_square_scores(
     rows: Bounded[Rows], outcome: str, *, cases: int, controls: int
 ) -> Bounded[IntegerArray]:
-    """For each attribute its chi-square statistic against the outcome, in steps of
-    `CHI_SQUARE_STEP`, downwards: the attributes are all other columns, in their order; the outcome
-    is 1 for cases and 0 for others.
+    """The chi-square statistic of each attribute against the outcome, in steps of
+    `CHI_SQUARE_STEP`, rounded down.
 
-    The numbers of cases R and of controls S are public. Should there be more in a group, those
-    with the largest values of an attribute are left out for it; should there be fewer, the rest
-    counts as its smallest value. So each attribute has a table of exactly R and S, and one row more
-    or less is one exchange in a group.
+    The attributes are all columns but the outcome, in their order; the outcome is 1 for cases and 0
+    for controls. The numbers of cases R and of controls S are public. If a group has more rows, the
+    rows with the largest values of an attribute are left out for it; if it has fewer, the missing
+    ones count as the smallest value. So each attribute has a table of exactly R and S, and one row
+    more or less is one exchange in a group.
 
     Guarantee: with N = R + S, exchanging a case's value moves the statistic by at most
     N^2 / (R S) S / (S + 1), a control's by N^2 / (R S) R / (R + 1) (Yu, Fienberg, Slavković and
@@ -97,7 +97,7 @@ def chi_square_scores(
 
 
 def _outcome(rows: Bounded[Rows], outcome: str) -> int:
-    """The outcome's place among the columns; raises for an outcome that is none."""
+    """The outcome's index among the columns; raises for a wrong outcome."""
     columns = rows_part(rows).columns
     names = [name for name, _ in columns]
     if outcome not in names or len(names) < 2:
@@ -112,7 +112,7 @@ def _outcome(rows: Bounded[Rows], outcome: str) -> int:
 def _scores(
     rows: Bounded[Rows], compute: Callable[[], IntegerArray], added: int, replaced: int
 ) -> Bounded[IntegerArray]:
-    """The scores, one row moving each by at most so much."""
+    """The scores; one added row moves each by at most ``added``, a replaced row by ``replaced``."""
     part = rows_part(rows)
     moved = added if rows.unit.change is Change.ADD_REMOVE else replaced
     length = len(part.columns) - 1
@@ -128,7 +128,7 @@ def _scores(
 
 
 def _sums(places: IndexArray) -> list[int]:
-    """Each column's sum, in two halves that fit."""
+    """The sum of each column, in two halves that int64 holds."""
     low = (places & ((1 << _HALF) - 1)).sum(axis=0)
     return [
         (h << _HALF) + n
@@ -137,14 +137,14 @@ def _sums(places: IndexArray) -> list[int]:
 
 
 def _counts(places: IndexArray, size: int, total: int) -> IndexArray:
-    """How often each attribute has each value, (attribute, value), among exactly so many rows: the
-    smallest values, after as many 0 as are missing."""
+    """Counts of the values of each attribute, shape (attribute, value), for exactly ``total`` rows:
+    those with the smallest values, after a 0 for each missing row."""
     attributes = places.shape[1]
     cells = places + size * np.arange(attributes)
     counts = np.bincount(cells.ravel(), minlength=size * attributes).reshape(attributes, size)
     counts[:, 0] += max(total - len(places), 0)
-    kept = np.minimum(counts.cumsum(axis=1), total)
-    return np.asarray(np.diff(kept, axis=1, prepend=0))
+    cumulative = np.minimum(counts.cumsum(axis=1), total)
+    return np.asarray(np.diff(cumulative, axis=1, prepend=0))
 
 
 def _chi_square(case: IndexArray, control: IndexArray, r: int, s: int) -> IntegerArray:

@@ -1,4 +1,4 @@
-"""Principal components of a matrix that was released, and the nearest matrix that can be one."""
+"""Principal components of a released matrix, and the nearest positive semidefinite matrix."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from discreet.noise._arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """Directions and how much of a matrix lies in each, the largest first."""
+    """Eigenvalues and eigenvectors of a matrix, the largest eigenvalue first."""
 
     values: FloatArray
     """The eigenvalues, (direction)."""
     directions: FloatArray
-    """Of length 1 each, (direction, column); the entry furthest from 0 is above 0."""
+    """Unit vectors, shape (direction, column); the entry furthest from 0 is positive."""
 
 
 def principal_components(matrix: FloatArray, count: int) -> Components:

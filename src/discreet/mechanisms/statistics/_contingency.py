@@ -28,11 +28,11 @@ _FEWEST_EXPECTED = 5.0
 
 
 def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
-    """How many rows there are for each combination of the columns' values, an array with an axis
-    for each column: release it by `DiscreteLaplace` or `Gaussian`.
+    """The number of rows for each combination of the columns' values, an array with an axis for
+    each column: release it by `DiscreteLaplace` or `Gaussian`.
 
-    Guarantee: the sensitivity is exact for the rows' unit and relation: a unit's rows may all fall
-    into one cell, or go from one cell to another. Raises `InvalidArgument` for anything but rows,
+    Guarantee: the sensitivity is exact for the rows' unit and relation: all rows of a unit may be
+    in one cell, or move from one cell to another. Raises `InvalidArgument` for anything but rows,
     and for more than 2^24 cells.
 
     >>> from discreet import Unit
@@ -70,28 +70,28 @@ def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
 
 @dataclass(frozen=True, slots=True)
 class ChiSquare:
-    """A test of independence: its statistic on the noisy table, and how often chance and noise
-    together give at least that where nothing depends on anything."""
+    """A test of independence: its statistic on the noisy table, and the probability that sampling
+    and noise give at least this statistic under independence."""
 
     statistic: float
     p_value: float
     is_large_enough: bool
-    """Whether each cell is expected to hold more than 5; else the p-value is 1."""
+    """Whether each expected count exceeds 5; if not, the p-value is 1."""
 
 
 def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
     """The chi-square test of independence on a released table of two columns.
 
-    The statistic is Pearson's on the noisy counts. Its law under independence is simulated with
-    the noise in it, by as many ``draws`` of tables with the noisy table's size and margins; the
-    seed is public and fixed, so that the answer is a function of the release alone. This is
-    MCIndep of Gaboardi, Lim, Rogers and Vadhan (2016).
+    The statistic is Pearson's on the noisy counts. Its law under independence is simulated,
+    including the noise, with ``draws`` tables that have the noisy table's size and margins. The
+    seed is public and fixed, so the answer is a function of the release. This is MCIndep of
+    Gaboardi, Lim, Rogers and Vadhan (2016).
 
-    Not a proven level: the margins are estimated, so that under independence the p-value is only
-    about uniform; of 18 000 tables of 200 to 5000 rows 3.3 % to 5.9 % fell below 5 %, depending on
-    size and noise. Where a cell expects 5 or fewer, nothing is rejected, as in the paper. Nothing
-    is covered but chance and noise: a unit with several rows makes them dependent, which no such
-    test allows for.
+    The level is not proven: margins are estimated, so under independence the p-value is only nearly
+    uniform. Of 18 000 tables of 200 to 5000 rows, 3.3 % to 5.9 % had a p-value below 5 %, depending
+    on size and noise. If an expected count is 5 or less, nothing is rejected, as in the paper. The
+    test covers sampling and noise only: several rows of one unit are dependent, and the test
+    assumes independent rows.
     """
     noise, table = answer.mechanism, np.asarray(answer.value, dtype=np.float64)
     if not isinstance(noise, DiscreteLaplace | Gaussian) or answer.processing:
@@ -119,8 +119,8 @@ def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
 
 
 def _expected(tables: FloatArray) -> FloatArray:
-    """The expected counts under independence, from the margins, (table, row, column); all above
-    0."""
+    """The expected counts under independence, from the margins, shape (table, row, column); all
+    positive."""
     rows = np.maximum(tables.sum(axis=2, keepdims=True), 1.0)
     columns = np.maximum(tables.sum(axis=1, keepdims=True), 1.0)
     total = np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1.0)
@@ -138,7 +138,7 @@ def _noise(
     random: np.random.Generator,
     shape: tuple[int, ...],
 ) -> npt.NDArray[Any]:  # Any: floats or integers
-    """Noise of this law for the simulation, which needs no exactness: nothing private is in it."""
+    """Noise of this law for the simulation, which is public and so needs no exact draws."""
     if isinstance(noise, Gaussian):
         return np.rint(random.normal(0.0, float(noise.stddev), shape))
     success = -math.expm1(-1 / float(noise.scale))

@@ -1,10 +1,10 @@
-"""Intervals for numbers that noise hides, and how they combine."""
+"""Estimates with intervals, and interval arithmetic."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_SAFE = 1e-12  # more than what floats round, of numbers of size 1
+_SAFE = 1e-12  # above the rounding of floats of size 1
 _ROUNDS = 4
 
 
@@ -17,13 +17,12 @@ class NoisyEstimate:
     upper: float
 
     def moved(self, factor: float, shift: float) -> "NoisyEstimate":
-        """All three times a factor above 0, plus a shift."""
+        """Value and ends times a positive factor, plus a shift."""
         ends = (self.value, self.lower, self.upper)
         return NoisyEstimate(*(float(shift + factor * end) for end in ends))
 
     def within(self, least: float, most: float) -> "NoisyEstimate":
-        """The part of it between these bounds of the number, with the estimate in
-        it."""
+        """The part of the interval between these bounds, with the estimate moved into it."""
         lower, upper = (min(max(end, least), most) for end in (self.lower, self.upper))
         return NoisyEstimate(min(max(self.value, lower), upper), lower, upper)
 
@@ -36,7 +35,7 @@ def ratio(
     total: float, count: float, reach: Callable[[float], float], least: float
 ) -> NoisyEstimate:
     """All t from ``least`` to 1 with abs(total - t count) <= reach(t), which rises with abs(t), or
-    somewhat more: the reach at the ends of what is left is taken, again and again."""
+    somewhat more: each round takes the reach at the ends of the last interval."""
     found = NoisyEstimate(total / max(count, 1.0), -math.inf, math.inf).within(least, 1.0)
     for _ in range(_ROUNDS if count > 0 else 0):
         q = reach(max(abs(found.lower), abs(found.upper))) + _SAFE * (abs(total) + count)

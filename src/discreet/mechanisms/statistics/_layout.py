@@ -1,10 +1,10 @@
-"""Which numbers the moments of a table are, and how far one unit moves them.
+"""The moments of a table, their weights and their sensitivity.
 
-With w + 1 the number of a column's values and x = -w, ..., w its place, counted from the middle in
-half steps, a row adds 1, each x_i, each x_i x_j and each 2 x_i^2 - w_i^2. In y = x / w these are 1,
-y_i, y_i y_j and the Chebyshev polynomial 2 y_i^2 - 1: each lies within [-1, 1], so that squares
-are known to half the noise of products. Each is multiplied by a whole number, its weight, that
-brings its largest value to just below ``unit``: one noise then serves them all.
+A column has w + 1 values; let x = -w, ..., w be a value's distance from the middle in half steps. A
+row adds 1, each x_i, each x_i x_j and each 2 x_i^2 - w_i^2. With y = x / w these are 1, y_i,
+y_i y_j and the Chebyshev polynomial 2 y_i^2 - 1, all within [-1, 1]; so squares have half the noise
+of products. Each moment is multiplied by an integer, its weight, that brings its largest value to
+just below ``unit``. So noise of one scale fits all of them.
 """
 
 import math
@@ -22,7 +22,7 @@ from discreet.mechanisms._sensitivity import Sensitivity
 Columns = tuple[tuple[str, Grid], ...]
 MomentIndex = tuple[int, ...]  # of which columns the product is taken: (), (i,) or (i, j)
 
-_FINENESS = 1 << 20  # a weight is whole: it misses at most so small a share
+_FINENESS = 1 << 20  # the inverse of the share that rounding takes from a weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class MomentLayout:
 
     @property
     def largest(self) -> tuple[int, ...]:
-        """The most that one row adds to each moment, up or down."""
+        """The largest magnitude that one row adds to each moment."""
         return tuple(math.prod(self.widths[i] for i in place) for place in self.places)
 
     @property
@@ -67,10 +67,10 @@ class MomentLayout:
         return tuple(self.unit // largest for largest in self.largest)
 
     def sensitivity(self, per_unit: int, change: Change) -> Sensitivity:
-        """Of the weighted moments, for a unit of at most this number of rows.
+        """The sensitivity of the weighted moments, for a unit of at most ``per_unit`` rows.
 
-        One row more or less moves all of them most where every column is at an end, so that this
-        is exact. For one row in another's place see `_replaced`. Several rows add up.
+        A row that comes or goes moves all of them most if every column is at an end, so the bound
+        is exact. For a replaced row see `_replaced`. Several rows add up.
         """
         moved = [w * most for w, most in zip(self.weights, self.largest, strict=True)]
         l1, l2_squared = sum(moved), sum(m**2 for m in moved)
@@ -89,8 +89,8 @@ class MomentLayout:
 
 
 def _replaced(d: int) -> tuple[Fraction, Fraction]:
-    """The most, by L1 and by squared L2, that the moments of d columns move where one row takes
-    another's place, in units of `MomentLayout.unit`.
+    """The L1 and the squared L2 sensitivity of the moments of d columns to a replaced row, in units
+    of `MomentLayout.unit`.
 
     Let s and e be half the sum and half the difference of the two rows' y, so that |s| + |e| <= 1.
     The moments move by 2 e_i, by 2 (s_i e_j + e_i s_j) and by 8 s_i e_i: most where no sign

@@ -1,4 +1,4 @@
-"""The moments of a table: what means, variances, covariances and regressions are made of."""
+"""The moments of a table, from which means, variances, covariances and regressions follow."""
 
 from fractions import Fraction
 
@@ -15,14 +15,14 @@ from discreet.mechanisms.statistics._reach import MomentNoise
 
 
 def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
-    """The count of rows, the sum of each column and of all products of two, as whole numbers, each
-    times a public weight: release them by `DiscreteLaplace` or `Gaussian`, and read what comes out
-    by `Moments.of`.
+    """The number of rows, the sum of each column and the sums of all products of two columns, as
+    integers with public weights: release them by `DiscreteLaplace` or `Gaussian`, and read the
+    release by `Moments.of`.
 
-    Guarantee: the sensitivity is that of the rows' unit and relation, by the grids' widths and
-    ``per_unit`` alone; sums are exact at any size. Adding or removing one row, it is exact; for
-    replacing one it is proven, and at most 4 % above what is reached. Raises `InvalidArgument` for
-    anything but rows, and for a column of one value.
+    Guarantee: the sensitivity depends on the unit, its relation, the grids' widths and ``per_unit``
+    only; sums are exact at any size. For an added or removed row it is exact, for a replaced row
+    at most 4 % above the attained value. Raises `InvalidArgument` for anything but rows, and for a
+    column of one value.
 
     >>> from discreet import DiscreteLaplace, Unit
     >>> from discreet.mechanisms import Grid
@@ -50,12 +50,12 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
 def moment_errors(
     rows: Bounded[Rows], noise: MomentNoise, confidence: Number = 0.95
 ) -> dict[tuple[str, ...], Fraction]:
-    """How far the noise may move each moment, each by itself at this confidence: by column names,
-    ``()`` being the count; sums and products are of distances from the middle of the column's grid,
-    in the columns' own units, and squares lessened by half the largest for each row.
+    """The error of each moment at this confidence, each by itself, under its column names; ``()``
+    is the count.
 
-    Known before anything is read. What is made of moments by division has an error that depends
-    on the data: means and the like have intervals afterwards.
+    Sums and products are of distances from the middle of the column's grid, in the columns' units;
+    from each square half of the largest square is subtracted. These errors are known before data is
+    read. Errors of quotients such as means depend on the data: they have intervals afterwards.
     """
     layout, error = MomentLayout.of(rows), noise.error(confidence)
     halves = [(grid.upper - grid.lower) / 2 for _, grid in layout.columns]
@@ -70,7 +70,7 @@ def moment_errors(
 
 
 def _weighted(rows: Rows, layout: MomentLayout) -> IntegerArray:
-    """The moments of these rows, by their weights."""
+    """The weighted moments of these rows."""
     widths = np.array(layout.widths)
     centred = 2 * rows.places - widths
     ones = np.ones((len(centred), 1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Sums of products of columns, exactly: as fast as floats, which are exact where they are small."""
+"""Exact sums of products of columns, by float arithmetic on small digits."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,8 @@ _CHUNK = 1 << 14  # rows at a time: they fit a cache, and sums of products of tw
 
 
 def gram(numbers: IndexArray, largest: int) -> IntegerArray:
-    """The sum over all rows of the product of each two columns, as Python's integers; no number
-    may lie further from 0 than ``largest``, which is public and below 2^53."""
+    """The sum over all rows of the product of each two columns, as Python integers. No number may
+    exceed ``largest`` in magnitude, which is public and below 2^53."""
     digits = max(1, -(-largest.bit_length() // _BITS))
     columns = numbers.shape[1]
     total = np.zeros((digits * columns, digits * columns), dtype=object)
@@ -27,8 +27,8 @@ def gram(numbers: IndexArray, largest: int) -> IntegerArray:
 
 
 def _chunks(numbers: IndexArray, digits: int) -> Iterator[npt.NDArray[np.float64]]:
-    """Some rows at a time, as floats: each column's digits, (row, digit and column). All but the
-    last digit lie from 0 to 2^16 - 1; the last one has the sign."""
+    """Chunks of rows, as floats: the digits of each column, shape (row, digit and column). Digits
+    are from 0 to 2^16 - 1, except the last one, which has the sign."""
     for start in range(0, len(numbers), _CHUNK):
         left = numbers[start : start + _CHUNK]
         found = []

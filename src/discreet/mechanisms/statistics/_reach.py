@@ -1,4 +1,4 @@
-"""How far a weighted sum of two independent noises lies from 0, at a confidence."""
+"""Bounds on a weighted sum of two independent noises, at a confidence."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,8 +13,8 @@ MomentNoise = DiscreteLaplace | Gaussian
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A bound q(a, b) with P(|a M + b N| <= q) >= confidence for two noises M and N, counted in
-    ``unit``."""
+    """A bound q(a, b) with P(|a M + b N| <= q) >= confidence for independent noises M and N, in
+    units of ``unit``."""
 
     noise: MomentNoise
     confidence: Fraction

@@ -1,4 +1,4 @@
-"""Linear regression from noisy moments, with intervals that hold."""
+"""Linear regression from noisy moments, with proven intervals."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Coefficients by name, each within an interval; all intervals hold together."""
+    """Coefficients by name, each with an interval; all intervals hold together."""
 
     outcome: str
     coefficients: dict[str, NoisyEstimate]
@@ -41,13 +41,13 @@ class Regression:
 def regression(
     known: Moments, outcome: str, on: Sequence[str], confidence: Number = 0.95
 ) -> Regression:
-    """The least-squares coefficients of ``outcome`` on these columns and an intercept, each within
-    an interval.
+    """The least-squares coefficients of ``outcome`` on these columns and an intercept, each with an
+    interval.
 
     Guarantee: with at least this probability all intervals together hold the least-squares
-    solution without noise of the rows as they came onto the grids (any solution, if there are
-    several). Where noise hides some direction, they are the whole line, and the estimates leave
-    such directions out.
+    solution without noise, for the rows after rounding to the grids (any solution, if there are
+    several). If noise hides some direction, the intervals are the whole line, and the estimates
+    leave this direction out.
 
     The proof, in y: let b solve G b = h, while G' = G + E and h' = h + e are noisy. b being fixed,
     u = G' b - h' = E b - e is made of weighted sums of noises, so that |u| <= k (t |b|^2 + 1)^(1/2)
@@ -57,8 +57,8 @@ def regression(
     says of D bounds u, and with it each row of K u.
 
     Not covered: sampling from a population (these are no standard errors). Lengths depend on the
-    data, so that nothing is forecast but the moments' own errors. Raises `InvalidArgument` for
-    names that aren't there or come twice.
+    data, so only the errors of the moments are forecast. Raises `InvalidArgument` for unknown and
+    for repeated names.
     """
     names = [outcome, *on]
     if isinstance(on, str) or not on or len(set(names)) < len(names):
@@ -124,12 +124,14 @@ def _solved(
 ) -> tuple[FloatArray, FloatArray]:
     """``into`` times the solution, and how far each number may lie from the truth."""
     values, vectors = np.linalg.eigh(matrix)
-    is_seen = values > spread.k * math.sqrt(spread.t)
-    inverse = (vectors[:, is_seen] / values[is_seen]) @ vectors[:, is_seen].T
+    # 1. the solution in the directions above the noise
+    is_known = values > spread.k * math.sqrt(spread.t)
+    inverse = (vectors[:, is_known] / values[is_known]) @ vectors[:, is_known].T
     solution = inverse @ vector
     found, unbounded = into @ solution, np.full(len(vector), np.inf)
-    if not np.all(is_seen):
+    if not np.all(is_known):
         return found, unbounded
+    # 2. the bound D on |b - b'|, with rounding
     length, size = float(np.linalg.norm(solution)), float(np.linalg.norm(matrix))
     stretch = float(np.linalg.norm(inverse, 2)) * _SAFE
     rounding = _ROUNDING * (size * length + float(np.linalg.norm(vector)))
@@ -139,6 +141,7 @@ def _solved(
     shrinks = 1 - left - spread.k * math.sqrt(spread.t) * stretch
     if shrinks <= 0:
         return found, unbounded
+    # 3. from D to a radius for each coefficient
     far = (spread.most(length) + rest) * stretch / shrinks * _SAFE
     noise = spread.most(length) + spread.k * math.sqrt(spread.t) * far + rest
     radii = np.linalg.norm(into @ inverse, axis=1) * noise

@@ -1,4 +1,4 @@
-"""Second moments about public middles: principal components with the least noise."""
+"""Second moments about the middles of the grids, for principal components."""
 
 import math
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Ball:
             object.__setattr__(self, field, fact)
 
     def inside(self, places: IndexArray) -> IndexArray:
-        """The rows, (row, column): those beyond the radius shortened to it, towards 0."""
+        """The rows, shape (row, column); rows longer than the radius are scaled down to it."""
         centred = 2 * places - np.array(self.widths)
         if self.radius is None:
             return np.asarray(centred)
@@ -89,13 +89,13 @@ class Ball:
 
 
 def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[IntegerArray]:
-    """The sums over rows of the products of each two columns, once each, as whole numbers: release
-    them by `Gaussian`, and read what comes out by `second_moment_matrix`.
+    """The sums over rows of the products of each two columns, once each, as integers: release them
+    by `Gaussian`, and read the release by `second_moment_matrix`.
 
-    Columns count from the middles of their grids, and all have one step. With ``norm``, rows that
-    are longer are shortened to it first, in the columns' own units: then the noise doesn't grow
-    with the number of columns. What is released is the matrix of Dwork, Talwar, Thakurta and Zhang
-    (2014), "Analyze Gauss".
+    Columns count from the middles of their grids, and all have one step. With ``norm``, in the
+    columns' units, longer rows are scaled down to it first: then the noise does not grow with the
+    number of columns. The released matrix is that of Dwork, Talwar, Thakurta and Zhang (2014),
+    "Analyze Gauss".
 
     Guarantee: the sensitivity is that of the rows' unit and relation; sums are exact at any size.
     Raises `InvalidArgument` for anything but rows, columns of several steps, and grids too fine to
@@ -121,8 +121,8 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
 
 
 def second_moment_matrix(answer: Release[IntegerArray], rows: Bounded[Rows]) -> FloatArray:
-    """The symmetric matrix that was released from ``second_moments(rows)``, in the columns' units,
-    a sum over all rows; its eigenvalues may be below 0."""
+    """The symmetric matrix of a release of ``second_moments(rows)``, in the columns' units: a sum
+    over all rows. Its eigenvalues may be negative."""
     ball = Ball(rows)
     upper = np.triu_indices(len(ball.widths))
     if np.shape(answer.value) != upper[0].shape or answer.processing:
@@ -135,9 +135,9 @@ def second_moment_matrix(answer: Release[IntegerArray], rows: Bounded[Rows]) -> 
 
 
 def spectral_error(rows: Bounded[Rows], noise: Gaussian, confidence: Number = 0.95) -> float:
-    """At most how far the noise moves any eigenvalue of `second_moment_matrix`, all together at
-    this confidence: the noise's largest eigenvalue, up or down. The first k directions hold at
-    most 2 k times this less of the matrix than the best k.
+    """An upper bound on the move of any eigenvalue of `second_moment_matrix` by noise, for all
+    together at this confidence: the noise's largest eigenvalue in magnitude. The first k directions
+    hold at most 2 k times this bound less of the matrix than the best k directions.
 
     Proven for d columns, in stddevs: the largest eigenvalue is 2^(1/2)-Lipschitz in the noise, and
     2 d^(1/2) at most on average (Sudakov and Fernique, as more noise on the diagonal only adds),

@@ -1,4 +1,4 @@
-"""Means, variances, covariances and correlations: what noisy moments tell, and how surely."""
+"""Means, variances, covariances and correlations from noisy moments, with intervals."""
 
 import math
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ from discreet.noise._arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Noisy moments as they were released, and what follows from them: all post-processing.
+    """Released noisy moments, and the statistics that follow from them by post-processing.
 
-    Inside, each column is y, its value's distance from the middle of its grid over half the grid's
-    range, so that all lie in [-1, 1]. Everything is about the rows as they came onto the grids:
-    intervals cover the noise, not clamping and not sampling from a population.
+    Inside, each column is y, the distance of its value from the middle of its grid over half the
+    grid's range, so y is in [-1, 1]. All statements are about the rows after rounding to the grids:
+    intervals cover the noise, but not clamping and not sampling from a population.
     """
 
     columns: Columns
@@ -70,13 +70,13 @@ class Moments:
 
     @property
     def means(self) -> FloatArray:
-        """Each column's mean, kept within its grid."""
+        """The mean of each column, clipped to its grid."""
         return self.middles + self.halves * self._y_means
 
     @property
     def covariance(self) -> FloatArray:
-        """All covariances (means over the rows, not over one less), as the nearest matrix without
-        negative eigenvalues, columns being measured by their ranges."""
+        """All covariances (divided by the number of rows), as the nearest matrix without negative
+        eigenvalues, with each column in units of its range."""
         means, divisor = self._y_means, max(self.count, 1.0)
         noisy = self.matrix[1:, 1:] / divisor - np.outer(means, means)
         return nearest_positive(noisy) * np.outer(self.halves, self.halves)
@@ -92,13 +92,13 @@ class Moments:
         return np.asarray(np.clip(found, -1, 1))
 
     def count_within(self, confidence: Number = 0.95) -> NoisyEstimate:
-        """The number of rows, within an interval that holds at least its confidence."""
+        """The number of rows, with an interval at this confidence."""
         q = Reach(self.noise, split(confidence, 1), self.unit).of(1.0, 0.0)
         return NoisyEstimate(self.count, self.count - q, self.count + q).within(0.0, math.inf)
 
     def mean(self, column: str, confidence: Number = 0.95) -> NoisyEstimate:
-        """The mean, within an interval that holds the mean without noise with at least this
-        confidence (Fieller 1954): the whole grid, where nothing is known. Of no rows, any."""
+        """The mean, with an interval that holds the mean without noise at this confidence (Fieller
+        1954): the whole grid, if nothing is known. Without rows any mean is right."""
         i = self.number(column)
         within = self._mean(i, split(confidence, 1))
         return within.moved(self.halves[i], self.middles[i])
@@ -108,9 +108,9 @@ class Moments:
         return self.covariance_of(column, column, confidence)
 
     def covariance_of(self, one: str, other: str, confidence: Number = 0.95) -> NoisyEstimate:
-        """One covariance, within an interval that holds the covariance without noise with at least
-        this confidence: those of the means and of the mean product each hold so well that all do
-        together, and the ends follow by interval arithmetic."""
+        """One covariance, with an interval that holds the covariance without noise at this
+        confidence. The intervals of the means and of the mean product hold together, by a union
+        bound; the ends follow by interval arithmetic."""
         i, j = self.number(one), self.number(other)
         each = split(confidence, 2 if i == j else 3)
         mean = self._mean(i, each)
@@ -129,14 +129,14 @@ class Moments:
         return names.index(column)
 
     def _mean(self, i: int, confidence: Fraction) -> NoisyEstimate:
-        """The mean of y: the sum less mean times count is noise alone, with weights 1 and mean."""
+        """The mean of y: sum - mean * count is only noise, with the weights 1 and mean."""
         reach = Reach(self.noise, confidence, self.unit)
         total = float(self.matrix[0, i + 1])
         return ratio(total, self.count, lambda far: reach.of(1.0, far), -1.0)
 
     def _mean_product(self, i: int, j: int, confidence: Fraction) -> NoisyEstimate:
-        """The mean of y_i y_j. A square's sum is half of what was released for it and of the
-        count, so that the noise has the weights 1/2 and 1/2 - mean: at most 1/2, both."""
+        """The mean of y_i y_j. The sum of a square is half of its released moment plus half of the
+        count, so its noise has the weights 1/2 and 1/2 - mean, both at most 1/2."""
         reach = Reach(self.noise, confidence, self.unit)
         total = float(self.matrix[i + 1, j + 1])
         if i == j:
@@ -149,8 +149,8 @@ class Moments:
 
 
 def _matrix(moments: Iterable[tuple[MomentIndex, int, int]], columns: int) -> FloatArray:
-    """The products' sums of 1, y_1, ..., from each released number and the size it has for one row
-    at most. Of a square, half comes from the count."""
+    """The sums of products of 1, y_1, ..., from each released number and its largest value for one
+    row. Half of a square comes from the count."""
     found = np.zeros((columns + 1, columns + 1))
     for place, number, size in moments:
         i, j = (0, 0, *(each + 1 for each in place))[-2:]
