@@ -4,38 +4,30 @@ A rule needs rows in the first dimension, and makes one gradient for each row. I
 example i, the engine later sums the rows' gradients by example.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
+from discreet.train._arguments import Args, Keywords
+from discreet.train._capture import KEEP_FIRST, Capture
 from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
 
-if TYPE_CHECKING:
-    from discreet.train._arguments import Args, Keywords
-    from discreet.train._capture import Capture
 
-
-class _Unknown(Refused):
+class _OwnersUnknown(Refused):
     """The refusal of data whose owners are not known; it is raised if they get a gradient."""
 
     @staticmethod
-    def of(capture: Capture, weights: list[Tensor], *, why: str, mend: str) -> _Unknown:
+    def of(capture: Capture, weights: list[Tensor], *, why: str, mend: str) -> "_OwnersUnknown":
         """The refusal that names a layer, its mistake and what to do."""
-        return _Unknown(str(capture.refused(*weights, why=why, mend=mend)))
+        return _OwnersUnknown(str(capture.refused(*weights, why=why, mend=mend)))
 
 
 TorchFunction = Callable[..., Any]  # Any: what PyTorch's functions take and return
-KEEP_FIRST = (
-    "keep examples in the first dimension, such as (examples, time, features), or set "
-    "batch_first=True"
-)
 
 
 def ruled(  # noqa: PLR0917  # the parts of a call
@@ -53,7 +45,7 @@ def ruled(  # noqa: PLR0917  # the parts of a call
     # 2. find the rows, and move them to the first dimension
     try:
         rows, turned = _rows(capture, function, args, keywords, data, weights)
-    except _Unknown as error:
+    except _OwnersUnknown as error:
         return _refused_if_used(capture, function, args, keywords, tensors, error)
     if turned is None:
         rule, turned = capture.rules.otherwise, {}
@@ -157,7 +149,7 @@ def _tag(
     if isinstance(tag, OutsideBatch) and not any(
         isinstance(each, (ExampleRows, UnknownOwners)) for each in others
     ):
-        raise _Unknown.of(
+        raise _OwnersUnknown.of(
             capture,
             weights,
             why="gets data that were computed from no part of the batch by PyTorch's functions",
@@ -172,7 +164,7 @@ def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> Exampl
     if isinstance(tag, ExampleRows):
         return tag
     if isinstance(tag, UnknownOwners):
-        raise _Unknown.of(
+        raise _OwnersUnknown.of(
             capture,
             weights,
             why=f"gets data after {tag.by}, so that it is not known which row is which example's",

@@ -23,7 +23,6 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords
-from discreet.train._arranged import KEEP_FIRST, ruled
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
@@ -31,6 +30,11 @@ from discreet.train._tags import (
     RowLayout,
     Tags,
     UnknownOwners,
+)
+
+KEEP_FIRST = (
+    "keep examples in the first dimension, such as (examples, time, features), or set "
+    "batch_first=True"
 )
 
 
@@ -98,6 +102,7 @@ class Rules:
     Attributes:
         of: each function's rule.
         otherwise: the rule of all other functions.
+        ruled: calls a function by its rule, with rows where the rule expects them.
         features: functions that act on the last dimensions only: the name and position of their
             data among the arguments, and the number of those dimensions.
         broadcast: functions that broadcast their arguments.
@@ -110,6 +115,7 @@ class Rules:
 
     of: Mapping[Callable[..., Any], Rule]
     otherwise: Rule
+    ruled: Callable[["Capture", Callable[..., Any], Args, Keywords, list[Tensor]], Any]
     features: Mapping[Callable[..., Any], Features]
     broadcast: frozenset[Callable[..., Any]]
     products: frozenset[Callable[..., Any]]
@@ -247,9 +253,9 @@ class Capture(TorchFunctionMode):
         before = [self.tags.of(each) for each in changed]
         if mixes:
             self._refuse_complex([each for each in tensors if id(each) in weights])
-            result = ruled(self, func, args, keywords, tensors)
+            result = self.rules.ruled(self, func, args, keywords, tensors)
         elif func in self.rules.always and not self.replaying:
-            result = ruled(self, func, args, keywords, tensors)
+            result = self.rules.ruled(self, func, args, keywords, tensors)
         else:
             result = func(*args, **keywords)
             self.follow(func, tensors, args, keywords, result)

@@ -13,8 +13,7 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords
-from discreet.train._arranged import KEEP_FIRST
-from discreet.train._capture import Capture, changes_its_first
+from discreet.train._capture import KEEP_FIRST, Capture, changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
 from discreet.train._tags import ExampleRows
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arranged import ruled
 from discreet.train._capture import Rules
 from discreet.train._fallback import by_example
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
@@ -118,6 +119,7 @@ RULES = Rules(
         **dict.fromkeys((*_ELEMENTWISE, *_PRODUCTS), elementwise),
     },
     otherwise=by_example,
+    ruled=ruled,
     features={
         F.linear: ("input", 0, _one),
         **dict.fromkeys(_MATMUL, ("input", 0, _one)),
