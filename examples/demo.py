@@ -29,7 +29,7 @@ def main() -> None:
     )
     say("An analyst asks what a question would cost and how wrong it may be; that is free.")
     run(f"ask wages {shlex.quote(question('in_union'))} --epsilon 1 --forecast")
-    say("Then asks: hourly wage and head-count by union membership, by year, by occupation.")
+    say("Then asks: mean hourly wage and number of yearly records by union membership, by year, by occupation.")
     for key in ("in_union", "year", "occupation"):
         run(f"ask wages {shlex.quote(question(key))} --epsilon 1")
     say("The budget is spent, so one more is refused, and the ledger tells what it went on.")
@@ -41,7 +41,7 @@ def main() -> None:
 
 def question(key: str) -> str:
     """The demo's question, by one column."""
-    return f"SELECT {key}, AVG(wage) AS pay, COUNT(wage) AS people FROM wages GROUP BY {key}"
+    return f"SELECT {key}, AVG(wage) AS pay, COUNT(wage) AS wages FROM wages GROUP BY {key}"
 
 
 def write_wages(path: Path) -> None:

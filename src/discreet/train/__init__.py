@@ -1,9 +1,10 @@
 """Private training of PyTorch models: plans with their privacy loss, and clipped gradients of
 single examples at nearly the speed of plain ones. Needs `pip install "discreet[torch]"`.
 
-Read `plan` first: what a run does and costs. `run` opens a run: `preflight` refuses public
-mistakes, then the plan is charged, and `training_run` makes the steps, from sums of `contributions`
-by `engine`, and `noise`. `checking` compares the engine with a plain loop.
+Read in this order: `_plan` (what a run does and costs), `_run` and `_preflight` (checks, then the
+charge), `_training_run` (the steps), `_step_inputs` and `_engine` (clipped sums), `_capture`,
+`_arranged`, `_tags`, `_flow/` and `_rules/` (gradients of single examples), `_noise`. `_checking`
+compares the engine with a plain loop.
 """
 
 try:
