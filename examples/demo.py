@@ -29,7 +29,7 @@ def main() -> None:
     )
     say("An analyst asks what a question would cost and how wrong it may be; that is free.")
     run(f"ask wages {shlex.quote(question('in_union'))} --epsilon 1 --forecast")
-    say("Then asks: mean hourly wage and number of yearly records by union membership, by year, by occupation.")
+    say("Then asks: mean wage and number of yearly records by union, by year, by occupation.")
     for key in ("in_union", "year", "occupation"):
         run(f"ask wages {shlex.quote(question(key))} --epsilon 1")
     say("The budget is spent, so one more is refused, and the ledger tells what it went on.")
