@@ -1,4 +1,4 @@
-"""The size of microbatches: how many rows are computed at once. It changes no sum."""
+"""The size of microbatches, which changes no sum, and what was compared in which shapes."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -6,20 +6,32 @@ from typing import TypeVar
 
 import torch
 
+from discreet.train._loss_identity import Identity
+
 T = TypeVar("T")
 
 FIRST_SIZE = 1024
+
+_REMEMBERED = 8  # losses, as of a loop that takes turns
 
 _NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # in errors of the processor, and of CUDA libraries
 
 
 @dataclass(slots=True)
 class MicrobatchSize:
-    """How many rows fit into memory, unless the user chose; and the shapes that were checked."""
+    """How many rows fit into memory, unless the user chose; and the shapes that were compared."""
 
     rows: int = FIRST_SIZE
     is_chosen: bool = False
-    shapes: set[Hashable] = field(default_factory=set)
+    _compared: dict[Identity, set[Hashable]] = field(default_factory=dict)
+
+    def compared(self, losses: Identity) -> set[Hashable]:
+        """The shapes in which these losses were compared, to which more can be added."""
+        found = self._compared.pop(losses, set())
+        self._compared[losses] = found  # the last one
+        for oldest in [*self._compared][:-_REMEMBERED]:
+            del self._compared[oldest]
+        return found
 
 
 def unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:

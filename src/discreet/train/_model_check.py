@@ -4,8 +4,8 @@
 themselves are in `checking`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, sqrt
 
@@ -18,6 +18,7 @@ from discreet.train._checking import check_among_many, check_padding, compare
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
+from discreet.train._loss_identity import identity_of
 from discreet.train._made_up import Values, in_shape, repeated, shapes
 from discreet.train._memory import room
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
@@ -73,6 +74,12 @@ class ModelCheck:
     rows: int = MADE_UP  # about as many as a batch has
     like: Public | None = None
     hides_shapes: bool = False  # in errors, of items that are private
+    compared: set[Hashable] = field(init=False)  # shapes in which these losses were compared
+
+    def __post_init__(self) -> None:
+        """Find the shapes of earlier comparisons of the same losses."""
+        compared = self.size.compared(identity_of(self.model, self.losses))
+        object.__setattr__(self, "compared", compared)
 
     def first(self) -> None:
         """Check in the shapes of the public examples, or of the first item."""
@@ -82,8 +89,8 @@ class ModelCheck:
             self._check(self.like.taken, self.like.values)
 
     def is_due(self, part: Microbatch) -> bool:
-        """Whether no check has had the microbatch's shapes."""
-        return shapes(part) not in self.size.shapes
+        """Whether these losses were never compared in the microbatch's shapes."""
+        return shapes(part) not in self.compared
 
     def again(self, part: Microbatch) -> None:
         """Check in the microbatch's shapes; its numbers are not used."""
@@ -112,7 +119,7 @@ class ModelCheck:
             if unless_memory_runs_out(partial(among_many, many), many):
                 break
             self.size.rows = (many + 1) // 2
-        self.size.shapes.add(shapes(examples(1)))
+        self.compared.add(shapes(examples(1)))
 
     def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
         """Return True: None means that memory ran out."""

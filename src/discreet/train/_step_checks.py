@@ -1,4 +1,4 @@
-"""Checks within the steps of a run: the model's own state, and shapes that no check has seen."""
+"""Checks within the steps of a run: the model's own state, other losses, and other shapes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,8 +50,8 @@ class StepChecks:
         self._buffers.note()
         self._check = self._model_check(phase, losses)
         with self._buffers.checked():
-            # no shapes were checked yet if the losses were not known before the charge
-            if self._check and not self._size.shapes and self._examples.count:
+            # losses of which nothing was compared yet may mix examples, whatever others did
+            if self._check and not self._check.compared and self._examples.count:
                 self._check.first()
                 self._buffers.check_buffers()
                 self._buffers.note()  # a cache that depends on no data is there now
@@ -59,7 +59,7 @@ class StepChecks:
             yield
 
     def microbatch(self, part: Microbatch) -> None:
-        """Check the model again if a microbatch has other shapes than all before."""
+        """Compare again if a microbatch has shapes in which these losses were not compared."""
         if self._check and self._check.is_due(part):
             self._buffers.check()  # before the check, which moves parameters and puts them back
             try:

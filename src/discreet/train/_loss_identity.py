@@ -1,0 +1,122 @@
+"""Tells whether a loss, and the state of the model that it runs, are those that were compared.
+
+A comparison on public examples holds for one function. A loop often makes a new lambda for each
+step, with the same code and the same variables: this counts as the same function. Objects compare
+by identity, numbers and texts by value.
+"""
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from torch import nn
+
+Identity = tuple[Hashable, ...]
+
+_DEPTH = 4  # functions and containers within one another
+_ITEMS = 100  # a longer container counts by identity
+
+
+class _Same:
+    """An object, equal to itself alone; it is kept, so that no other object gets its place."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def identity_of(model: nn.Module, losses: Callable[..., Any]) -> Identity:  # Any: a user's own
+    """Equal for losses with equal code and variables, if the model's modules work as before.
+
+    Not seen are variables of other files, changes within objects other than lists, tuples, sets and
+    dictionaries, and functions that are reached through more than a few others.
+    """
+    return _of_callable(losses, _DEPTH), tuple(_of_module(one) for one in model.modules())
+
+
+def _of_module(module: nn.Module) -> Identity:
+    """What may change between steps: forward, trained parameters, numbers and texts, and hooks."""
+    own = vars(module)
+    hooks = (own[name] for name in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks"))
+    trained = tuple(p.requires_grad for p in module.parameters(recurse=False))
+    settings = tuple(
+        (name, _of(value, 0))
+        for name, value in own.items()
+        if name[0] != "_" and isinstance(value, bool | int | float | str)
+    )
+    return (
+        _Same(module),
+        _Same(own.get("forward", type(module).forward)),
+        trained,
+        settings,
+        *(tuple(_Same(hook) for hook in some.values()) for some in hooks),
+    )
+
+
+def _of_callable(function: Callable[..., Any], depth: int) -> Identity:
+    if isinstance(function, partial):
+        given = (function.args, function.keywords)
+        return "partial", _of_callable(function.func, depth), _of(given, depth - 1)
+    if isinstance(function, MethodType):
+        owner, code = function.__self__, function.__func__
+        own = getattr(owner, "__dict__", {})
+        names = sorted(_names(code.__code__) & {*own}) if isinstance(code, FunctionType) else ()
+        used = tuple((name, _of(own[name], depth - 1)) for name in names)
+        return "method", _Same(owner), used, _of_callable(code, depth)
+    if isinstance(function, FunctionType):
+        return _of_function(function, depth)
+    if isinstance(function, nn.Module) or not hasattr(function, "__dict__"):
+        return (_Same(function),)
+    return _Same(function), _of(vars(function), depth - 1)
+
+
+def _of_function(function: FunctionType, depth: int) -> Identity:
+    """Its code, and the values of all variables that the code names."""
+    cells = tuple(_of_cell(cell, depth) for cell in function.__closure__ or ())
+    names, around = sorted(_names(function.__code__)), function.__globals__
+    variables = tuple(
+        (name, _of_variable(function, around[name], depth)) for name in names if name in around
+    )
+    defaults = _of((function.__defaults__, function.__kwdefaults__), depth - 1)
+    return _Same(function.__code__), cells, variables, defaults
+
+
+def _of_cell(cell: Any, depth: int) -> Hashable:  # Any: types.CellType has no contents for mypy
+    try:
+        return _of(cell.cell_contents, depth - 1)
+    except ValueError:  # it is empty
+        return None
+
+
+def _of_variable(function: FunctionType, value: object, depth: int) -> Hashable:
+    """A variable's value; functions of other files don't change."""
+    is_far = isinstance(value, FunctionType) and value.__globals__ is not function.__globals__
+    return _Same(value) if is_far else _of(value, depth - 1)
+
+
+def _of(value: Any, depth: int) -> Hashable:  # Any: a user's own
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return type(value).__name__, repr(value)
+    if depth == 0:
+        return _Same(value)
+    if isinstance(value, FunctionType | MethodType | partial):
+        return _of_callable(value, depth - 1)
+    is_container = isinstance(value, list | tuple | set | frozenset | dict)
+    if not is_container or len(value) > _ITEMS:
+        return _Same(value)
+    items = value.items() if isinstance(value, dict) else value
+    return type(value).__name__, tuple(_of(each, depth - 1) for each in items)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names in a function's code, and in that of functions within it."""
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return {*code.co_names}.union(*(_names(one) for one in inner))
