@@ -1,7 +1,8 @@
 """Forward and backward passes that write into the model, wherever they do, are refused."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import prune
 from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
@@ -21,6 +23,25 @@ from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, known, sgd, short
 
 Write = Callable[[Any, Tensor], object]
+
+
+class Slots:
+    """An object without a dictionary."""
+
+    __slots__ = ("mean",)
+
+
+class Hook:
+    """Callable, as hooks are."""
+
+    mean = 0.0
+
+    def __call__(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def idle(*_: Any) -> None:
+    """A hook that does nothing."""
 
 
 class Keeping(nn.Module):
@@ -40,6 +61,10 @@ class Keeping(nn.Module):
         self.frozen = nn.Parameter(torch.zeros(1), requires_grad=False)
         self.__dict__["hidden"] = (nn.Linear(3, 1),)  # not a submodule
         self.secret = [0.0]
+        self.slots, self.function = Slots(), lambda: 0
+        self.bound = partial(print, [0.0])
+        self.hook = Hook()
+        self.inner.register_forward_hook(self.hook)
 
     def get_extra_state(self) -> Any:
         """Of what no attribute of a plain kind shows."""
@@ -74,6 +99,11 @@ LASTING: dict[str, Write] = {
     "extra state": lambda model, x: _ELSEWHERE.update({model: mean(x)}),
     "data of a frozen parameter": lambda model, x: model.frozen.data.fill_(mean(x)),
     "data of a parameter": lambda model, x: model.inner.bias.data.add_(mean(x)),
+    "slot": lambda model, x: setattr(model.slots, "mean", mean(x)),
+    "attribute of a function": lambda model, x: setattr(model.function, "mean", mean(x)),
+    "argument of a partial": lambda model, x: model.bound.args[0].append(mean(x)),
+    "attribute of a hook": lambda model, x: setattr(model.hook, "mean", mean(x)),
+    "attribute of a hidden module": lambda model, x: setattr(model.hidden[0], "mean", mean(x)),
     "hidden module": lambda model, x: model.hidden[0].weight.data.add_(mean(x)),
 }
 REPLACED: dict[str, Write] = {
@@ -82,6 +112,23 @@ REPLACED: dict[str, Write] = {
     "rows": lambda model, x: setattr(model, "cache", x.detach().clone()),
     "buffer": lambda model, x: model.buffer.copy_(x.mean()),
     "counter": lambda model, x: setattr(model, "mean", model.mean + 1),
+    "PyTorch's layer": lambda model, x: setattr(model.inner, "rows", x.detach()),
+    "PyTorch's setting": lambda model, x: setattr(model.inner, "in_features", mean(x)),
+    "weight": lambda model, x: setattr(model.inner.weight, "rows", x.detach()),
+    "frozen weight": lambda model, x: setattr(model.frozen, "rows", x.detach()),
+    "attribute of a buffer": lambda model, x: setattr(model.buffer, "rows", x.detach()),
+    "class": lambda model, x: setattr(type(model), "rows", x.detach()),
+    "new buffer": lambda model, x: model.register_buffer("rows", x.detach()),
+    "new buffer of a layer": lambda model, x: model.inner.register_buffer("rows", x.detach()),
+    "new parameter": lambda model, x: setattr(model.inner, "rows", nn.Parameter(x.detach())),
+    "other parameter": lambda model, x: setattr(
+        model, "frozen", nn.Parameter(x.mean().detach()[None], requires_grad=False)
+    ),
+    "new module": lambda model, x: setattr(model, "rows", nn.ParameterList([x.detach()])),
+    "new hook": lambda model, x: model.inner.register_forward_hook(partial(idle, x.detach())),
+    "another new hook": lambda model, x: model.inner.register_load_state_dict_post_hook(
+        partial(idle, x.detach())
+    ),
 }
 WRITES = LASTING | REPLACED
 
@@ -91,7 +138,18 @@ def losses(model: nn.Module, part: Any) -> Tensor:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in WRITES if name != "buffer"])
+@pytest.fixture(autouse=True)
+def clean_class() -> Iterator[None]:
+    """Take out what a pass wrote into the class."""
+    yield
+    if hasattr(Keeping, "rows"):
+        del Keeping.rows
+
+
+BUFFERS = {"buffer", "new buffer", "new buffer of a layer"}
+
+
+@pytest.mark.parametrize("name", [name for name in WRITES if name not in BUFFERS])
 def test_check_refuses_models_that_keep_something(name: str) -> None:
     model = Keeping(WRITES[name])
     with pytest.raises(Refused, match=r"was written.*while the model saw data, without noise"):
@@ -130,6 +188,11 @@ def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Pat
     if name in REPLACED:
         assert (model.mean, model.cache, model.buffer.tolist()) == (0.0, None, [0.0])
         assert not hasattr(model, "newly")
+        owners = (model, model.inner, model.inner.weight, model.frozen, model.buffer, Keeping)
+        assert not any(hasattr(one, "rows") for one in owners)
+        assert model.inner.in_features == 3
+        assert [*model.inner._forward_hooks.values()] == [model.hook]
+        assert not model.inner._load_state_dict_post_hooks
 
 
 @pytest.mark.parametrize("name", LASTING)
@@ -143,6 +206,60 @@ def test_what_can_not_be_put_back_ends_the_run(name: str) -> None:
             training.step(next(turns), model)
         with pytest.raises(Refused, match="load it anew"):
             training.checkpoint()
+
+
+def test_a_hook_on_a_layer_of_pytorch_keeps_no_rows(tmp_path: Path) -> None:
+    """Neither before the charge nor after it, whatever it writes to."""
+    for when, charges in ((lambda _: True, 0), (is_real, 1)):
+        model, payer = nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)), FakePayer()
+
+        def keep(module: nn.Module, given: Any, _: Any, when: Wrong = when) -> None:
+            if when(given[0]):
+                module.kept = given[0].detach()
+
+        model[0].register_forward_hook(keep)
+        with pytest.raises(Refused, match=r"Linear\.kept of 0 was written"):
+            fit(
+                model,
+                sgd(model),
+                data(),
+                short(batch=60),
+                losses=lambda model, part: model(part.x),
+                payer=payer,
+                keep=tmp_path / "kept.pt",
+            )
+        assert len(payer.charges) == charges
+        assert not hasattr(model[0], "kept")
+
+
+def pruned(layer: nn.Module) -> nn.Module:
+    make: Wrong = prune.l1_unstructured
+    make(layer, "weight", 1)
+    return layer
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        torch.nn.utils.weight_norm,
+        pruned,
+        torch.nn.utils.parametrizations.weight_norm,
+        torch.nn.utils.parametrizations.spectral_norm,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+def test_weights_that_pytorch_derives_may_change(derive: Wrong) -> None:
+    """They are made of parameters alone, anew before each call."""
+    model = nn.Sequential(derive(nn.Linear(3, 4)), nn.Linear(4, 1), nn.Flatten(0))
+    report = fit(
+        model,
+        sgd(model),
+        data(),
+        short(),
+        losses=lambda model, part: model(part.x).square(),
+        payer=FakePayer(),
+    )
+    assert report.done == 6
 
 
 def test_caches_that_depend_on_no_data_may_stay() -> None:

@@ -1,13 +1,15 @@
-"""Finds changed attributes of a model: of its modules, and in its state dictionary.
+"""Finds changed attributes of a model: of modules, parameters, buffers, classes, and its state.
 
-A forward pass that writes a mean of its rows into `self.mean`, or into the value that
-`get_extra_state` returns, puts private data into the model without noise. Values are compared by
-content, so that a cache may be computed again. Not found: objects of other libraries that change in
-place, and variables outside of the model.
+A forward pass, or a hook, that writes a mean of its rows into `self.mean`, into an attribute of a
+weight, or into the value that `get_extra_state` returns, puts private data into the model without
+noise. Values are compared by content, so that a cache may be computed again. Not found: objects of
+other libraries that change in place, and variables outside of the model.
 """
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
-AttributeKey = tuple[nn.Module, str]
+Key = tuple[int, str]  # the identity of an attribute's owner, and the attribute's name
 Content = Any  # numbers, texts and nested tuples of them, which are equal where contents are
 
-_INTERNAL = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
+_PLAIN = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
+_REGISTRIES = _PLAIN - {"_buffers", "_non_persistent_buffers_set"}  # `Buffers` watches these
+_SIMPLE = frozenset({bool, int, str, type(None)})  # equal where they are the same
 _DEPTH = 8  # containers within containers
 _LIBRARIES = frozenset({"accelerate", "lightning", "peft", "torch", "torchmetrics", "transformers"})
 _AT_ONCE = 1 << 22  # entries
@@ -31,52 +35,156 @@ class Attributes:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._values = dict(_attributes(model))
-        self._before = _contents(model)
+        self._owners = [*_owners(model)]
+        self._values = {id(owner): _own(owner) for owner in self._owners}
+        modules = [one for one in self._owners if isinstance(one, nn.Module)]
+        self._registries = {id(one): _copies(one) for one in modules}
+        self.has_derived = any(_derived(one) for one in modules)
+        self._before = _contents(model, self._owners)
 
     def changed(self) -> list[str]:
         """The names of all contents that differ now."""
-        now, absent = _contents(self._model), object()
-        names = dict.fromkeys([*self._before, *now])
-        return [name for name in names if self._before.get(name, absent) != now.get(name, absent)]
+        owners, absent = [*_owners(self._model)], object()
+        before, now = self._before, _contents(self._model, owners)
+        keys = dict.fromkeys([*before, *now])
+        changed = [key for key in keys if before.get(key, absent) != now.get(key, absent)]
+        if not changed:
+            return []
+        labels = _labels(self._model)
+        known = {id(owner): labels.get(id(owner)) for owner in (*self._owners, *owners)}
+        return [key if isinstance(key, str) else _name(known[key[0]], key[1]) for key in changed]
 
     def put_back(self) -> None:
         """Restore attributes that were replaced; changes in place stay."""
-        for module, name in dict(_attributes(self._model)).keys() - self._values.keys():
-            del vars(module)[name]
-        for (module, name), value in self._values.items():
-            vars(module)[name] = value
+        for module in [*self._model.modules()]:
+            if (copies := self._registries.get(id(module))) is not None:
+                _put_back_registries(module, copies)
+        for owner in {id(one): one for one in (*self._owners, *_owners(self._model))}.values():
+            before, now = self._values.get(id(owner), {}), _own(owner)
+            for name in now.keys() - before.keys():
+                _delete(owner, name)
+            for name, value in before.items():
+                if name not in now or now[name] is not value:
+                    _set(owner, name, value)
 
 
-def _attributes(
-    model: nn.Module,
-) -> Iterator[tuple[AttributeKey, Any]]:  # Any: of the user's own kinds
-    """The attributes of all modules but PyTorch's own, which write none."""
-    for module in model.modules():
-        if not type(module).__module__.startswith("torch."):
-            for name, value in [*vars(module).items()]:
-                if name not in _INTERNAL:
-                    yield (module, name), value
+def _owners(model: nn.Module) -> Iterator[Any]:  # Any: modules, tensors and classes
+    """All that belongs to a model and may have attributes."""
+    modules = [*model.modules()]
+    yield from modules
+    tensors = (*model.parameters(), *model.buffers())
+    yield from (one for one in tensors if one.__dict__)
+    classes = dict.fromkeys(base for kind in {*map(type, modules)} for base in kind.__mro__)
+    yield from (one for one in classes if one is not object and not _is_of_a_library(one))
 
 
-def _contents(model: nn.Module) -> dict[str, Content]:
-    """Contents by name, without buffers: `Buffers` watches these."""
-    names = {module: name for name, module in model.named_modules()}
-    found: dict[str, Content] = {}
-    for (module, name), value in _attributes(model):
-        where = f" of {names[module]}" if names[module] else ""
-        found[f"{type(module).__name__}.{name}{where}"] = _content(value, {*names}, _DEPTH)
+def _is_of_a_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _LIBRARIES
+
+
+def _own(owner: Any) -> dict[str, Any]:  # Any: as above, and attributes of the user's own kinds
+    """The owner's attributes, without those that Python or PyTorch register things in."""
+    if isinstance(owner, type):
+        return {name: value for name, value in vars(owner).items() if name[:2] != "__"}
+    if isinstance(owner, nn.Module):
+        return {name: value for name, value in vars(owner).items() if name not in _PLAIN}
+    return dict(getattr(owner, "__dict__", {}))
+
+
+def _set(owner: Any, name: str, value: Any) -> None:  # Any: as above
+    if isinstance(owner, type):
+        setattr(owner, name, value)
+    else:
+        vars(owner)[name] = value
+
+
+def _delete(owner: Any, name: str) -> None:  # Any: as above
+    if isinstance(owner, type):
+        delattr(owner, name)
+    else:
+        del vars(owner)[name]
+
+
+def _copies(module: nn.Module) -> dict[str, Any]:  # Any: dictionaries, sets and flags
+    """Copies of all registries that have entries."""
+    found = _filled(module)
+    return {name: one.copy() if isinstance(one, dict | set) else one for name, one in found}
+
+
+def _filled(module: nn.Module) -> list[tuple[str, Any]]:  # Any: as above
+    return [(name, one) for name, one in vars(module).items() if name in _REGISTRIES and one]
+
+
+def _put_back_registries(module: nn.Module, copies: dict[str, Any]) -> None:  # Any: as above
+    """The same entries as before."""
+    for name in _REGISTRIES & vars(module).keys():
+        now, before = vars(module)[name], copies.get(name, {})
+        if not isinstance(now, dict | set):
+            vars(module)[name] = copies.get(name, now)
+        elif _registered(now) != _registered(before):
+            now.clear()
+            now.update(before)
+
+
+def _registered(registry: Any) -> Content:  # Any: as above
+    """The names and identities of what is registered."""
+    if isinstance(registry, dict):
+        return tuple((key, id(value)) for key, value in registry.items())
+    return frozenset(registry) if isinstance(registry, set) else repr(registry)
+
+
+def _contents(model: nn.Module, owners: list[Any]) -> dict[Key | str, Content]:  # Any: as above
+    """Contents by owner and name, without buffers: `Buffers` watches these."""
     parameters = dict(model.named_parameters())
+    modules = [one for one in owners if isinstance(one, nn.Module)]
+    known = {id(one) for one in (*parameters.values(), *model.buffers())}
+    content = partial(_content, known={*map(id, modules)} | known, depth=_DEPTH)
+    found: dict[Key | str, Content] = {}
+    for owner in owners:
+        derived = _derived(owner)
+        for name, value in _own(owner).items():
+            if name not in derived:
+                found[id(owner), name] = content(value)
+    for module in modules:
+        for name, registry in _filled(module):
+            found[id(module), name] = _registered(registry)
+            if name.endswith("hooks"):
+                found[id(module), f"{name}'s"] = content([*registry.values()])
     found |= zip(parameters, _sums([*parameters.values()]), strict=True)
-    if _has_state_of_its_own(model):
-        known = {id(one) for one in (*parameters.values(), *model.buffers())}
+    if _has_state_of_its_own(modules):
         for name, value in model.state_dict(keep_vars=True).items():
             if id(value) not in known:
-                found[name] = _content(value, {*names}, _DEPTH)
+                found[name] = content(value)
     return found
 
 
-def _has_state_of_its_own(model: nn.Module) -> bool:
+def _derived(owner: Any) -> set[str]:  # Any: as above
+    """Weights that PyTorch's own hooks make of parameters before each call, as `weight_norm`."""
+    if not isinstance(owner, nn.Module) or not owner._forward_pre_hooks:  # noqa: SLF001  # no public name
+        return set()
+    hooks = owner._forward_pre_hooks.values()  # noqa: SLF001  # as above
+    own = (hook for hook in hooks if type(hook).__module__.startswith("torch.nn.utils."))
+    names = (getattr(hook, "name", getattr(hook, "_tensor_name", None)) for hook in own)
+    return {name for name in names if isinstance(name, str)}
+
+
+def _labels(model: nn.Module) -> dict[int, tuple[str, str]]:
+    """By identity, what stands before an attribute's name in an error, and behind it."""
+    found = {}
+    for name, module in model.named_modules():
+        found[id(module)] = type(module).__name__, f" of {name}" if name else ""
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        found[id(tensor)] = name, ""
+    return found
+
+
+def _name(label: tuple[str, str] | None, name: str) -> str:
+    if label is None:  # of a class, or of a part that is no longer there
+        return f"the attribute {name} of a class or a part of the model"
+    return f"{label[0]}.{name}{label[1]}"
+
+
+def _has_state_of_its_own(modules: list[nn.Module]) -> bool:
     """Whether the state dictionary may have more than parameters and buffers."""
     plain = nn.Module
     return any(
@@ -84,40 +192,68 @@ def _has_state_of_its_own(model: nn.Module) -> bool:
         or type(module).state_dict is not plain.state_dict
         or type(module)._save_to_state_dict is not plain._save_to_state_dict  # noqa: SLF001
         or module._state_dict_hooks  # noqa: SLF001  # there are no public names for these
-        for module in model.modules()
+        for module in modules
         if not isinstance(module, ParametrizationList)
     )
 
 
-def _content(value: Any, modules: set[nn.Module], depth: int) -> Content:  # Any: any attribute
+def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any attribute
     """The value's content; for values that can't be read, the object's identity."""
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return type(value).__name__, repr(value)
+    if type(value) in _SIMPLE:
+        return type(value), value
+    if isinstance(value, int | float | complex | str | bytes):
+        return type(value), repr(value)
+    if id(value) in known:  # a module or tensor of the model, with contents of its own
+        return id(value)
     if isinstance(value, Tensor):
         return tuple(value.shape), value.dtype, *_sums([value])
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return value.shape, value.dtype.str, value.tobytes()
-    is_module = isinstance(value, nn.Module)
-    if depth == 0 or (is_module and value in modules):
-        return id(value)
-    if is_module:  # one that is no submodule of the model
-        return id(value), _content(value.state_dict(keep_vars=True), modules, depth - 1)
+    return id(value) if depth == 0 else _content_within(value, known, depth)
+
+
+def _content_within(value: Any, known: set[int], depth: int) -> Content:  # Any: as above
+    """The content of what an object holds."""
+    within = partial(_content, known=known, depth=depth - 1)
+    if isinstance(value, nn.Module):  # one that is no submodule of the model
+        return id(value), within(value.state_dict(keep_vars=True)), within(vars(value))
     if isinstance(value, Mapping):
         pairs = value.items()
-        return tuple((_content(k, modules, 0), _content(v, modules, depth - 1)) for k, v in pairs)
+        return tuple((_content(k, known, 0), within(v)) for k, v in pairs)
     if isinstance(value, list | tuple | deque):
-        return tuple(_content(each, modules, depth - 1) for each in value)
+        return tuple(within(each) for each in value)
     if isinstance(value, set | frozenset):
-        return frozenset(_content(each, modules, 0) for each in value)
-    is_own = type(value).__module__.partition(".")[0] not in _LIBRARIES
-    if (
-        hasattr(value, "__dict__")
-        and is_own
-        and not isinstance(value, type)
-        and not callable(value)
-    ):
-        return id(value), _content(vars(value), modules, depth - 1)
-    return id(value)
+        return frozenset(_content(each, known, 0) for each in value)
+    known.add(id(value))  # objects may hold one another
+    return id(value), *(within(part) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:  # Any: any object
+    """What an object holds, that isn't another library's: attributes, slots, arguments."""
+    if isinstance(value, type | BuiltinFunctionType):
+        return
+    if isinstance(value, MethodType):
+        yield value.__self__
+        yield value.__func__
+    elif isinstance(value, partial):
+        yield value.func
+        yield value.args
+        yield value.keywords
+    elif isinstance(value, FunctionType):
+        if value.__dict__:
+            yield dict(value.__dict__)
+    elif not _is_of_a_library(type(value)):
+        yield from _attributes_and_slots(value)
+
+
+def _attributes_and_slots(value: Any) -> Iterator[Any]:  # Any: as above
+    if attributes := getattr(value, "__dict__", None):
+        yield dict(attributes)
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in {"__dict__", "__weakref__"}:
+                yield getattr(value, name, None)
 
 
 def _sums(tensors: list[Tensor]) -> list[Content]:

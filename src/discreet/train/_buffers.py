@@ -39,6 +39,7 @@ class Buffers:
         self._model = model
         self.is_spoiled = False  # private data are in the model and can't be taken out
         self._copied: list[_Buffer] = []
+        self._names: dict[nn.Module, set[str]] = {}  # of all buffers, those that are None too
         self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
 
@@ -47,6 +48,7 @@ class Buffers:
         self._versions = []
         self._attributes = Attributes(self._model)
         buffers = [*_buffers(self._model)]
+        self._names = {one: {*one._buffers} for one in self._model.modules()}  # noqa: SLF001  # None
         if len(self._copied) == len(buffers) and all(one.is_same for one in self._copied):
             return
         self._copied = [
@@ -70,7 +72,8 @@ class Buffers:
     def check(self) -> None:
         """Refuse what was written since `note`, and put it back; parameters can't be put back."""
         changed = self._attributes.changed()
-        self._attributes.put_back()
+        if changed or self._attributes.has_derived:
+            self._attributes.put_back()
         versions = self._versions
         written = [name for name, one, version in versions if one._version != version]  # noqa: SLF001
         lasting = (
@@ -96,9 +99,18 @@ class Buffers:
         changed = [one for one in self._copied if not one.is_same]
         for one in changed:
             one.module._buffers[one.name] = one.copy  # noqa: SLF001
-        if changed:
+        known = {(one.module, one.name) for one in self._copied}
+        found = ((module, name) for module, name, _ in [*_buffers(self._model)])
+        new = [one for one in found if one not in known]
+        for module, name in new:
+            if name in self._names.get(module, ()):
+                module._buffers[name] = None  # noqa: SLF001  # as it was
+            else:
+                delattr(module, name)
+        if changed or new:
             self._copied = []
-            kinds = sorted({f"{type(one.module).__name__}.{one.name}" for one in changed})
+            written = [*((one.module, one.name) for one in changed), *new]
+            kinds = sorted({f"{type(module).__name__}.{name}" for module, name in written})
             raise Refused(
                 f"{', '.join(kinds)} was written while the model saw data, without noise; it was "
                 "put back: use layers that keep nothing of a batch, such as GroupNorm in place of "

@@ -10,6 +10,7 @@ from torch import nn
 from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.train import _data
+from discreet.train._attributes import Attributes
 from discreet.train._buffers import Buffers
 from discreet.train._checking import check_alone
 from discreet.train._collated import Microbatch
@@ -50,9 +51,12 @@ def preflight(
         size = MicrobatchSize(_checks.positive_count(at_once=at_once), is_chosen=True)
     if losses is not None:
         check_losses(losses)
-        buffers = Buffers(model)
+        buffers, attributes = Buffers(model), Attributes(model)
         try:
             _check_model(model, losses, train_set, plan, size, public)
+        except BaseException:
+            attributes.put_back()
+            raise
         finally:
             buffers.check_buffers()
     return size, public
