@@ -11,10 +11,13 @@ from discreet.accounting import (
     DiscreteLaplace,
     Expression,
     Gaussian,
+    LossDistribution,
     PoissonSampled,
     PrivacyLoss,
+    ProfileCurve,
     Pure,
     Term,
+    TunedNegativeBinomial,
     Zcdp,
     parse,
     terms,
@@ -110,7 +113,8 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("2 / Pure(1)", 2, "only numbers are divided"),
         ("Pure(2) - Pure(1)", 8, "only +, * and / are known"),
         ("Pure(2**3)", 6, "only +, * and / are known"),
-        ("Pure(-1)", 5, "this has no meaning here: allowed are"),
+        ("Pure(-1)", 0, "Pure: epsilon = -1: give a finite number, 0"),
+        ("Pure(-x)", 5, "this has no meaning here: allowed are"),
         ("Pure(1/(2*0))", 8, "nothing is divided by 0"),
         ("3", 0, "3 is a number, and costs nothing"),
         ("Pure(1", 4, "this parenthesis is never closed"),
@@ -273,3 +277,21 @@ def test_a_new_term_is_known_with_what_it_holds(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(terms, "__all__", [*terms.__all__, "Halved"])
     parse("3 * Halved(Gaussian(4), rate=1/2) + Halved(of=2 * Pure(1), rate=1, often=True)")
     assert given == [Gaussian(4), Fraction(1, 2), False, 2 * Pure(1), Fraction(1), True]
+
+
+@given(
+    st.fractions(-500, 500, max_denominator=10**6),
+    st.fractions(Fraction(-9, 10), 5, max_denominator=10**6),
+)
+def test_negative_numbers_are_read_back(loss: Fraction, eta: Fraction) -> None:
+    tuned = TunedNegativeBinomial(Pure(0.1), eta, 0.1) if eta else Pure(1)
+    rare = Fraction(1, 10**300)  # so that the other law's probability is below 1 too
+    for term in (LossDistribution({loss: rare}), tuned):
+        assert parse(repr(term)) == PrivacyLoss.of(term)
+
+
+def test_a_long_loss_is_refused_by_the_way_to_write_it() -> None:
+    curve = 1 * ProfileCurve({n: Fraction(1, n + 1) for n in range(400)})
+    with pytest.raises(InvalidArgument, match="write a longer loss by to_json"):
+        parse(repr(curve))
+    assert PrivacyLoss.from_json(curve.to_json()) == curve

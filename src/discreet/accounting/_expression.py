@@ -2,9 +2,10 @@
 
     sum      = product { "+" product }
     product  = item { ("*" | "/") item }
-    item     = number | name | term "(" [ argument { "," argument } ] ")" | "(" sum ")"
+    item     = [ "-" ] number | name | term "(" [ argument { "," argument } ] ")" | "(" sum ")"
     argument = [ parameter "=" ] value
-    value    = sum | "True" | "False" | "(" [ value { "," value } [ "," ] ] ")"
+    value    = sum | "True" | "False" | change | "(" [ value { "," value } [ "," ] ] ")"
+    change   = "Change.ADD_REMOVE" | "Change.REPLACE"
 
 Python's parser splits the text, and nothing of it is ever run: what is not in these lines is
 refused. A term is one of `discreet.accounting.terms`, and an argument of it may be a privacy loss;
@@ -22,6 +23,7 @@ from inspect import signature
 
 from discreet import _checks
 from discreet._exact import Number, is_number, shown
+from discreet._unit import Change
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument
 
@@ -38,14 +40,15 @@ _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_][A-Za-z0-9_]*|[-+*/(),=.]|[ ]+")
 _SIGNS = {ast.Add: "+", ast.Mult: "*", ast.Div: "/"}
 
 _ParsedValue = Fraction | Term | PrivacyLoss
-_Argument = _ParsedValue | bool | tuple["_Argument", ...]
+_Argument = _ParsedValue | bool | Change | tuple["_Argument", ...]
 
 
 def parse(text: str) -> PrivacyLoss:
     """The privacy loss that the text says; what a privacy loss prints is such a text.
 
-    Numbers have their exact value. Anything outside of the grammar raises `InvalidArgument`,
-    which shows the place.
+    Numbers have their exact value. A text has at most 4,000 characters, which a long curve exceeds:
+    `PrivacyLoss.to_json` writes such a loss. Anything outside of the grammar raises
+    `InvalidArgument`, which shows the place.
 
     >>> parse("1000 * Gaussian(1.1) + Pure(epsilon=1/3)")
     accounting.Pure(epsilon=1/3) + 1000 * accounting.Gaussian(multiplier=1.1)
@@ -75,7 +78,10 @@ class Expression:
         if not isinstance(text, str):
             raise InvalidArgument(f"give a privacy loss as text, not as {type(text).__name__}")
         if len(text) > _LONGEST:
-            raise InvalidArgument(f"an expression has at most {_LONGEST} characters")
+            raise InvalidArgument(
+                f"an expression has at most {_LONGEST} characters, and this one {len(text)}: write "
+                "a longer loss by to_json"
+            )
         line = re.sub(r"\s", " ", text).strip()
         _check_tokens(line)
         try:
@@ -137,6 +143,8 @@ class _Reading:
         match node:
             case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
                 return self._number(node)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
+                return -self._number(number)
             case ast.Name(id=name) if name in self.known:
                 return self.known[name]
             case ast.Name(id=name):
@@ -218,6 +226,10 @@ class _Reading:
                 return fact
             case ast.Tuple(elts=parts):
                 return tuple(self._argument(part) for part in parts)
+            case ast.Attribute(value=ast.Name(id="Change"), attr=name) if (
+                name in Change.__members__
+            ):
+                return Change[name]
         return self.value(node)
 
     def _called(self, node: ast.expr) -> tuple[str, int]:

@@ -10,16 +10,18 @@ from discreet._unit import Change, Unit
 from discreet.accounting._bounds import Bounds, Sum
 from discreet.errors import InvalidArgument
 
+_CHANGES = frozenset(change.value for change in Change)
+
 CountedTerms = tuple[tuple[Any, int], ...]  # Any: terms, of which this file knows only their fields
 
 
 def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
-    """Each term as an object of its name, its count and its fields."""
+    """Each term as an object of its name, its count and its fields, except those that are None."""
     return [
         {
             "count": count,
             "term": type(term).__name__,
-            **{name: _plain(getattr(term, name)) for name in _names(type(term))},
+            **{name: _plain(value) for name, value in _given(term).items()},
         }
         for term, count in terms
     ]
@@ -35,6 +37,8 @@ def terms_of(
         match entry:
             case bool():
                 return entry
+            case str() if entry in _CHANGES:
+                return Change(entry)
             case [dict(), *_] | []:
                 return privacy_loss(terms_of(entry, kinds, privacy_loss))
             case list():
@@ -42,15 +46,18 @@ def terms_of(
         return _exact(entry)
 
     def term(entry: object) -> tuple[object, int]:
-        name = entry.get("term") if isinstance(entry, dict) else None
+        entry = entry if isinstance(entry, dict) else {}
+        name = entry.get("term")
         if not isinstance(name, str) or name not in kinds:
             raise InvalidArgument(f"unknown term {name!r}; known are {', '.join(sorted(kinds))}")
         names = _names(kinds[name])
-        known = only(entry, {"count", "term", *names})
+        left_out = {one for one in _optional(kinds[name]) if one not in entry}
+        known = only(entry, {"count", "term", *names} - left_out)
         count = known["count"]
         if type(count) is not int or count < 1:
             raise InvalidArgument(f"count = {count!r}: give a whole number, 1 or above")
-        return kinds[name](**{name: value(known[name]) for name in names}), count
+        given = {name: value(known[name]) for name in names if name in known}
+        return kinds[name](**given), count
 
     if not isinstance(read, list):
         raise InvalidArgument(f"{read!r} is no list")
@@ -83,10 +90,23 @@ def _plain(value: object) -> object:
             return value
         case tuple():
             return [_plain(one) for one in value]
+        case Change():
+            return value.value
         case int() | Fraction():
             return str(value)
     loss: Sum = value  # type: ignore[assignment]  # fields hold nothing else
     return plain_terms(loss.terms)
+
+
+def _given(term: Bounds) -> dict[str, object]:
+    """The fields that are not None."""
+    values = {name: getattr(term, name) for name in _names(type(term))}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _optional(kind: type) -> list[str]:
+    """The fields that may be None."""
+    return [field.name for field in fields(kind) if field.default is None]
 
 
 def _names(kind: type) -> list[str]:

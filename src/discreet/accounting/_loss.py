@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from fractions import Fraction
 
 from discreet import _checks
-from discreet._exact import Number, float_up, precision, shown
+from discreet._exact import Number, float_up, precision
+from discreet._fields import as_code
 from discreet._unit import Change, Unit
 from discreet.accounting import _bounds, _html, _interval, _json, _profile, _theorems, _trade_off
 from discreet.accounting._bounds import Bounds, Unknown, known
@@ -52,14 +52,10 @@ class Term(Bounds):
 
     def __repr__(self) -> str:
         """The term as it is written in code, apart from the mechanism of the same name."""
-        values = ", ".join(f"{f.name}={_as_code(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # every term is a dataclass
-        return f"accounting.{type(self).__name__}({values})"
-
-
-def _as_code(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_as_code, value))}{',' * (len(value) == 1)})"
-    return shown(value) if isinstance(value, Fraction) else repr(value)
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # every term is a dataclass
+        values = {name: getattr(self, name) for name in names}
+        given = [f"{name}={as_code(one)}" for name, one in values.items() if one is not None]
+        return f"accounting.{type(self).__name__}({', '.join(given)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pai
     between 0 and the ``top``."""
     points, least = [], Fraction(1)
     with precision(_BITS):
-        for number in range(_POINTS + 1):
+        for number in range(_POINTS + 1 if top else 1):
             epsilon = top * number / _POINTS
             least = min(least, delta(epsilon))
             points.append((upper_fraction(ball(epsilon).exp()), least))

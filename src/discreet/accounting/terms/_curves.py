@@ -21,13 +21,14 @@ from discreet._exact import (
     precision,
     upper_fraction,
 )
-from discreet._fields import Converted, frozen
+from discreet._fields import Converted, field, frozen, optional
+from discreet._unit import Change
 from discreet.accounting._bounds import Unknown
-from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting._loss import PrivacyLoss, Term, change_of
 from discreet.accounting._pairs import pair_of_profile, pair_through
 from discreet.accounting._renyi import at_most_pure, infinite_probability, log_moment
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
 _BITS = 256
 _DIGITS = 15
@@ -111,6 +112,16 @@ def _loss_points(**named: object) -> CurvePoints:
     if not is_law:
         raise InvalidArgument(f"{name}: the probabilities add up to more than 1 under P or Q")
     return _rising(name, points)
+
+
+def _change(**named: object) -> Change:
+    """How neighbours differ."""
+    ((name, given),) = named.items()
+    if not isinstance(given, Change):
+        raise InvalidArgument(
+            f"{name} = {given!r}: give Change.ADD_REMOVE, Change.REPLACE or nothing"
+        )
+    return given
 
 
 @frozen
@@ -214,7 +225,7 @@ class LossDistribution(Term):
     the probability of an infinite loss.
 
     So a distribution from above that was made elsewhere is composed with other terms. `of` makes
-    one from a privacy loss.
+    one from a privacy loss. ``change`` says how neighbours differ; ``None`` if in any way.
 
     >>> bit = LossDistribution({1: 0.731, -1: 0.2689})
     >>> 0.99 < (1 * bit).epsilon(0.001) < 1.01
@@ -222,31 +233,41 @@ class LossDistribution(Term):
     """
 
     losses: Annotated[Converted[CurvePoints, GivenPoints], _loss_points]
+    change: Annotated[Change | None, optional(_change)] = field(default=None)  # type: ignore[misc]  # each has its own
 
     @staticmethod
     def of(loss: PrivacyLoss | Term) -> "LossDistribution":
-        """The distribution that has the privacy profile of this loss, at 241 epsilons.
+        """The distribution that has the privacy profile of this loss, at 241 epsilons, for the
+        same relation between neighbours. A loss with a unit is refused: the sum that a term goes
+        into has one.
 
         >>> from discreet.accounting import Laplace
         >>> exported = LossDistribution.of(3 * Laplace(2))
         >>> (1 * exported).epsilon(1e-3) <= 1.01 * (3 * Laplace(2)).epsilon(1e-3)
         True
         """
-        profile = (PrivacyLoss() + loss).profile()
-        top = fraction(profile.epsilons[-1])
+        whole = PrivacyLoss() + loss
+        if whole.unit is not None:
+            raise WrongUnit("a term has no unit of its own: export the loss without its unit")
+        profile = whole.profile()
+        top = min(fraction(profile.epsilons[-1]), Fraction(_LARGEST_LOSS))
         pair = pair_of_profile(lambda epsilon: fraction(profile.delta(epsilon)), top)
         finite = np.isfinite(pair.atoms.loss) & (pair.atoms.p > 0)
         both = zip(pair.atoms.loss[finite].tolist(), pair.atoms.p[finite].tolist(), strict=True)
         # What is taken away from the masses counts as an infinite loss.
-        return LossDistribution([(fraction(one), fraction(p) * _NEARLY_ALL) for one, p in both])
+        masses = [(fraction(one), fraction(p) * _NEARLY_ALL) for one, p in both]
+        if not masses:
+            raise NoBound("this privacy loss has a delta of 1 at every epsilon")
+        return LossDistribution(masses, change_of(whole))
 
     def failure_probability(self) -> Fraction:
         """The probability of an infinite loss."""
         return _fails(self._pair())
 
     def renyi(self, order: Fraction) -> arb:
-        """That of the finite losses."""
-        return _renyi_of_atoms(self._pair(), order)
+        """That of the finite losses, none of which exceeds the largest."""
+        largest = max(loss for loss, _ in self.losses)
+        return _renyi_of_atoms(self._pair(), order).min(ball(max(largest, Fraction(0))))
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """As given; it is not known to be attained."""

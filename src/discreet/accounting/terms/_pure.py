@@ -161,9 +161,10 @@ class RandomizedResponse(Term):
         """The old value and the new one, and the others, whose loss is 0."""
         return (randomized_response(self.epsilon, others=self.categories - 2),)
 
-    def for_group(self, size: int) -> Term:
-        """For more than one, each with a value of their own, the bound on any pure mechanism."""
-        return self if size == 1 else Pure(size * self.epsilon)
+    def for_group(self, size: int) -> "RandomizedResponse":
+        """For more than one, each with a value of their own, one bit: it is the worst of all pure
+        mechanisms, and holds for units that are replaced only."""
+        return self if size == 1 else RandomizedResponse(size * self.epsilon)
 
 
 @frozen

@@ -24,7 +24,7 @@ from discreet.accounting._renyi import (
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
 from discreet.accounting.terms._fixed_samples import ReplaceLoss
-from discreet.accounting.terms._pure import Pure
+from discreet.accounting.terms._pure import RandomizedResponse
 from discreet.accounting.terms._sampling import AddRemoveLoss
 from discreet.errors import NoBound
 
@@ -238,9 +238,9 @@ class ShuffledReports(Term):
             moment += (log_moment_beyond(self.epsilon, sharp) - moment).exp().log1p()
         return (moment / ball(sharp - 1)).min(randomized_response_renyi(self.epsilon, order))
 
-    def for_group(self, size: int) -> Pure:
-        """size * epsilon, as if nothing were shuffled."""
-        return Pure(size * self.epsilon)
+    def for_group(self, size: int) -> Term:
+        """For more than one, one bit told with size * epsilon, as if nothing were shuffled."""
+        return self if size == 1 else RandomizedResponse(size * self.epsilon)
 
 
 @lru_cache(maxsize=64)
