@@ -84,6 +84,8 @@ def normal(mu_squared: Fraction) -> Pair:
     """Two normal laws of variance 1, their means mu apart."""
     if mu_squared > _LARGEST_LOSS:
         raise NoBound("its losses are too large for a grid")
+    if not mu_squared:
+        return nothing()
     with precision(128):
         return Pair(pieces=(GaussianLoss(float(ball(mu_squared).sqrt().mid())),))
 
