@@ -1,8 +1,9 @@
 """Compares gradients of a few examples: together with others, with changed others, and alone."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -51,7 +52,7 @@ class ModelComparison:
         self, batch: Microbatch, clipping: Clipping | None, chance: DeterministicMode
     ) -> Clipping:
         """Compare, also with other random numbers; returns the clipping that was used."""
-        neighbour = self._neighbours(batch)[0]
+        neighbour = next(self._neighbours(batch))
         self._together(batch, Flat(1.0))  # what the engine refuses, it explains best
         limit = clipping or Flat(self._middle_norm(batch))
         self.refuse_written(batch)
@@ -123,7 +124,7 @@ class ModelComparison:
     def refuse_written(self, batch: Microbatch) -> None:
         """Refuse passes that write into the model: they make another one of it."""
         before = Attributes(self.model)
-        self._together(self._neighbours(batch)[0], Flat(1.0))
+        self._together(next(self._neighbours(batch)), Flat(1.0))
         self.refuse_changed(before, batch)
 
     def refuse_changed(self, before: Attributes, batch: Microbatch) -> None:
@@ -189,12 +190,12 @@ class ModelComparison:
             hides_shapes=self.hides_shapes,
         )
 
-    def _neighbours(self, batch: Microbatch) -> list[Microbatch]:
-        found = neighbours(batch, self.compared, has_values=self.has_values)
+    def _neighbours(self, batch: Microbatch) -> Iterator[Microbatch]:
+        make = partial(neighbours, batch, self.compared, has_values=self.has_values)
         has_others = len(self.compared) < self.examples
-        if self.has_values and has_others and all(is_same(batch, one) for one in found):
+        if self.has_values and has_others and all(is_same(batch, one) for one in make()):
             raise InvalidArgument("like: all examples are the same; give some that differ")
-        return found
+        return make()
 
     def _naming_failures(
         self, losses: Callable[[Microbatch], Tensor]

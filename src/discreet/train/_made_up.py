@@ -5,8 +5,9 @@ any others. Public examples only change places, since a loss may be defined for 
 microbatch is a tensor, or tuples, lists and mappings of tensors: examples come first.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,6 +16,8 @@ from discreet.errors import InvalidArgument
 from discreet.train._collated import Microbatch
 
 TensorMap = Callable[[Tensor], Tensor]
+
+_SCALES = 1.25, 1.0, 0.8  # of a crowd's numbers, relative to those of an example compared
 
 _GIVE_LIKE = (
     "if their values are the cause, give like=: public examples with values that the model and the "
@@ -119,11 +122,15 @@ def in_shape(values: Microbatch, shape: Microbatch) -> Microbatch | None:
     return each(values, fitted)
 
 
-def neighbours(batch: Microbatch, compared: Sequence[int], *, has_values: bool) -> list[Microbatch]:
-    """Two neighbours, with other examples in all places but those compared.
+def neighbours(
+    batch: Microbatch, compared: Sequence[int], *, has_values: bool
+) -> Iterator[Microbatch]:
+    """Neighbours, with other examples in all places but those compared.
 
-    In the second one all others are copies of an example compared: as where all of them want the
-    same one of several experts.
+    In the first one, all others are changed. In the rest, all others are alike: a crowd that wants
+    the same one of several experts as an example compared. Each of these has a crowd of its own,
+    since a limit may keep the best examples or the worst. Made-up numbers of a crowd are larger or
+    smaller than the example's own, so that a limit can't keep it as one of many equals.
     """
 
     def changed(one: Tensor) -> Tensor:
@@ -135,11 +142,17 @@ def neighbours(batch: Microbatch, compared: Sequence[int], *, has_values: bool) 
             other = (1 - one.long()).to(one.dtype)
         return _with(other, one, compared)
 
-    def crowded(one: Tensor) -> Tensor:
-        last = one[compared[-1]]
-        return _with(last.expand(one.shape).clone(), one, compared)
+    def crowded(one: Tensor, place: int, scale: float) -> Tensor:
+        alike = one[place].expand(one.shape).clone()
+        if one.is_floating_point():
+            alike *= scale
+        return _with(alike, one, compared)
 
-    return [each(batch, changed), each(batch, crowded)]
+    yield each(batch, changed)
+    can_scale = not has_values and any(one.is_floating_point() for one in tensors(batch))
+    for place in compared:
+        for scale in _SCALES if can_scale else (1.0,):
+            yield each(batch, partial(crowded, place=place, scale=scale))
 
 
 def is_same(one: Microbatch, other: Microbatch) -> bool:
