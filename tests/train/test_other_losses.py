@@ -174,12 +174,26 @@ def weighted(model: nn.Module, weight: Tensor) -> Losses:
     return lambda part: weight * losses_of(model)(part)
 
 
+def logging(model: nn.Module, log: list[Any]) -> Losses:
+    def logged(part: Any) -> Tensor:
+        log.append(part)
+        return again(model, part, 9)
+
+    return logged
+
+
+def again(model: nn.Module, part: Any, times: int) -> Tensor:
+    """Calls itself."""
+    return again(model, part, times - 1) if times else losses_of(model)(part)
+
+
 SAME: dict[str, Callable[[nn.Module], Callable[[int], Losses]]] = {
     "one function": lambda m: always(losses_of(m)),
     "a new lambda each time": lambda m: lambda _: losses_of(m),
     "a new partial each time": lambda m: lambda _: partial(of_way, m, False),
     "a new closure each time": lambda m: lambda _: closure(m, {"mixes": False}),
     "two in turn": lambda m: lambda step: closure(m, 0.0 if step % 2 else False),
+    "a log": lambda m: always(logging(m, [])),
     "a method": lambda m: always(Objects(m).method),
     "objects": lambda m: always(Objects(m)),
 }

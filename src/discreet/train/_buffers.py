@@ -39,6 +39,7 @@ class Buffers:
         self._model = model
         self.is_spoiled = False  # private data are in the model and can't be taken out
         self._copied: list[_Buffer] = []
+        self._known: set[tuple[nn.Module, str]] = set()
         self._names: dict[nn.Module, set[str]] = {}  # of all buffers, those that are None too
         self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
@@ -48,6 +49,7 @@ class Buffers:
         self._versions = []
         self._attributes = Attributes(self._model)
         buffers = [*_buffers(self._model)]
+        self._known = {(module, name) for module, name, _ in buffers}
         self._names = {one: {*one._buffers} for one in self._model.modules()}  # noqa: SLF001  # None
         if len(self._copied) == len(buffers) and all(one.is_same for one in self._copied):
             return
@@ -99,9 +101,8 @@ class Buffers:
         changed = [one for one in self._copied if not one.is_same]
         for one in changed:
             one.module._buffers[one.name] = one.copy  # noqa: SLF001
-        known = {(one.module, one.name) for one in self._copied}
         found = ((module, name) for module, name, _ in [*_buffers(self._model)])
-        new = [one for one in found if one not in known]
+        new = [one for one in found if one not in self._known]
         for module, name in new:
             if name in self._names.get(module, ()):
                 module._buffers[name] = None  # noqa: SLF001  # as it was

@@ -36,8 +36,8 @@ class _Same:
 def identity_of(model: nn.Module, losses: Callable[..., Any]) -> Identity:  # Any: a user's own
     """Equal for losses with equal code and variables, if the model's modules work as before.
 
-    Not seen are variables of other files, changes within objects other than lists, tuples, sets and
-    dictionaries, and functions that are reached through more than a few others.
+    Not seen are variables of other files, changes within objects other than dictionaries, and
+    functions that are reached through more than a few others.
     """
     return _of_callable(losses, _DEPTH), tuple(_of_module(one) for one in model.modules())
 
@@ -64,7 +64,7 @@ def _of_module(module: nn.Module) -> Identity:
 def _of_callable(function: Callable[..., Any], depth: int) -> Identity:
     if isinstance(function, partial):
         given = (function.args, function.keywords)
-        return "partial", _of_callable(function.func, depth), _of(given, depth - 1)
+        return "partial", _of_callable(function.func, depth), _of(given, max(depth - 1, 1))
     if isinstance(function, MethodType):
         owner, code = function.__self__, function.__func__
         own = getattr(owner, "__dict__", {})
@@ -85,7 +85,7 @@ def _of_function(function: FunctionType, depth: int) -> Identity:
     variables = tuple(
         (name, _of_variable(function, around[name], depth)) for name in names if name in around
     )
-    defaults = _of((function.__defaults__, function.__kwdefaults__), depth - 1)
+    defaults = _of((function.__defaults__, function.__kwdefaults__), max(depth - 1, 1))
     return _Same(function.__code__), cells, variables, defaults
 
 
@@ -105,11 +105,11 @@ def _of_variable(function: FunctionType, value: object, depth: int) -> Hashable:
 def _of(value: Any, depth: int) -> Hashable:  # Any: a user's own
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return type(value).__name__, repr(value)
-    if depth == 0:
+    if depth <= 0:
         return _Same(value)
     if isinstance(value, FunctionType | MethodType | partial):
         return _of_callable(value, depth - 1)
-    is_container = isinstance(value, list | tuple | set | frozenset | dict)
+    is_container = isinstance(value, tuple | frozenset | dict)  # a list may be a log
     if not is_container or len(value) > _ITEMS:
         return _Same(value)
     items = value.items() if isinstance(value, dict) else value
