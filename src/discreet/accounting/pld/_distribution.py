@@ -209,15 +209,35 @@ def _delta_at(
     if coarse.is_too_large:
         raise NoFiniteMass
     tilt = tilt_for_epsilon(coarse, epsilon)
-    if is_lopsided(coarse, tilt):
-        return composed_pld(pairs, side, tail).delta(epsilon)
     tilt = replace(tilt, log_delta=min(tilt.log_delta, math.log(level)))
     closeness = tolerance / max(1.0, tilt.exponent * epsilon)  # of delta, not of epsilon
+    if is_lopsided(coarse, tilt):
+        return _delta_of_lopsided(coarse, epsilon, (closeness, tail), side)
     law = composition_at(coarse, tilt, closeness, side, least=epsilon)
     found = law.delta(epsilon)
     if side is Side.UPPER and from_outside(law, coarse) > _CHARGED * found:
         with suppress(NoBound):
             return min(found, composed_pld(pairs, side, tail).delta(epsilon))
+    return found
+
+
+def _delta_of_lopsided(
+    coarse: CoarsePld, epsilon: float, precision: tuple[float, float], side: Side
+) -> float:
+    """Delta of a sum that no tilt seems to suit. Near the largest loss of a discrete sum the grid
+    of a composition at one tilt is finer than the one of all: the closest is taken."""
+    closeness, tail = precision
+    unknown, closer = (1.0, min) if side is Side.UPPER else (0.0, max)
+    found = unknown
+    with suppress(NoBound):
+        found = composed_pld(coarse.pairs, side, tail).delta(epsilon)
+    level = found
+    with suppress(NoFiniteMass):
+        while _LEAST_DELTA < level < 1:
+            tilt = tilt_for_delta(coarse, level)
+            one = composition_at(coarse, tilt, closeness, side).delta(epsilon)
+            level = one if one < level / 2 else 0.0  # a tilt for what is left may be closer
+            found = closer(found, one)
     return found
 
 
