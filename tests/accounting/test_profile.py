@@ -21,6 +21,7 @@ from discreet.accounting import (
     Pure,
     RandomizedResponse,
     Term,
+    Threshold,
     Zcdp,
 )
 from discreet.accounting._profile import Profile
@@ -43,6 +44,13 @@ SOME = [
     1 * Zcdp(0.1),
     Zcdp(0.1) + Approximate(0.1, 1e-6),
 ]
+
+
+_leaks = st.floats(-18, -1.5).map(math.exp)
+leaky_terms = st.one_of(
+    st.builds(Approximate, st.floats(0.001, 3), _leaks),
+    st.builds(Threshold, st.floats(0.001, 3).map(Pure), _leaks),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -129,6 +137,17 @@ class TestProfile:
     def test_a_floor_is_reached(self) -> None:
         known = (10 * Approximate(0.1, 1e-4)).profile()
         assert known.deltas[-1] == pytest.approx(1e-3, rel=0.2)
+
+    @given(
+        st.lists(st.tuples(leaky_terms, st.integers(1, 5)), min_size=1, max_size=3),
+        st.sampled_from([None, Pure(2), DiscreteLaplace(3)]),
+    )
+    @settings(max_examples=25)
+    def test_it_falls_to_the_leak(self, leaky: list[tuple[Term, int]], other: Term | None) -> None:
+        loss = PrivacyLoss(tuple(leaky)) + (other or PrivacyLoss())
+        leak = -math.expm1(sum(n * math.log1p(-float(t.failure_probability())) for t, n in leaky))
+        found = loss.profile().delta(300)
+        assert leak * (1 - 1e-9) <= found <= leak * 1.0015
 
     def test_far_beyond_floats(self) -> None:
         known = (1000 * Pure(40)).profile()

@@ -18,6 +18,9 @@ from discreet.accounting.pld._profile_law import ProfileLaw
 
 _LEAST = 1e-12
 _NEAR = 1e-6
+_NEARBY = 1.25  # of epsilons, if the one may take the other's place
+_HARDLY_MORE = 1 + Fraction(1, 1000)
+_MOST_DELTA = 1 - Fraction(1, 10**6)
 _LEVELS = (0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 _FURTHER = 1e3  # from one level to the next below these
 _POINTS = 97
@@ -46,11 +49,11 @@ class Profile:
     epsilon       delta
           0       0.198
         0.5      0.0525
-          1     0.00685
-        1.5    0.000396
-          2    9.55e-06
-        2.5    9.23e-08
-          3    3.49e-10
+          1     0.00684
+        1.5    0.000395
+          2    9.45e-06
+        2.5    9.07e-08
+          3    3.41e-10
     >>> profile.delta(1.25) < 0.00184
     True
     """
@@ -115,7 +118,8 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
     whole, spent = math.inf, 1.0
     basic = _bounds.approximate(loss)
     if not isinstance(basic, Unknown):
-        whole, spent = (float_up(one) for one in basic)
+        whole = float_up(basic[0])
+        spent = _theorems.delta(loss, fraction(whole)) if math.isfinite(whole) else 1.0
 
     def delta(epsilon: float) -> float:
         if epsilon >= whole:
@@ -123,7 +127,10 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
         worst = max if epsilon else min  # at 0, both orders have the same delta
         return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in laws) * (1 + _LAST)
 
-    return _refined(delta, _spread(end, _POINTS).tolist())
+    points = _spread(end, _POINTS).tolist()
+    if least < spent < 1 and end < (last := _leak_reached(loss, whole, spent)):
+        points.append(last)
+    return _refined(delta, points)
 
 
 def _pointwise(loss: Sum, epsilons: Floats) -> Profile:
@@ -179,6 +186,14 @@ def _end(loss: Sum, least: float) -> float:
             return 1.0  # there is no such epsilon: any range shows it
         low, high, found = (low, middle, tried) if math.isfinite(tried) else (middle, high, found)
     return found
+
+
+def _leak_reached(loss: Sum, whole: float, leak: float) -> float:
+    """The whole epsilon, at which only the leak is left; or one far below it, at which delta is
+    hardly more; 0 if both are too large."""
+    near = _theorems.epsilon(loss, min(fraction(leak) * _HARDLY_MORE, _MOST_DELTA))
+    found = whole if whole <= _NEARBY * near else near
+    return found if found < _LARGEST else 0.0
 
 
 def _spread(end: float, points: int) -> Floats:
