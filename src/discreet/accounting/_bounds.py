@@ -51,7 +51,8 @@ class Bounds:
     # on what follows from them.
     is_attained: ClassVar[bool] = False
     # Whether one pair dominates in both orders of the neighbours, exchanging P and Q mirrors its
-    # losses, and `renyi` is nowhere below its divergence; all apart from failures.
+    # losses, and `renyi` is nowhere below its divergence; all apart from failures. Of a sum inside
+    # of a term that is the exact pair, not the one of `pairs`, which is found on a grid from above.
     is_mirrored: ClassVar[bool] = False
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
