@@ -2,13 +2,14 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._exact import ball, fraction, precision, upper_fraction
+from discreet._exact import ball, float_up, fraction, precision, upper_fraction
 from discreet.accounting import (
     DiscreteGaussianVector,
     Gaussian,
@@ -160,6 +161,22 @@ class TestLossDistribution:
             exact = delta_of(real, epsilon)
             assert exact <= (times * term).delta(epsilon) + 1e-15
             assert (times * term).delta(epsilon) <= 1.01 * exact + 1e-7
+
+    @given(
+        st.dictionaries(st.integers(1, 60), st.floats(0.01, 1), min_size=1, max_size=4),
+        st.floats(1, 30),
+    )
+    def test_divergences_rise_to_the_largest_loss(
+        self, weights: dict[int, float], missing: float
+    ) -> None:
+        whole = sum(weights.values()) * missing * (1 + 1e-9)
+        points = {Fraction(n, 10): fraction(one / whole) for n, one in weights.items()}
+        orders = (1.0001, 1.01, 1.5, 2, 3, 5, 9, 200, 2000)
+        law = [(1 * LossDistribution(points)).renyi(order) for order in orders]
+        curve = [(1 * ProfileCurve(points)).renyi(order) for order in orders]
+        assert max(law) <= math.nextafter(float_up(max(points)), math.inf)
+        for found in (law, curve):
+            assert all(one <= other * (1 + 1e-9) for one, other in pairwise(found))
 
     def test_what_is_missing_is_infinite(self) -> None:
         term = LossDistribution({1: Fraction(1, 2), 0: Fraction(1, 4)})

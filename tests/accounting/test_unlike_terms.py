@@ -32,8 +32,10 @@ class TestUnlikeDiscreteTerms:
 
     @given(
         st.one_of(
-            st.lists(st.tuples(kind, st.integers(1, 5)), min_size=1, max_size=3)
-            for kind in (_replaced_terms, _added_terms)
+            [
+                st.lists(st.tuples(kind, st.integers(1, 5)), min_size=1, max_size=3)
+                for kind in (_replaced_terms, _added_terms)
+            ]
         ),
         st.floats(-23, -4),
     )
