@@ -95,6 +95,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "train._sampling._Fresh": "the choice of batches; each run makes its own",
     "train._sampling._InEpochs": "the choice of batches; each run makes its own",
     "train._step_checks.StepChecks": "a model's buffers and attributes within one step",
+    "train._loss_identity._Same": "compares by identity",
     "train._secret_draws.RefuseGenerators": "watches calls of PyTorch within one step",
     "train._secret_draws.SecretDraws": "draws of the user's model: no noise comes from them",
     "train._secret_draws._Watch": "watches calls of PyTorch within one step",

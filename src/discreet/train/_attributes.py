@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
-Key = tuple[int, str]  # the identity of an attribute's owner, and the attribute's name
+AttributePlace = tuple[int, str]  # the identity of an attribute's owner, and the attribute's name
 Content = Any  # numbers, texts and nested tuples of them, which are equal where contents are
 
 _PLAIN = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
@@ -133,13 +133,15 @@ def _registered(registry: Any) -> Content:  # Any: as above
     return frozenset(registry) if isinstance(registry, set) else repr(registry)
 
 
-def _contents(model: nn.Module, owners: list[Any]) -> dict[Key | str, Content]:  # Any: as above
+def _contents(
+    model: nn.Module, owners: list[Any]
+) -> dict[AttributePlace | str, Content]:  # Any: as above
     """Contents by owner and name, without buffers: `Buffers` watches these."""
     parameters = dict(model.named_parameters())
     modules = [one for one in owners if isinstance(one, nn.Module)]
     known = {id(one) for one in (*parameters.values(), *model.buffers())}
     content = partial(_content, known={*map(id, modules)} | known, depth=_DEPTH)
-    found: dict[Key | str, Content] = {}
+    found: dict[AttributePlace | str, Content] = {}
     for owner in owners:
         derived = _derived(owner)
         for name, value in _own(owner).items():
