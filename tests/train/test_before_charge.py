@@ -301,7 +301,7 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
     ),
     "a mean over examples": (
         Setting(model=lambda: nn.Sequential(Centred(), linear())),
-        r"weight gets data after mean over examples",
+        r"(weight gets data after|losses were made by) mean over examples",
     ),
     "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),
     "a frozen model": (Setting(model=frozen), "requires? a gradient"),

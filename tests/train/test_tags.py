@@ -502,7 +502,7 @@ def test_no_example_moves_the_sum_by_more_than_the_norm(name: str) -> None:
 
 def test_what_lost_them_is_named() -> None:
     model = Layers(TOUCHING["sorted"])
-    with pytest.raises(Refused, match="made by sort over examples"):
+    with pytest.raises(Refused, match="were made by sort over examples"):
         check(model, model, torch.zeros(5, WIDTH))
     model = Layers(through_lists).double()
     with pytest.raises(Refused, match=r"^layer\.weight gets data that .* no part of the batch"):

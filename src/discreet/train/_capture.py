@@ -336,7 +336,7 @@ class Capture(TorchFunctionMode):
             )
         after = f"were made by {tag.by}" if isinstance(tag, UnknownOwners) else "were computed"
         raise Refused(
-            f"losses {after}, so that it is not known which is which example's: compute each from "
+            f"the loss of one example depends on others, or may: losses {after}; compute each from "
             "its own example's rows by PyTorch's own functions, without means, lengths or indices "
             "over the batch"
         )
