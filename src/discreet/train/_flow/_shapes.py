@@ -41,6 +41,24 @@ def of_the_first_alone(call: Call) -> Found:
     return of_the_first(call)
 
 
+def broadcast(call: Call) -> Found:
+    """`broadcast_tensors`: each argument expanded to the shape of all."""
+    found = []
+    for given, result in zip(tensors(call.args), call.result, strict=True):
+        tag = call.tags.of(given) or OUTSIDE_BATCH
+        if isinstance(tag, ExampleRows):
+            tag = tag.at(tag.dim - given.dim() + result.dim())
+        found.append(tag)
+    return [*found]
+
+
+def of_numbers(call: Call) -> Found:
+    """`new_tensor`: the first argument gives only its type."""
+    if call.has_data_besides():
+        return UnknownOwners("a new tensor of data")
+    return OUTSIDE_BATCH
+
+
 def refit(call: Call) -> Found:
     """Views and reshapes: the same entries in the same order."""
     given = call.first

@@ -42,10 +42,12 @@ from discreet.train._flow._picks import (
 )
 from discreet.train._flow._products import added_to_product, attended, einsum, grouped, multiplied
 from discreet.train._flow._shapes import (
+    broadcast,
     copied,
     elementwise,
     expanded,
     interleaved,
+    of_numbers,
     of_the_first,
     of_the_first_alone,
     permuted,
@@ -100,6 +102,8 @@ _RULES: tuple[tuple[Follow, str], ...] = (
     (copied, _COPIED),
     (refit, _REFIT),
     (expanded, "expand expand_as broadcast_to"),
+    (broadcast, "broadcast_tensors"),
+    (of_numbers, "new_tensor"),
     (along("input dim keepdim", removes=True), _REDUCED),
     (along("input dim unbiased keepdim", removes=True), "std var"),
     (along("input p dim keepdim", removes=True), "norm"),
