@@ -102,7 +102,7 @@ def allocated_law(term: RandomAllocation, count: int) -> Callable[[Batches], Fra
     def chance(batches: Batches) -> Fraction:
         is_whole = sorted(place for batch in batches for place in batch) == list(range(count))
         is_one = len(batches) == term.steps and is_whole
-        return 1 / term.steps**count if is_one else Fraction(0)
+        return Fraction(1, term.steps**count) if is_one else Fraction(0)
 
     return chance
 
