@@ -18,6 +18,9 @@ from discreet.accounting._loss import PrivacyLoss, Term
 _BITS = 256
 
 
+_BEYOND = Fraction(10**22)  # every bound, in units of 10^-18 a sum that is exhausted
+
+
 class FilterSum(Protocol):
     """One running sum of a filter."""
 
@@ -54,6 +57,8 @@ class Order:
         """The sum of the terms' divergences."""
         with precision(_BITS):
             divergence = _bounds.renyi(loss, self.order)
+            if not isinstance(divergence, Unknown) and not divergence.is_finite():
+                return _BEYOND  # this order's sum is exhausted
             return divergence if isinstance(divergence, Unknown) else upper_fraction(divergence)
 
 
