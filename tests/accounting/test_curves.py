@@ -154,13 +154,15 @@ class TestProfileCurve:
 class TestLossDistribution:
     @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.integers(1, 5))
     def test_a_bit_composes_as_by_hand(self, p: float, q: float, times: int) -> None:
+        """A grid moves losses by about 0.1 % of epsilon, which shows beside an atom."""
         term, real = LossDistribution(rounded(bits(p, q))), {0.0: 1.0}
         for _ in range(times):
             real = composed(real, bits(p, q))
         for epsilon in (0.0, 0.2, 1.0):
             exact = delta_of(real, epsilon)
             assert exact <= (times * term).delta(epsilon) + 1e-15
-            assert (times * term).delta(epsilon) <= 1.01 * exact + 1e-7
+            near = delta_of(real, 0.998 * epsilon)
+            assert (times * term).delta(epsilon) <= 1.01 * near + 1e-7
 
     @given(
         st.dictionaries(st.integers(1, 60), st.floats(0.01, 1), min_size=1, max_size=4),

@@ -130,7 +130,7 @@ class PoissonSampling(_Fresh):
     The data may have another size than declared; it shows nowhere.
 
     >>> from discreet.accounting import Gaussian
-    >>> PoissonSampling().privacy_loss(Gaussian(2), Size(records=930, batch=10), steps=5)
+    >>> PoissonSampling().privacy_loss(Gaussian(2), SamplingSize(records=930, batch=10), steps=5)
     5 * accounting.PoissonSampled(privacy_loss=accounting.Gaussian(multiplier=2), rate=1/93)
     """
 
