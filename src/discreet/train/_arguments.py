@@ -1,7 +1,10 @@
-"""Arguments of PyTorch's functions, by name, however they were given."""
+"""Arguments of PyTorch's functions: by name however they were given, and the tensors in them."""
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
+
+from torch import Tensor
 
 Args = tuple[Any, ...]  # Any: what PyTorch's functions take
 Keywords = dict[str, Any]  # Any: as above
@@ -17,6 +20,33 @@ def pair(value: Any, dimensions: int) -> tuple[int, ...]:  # Any: a number or se
     """One number for each dimension."""
     numbers = (value,) if isinstance(value, int) else tuple(value)
     return numbers * dimensions if len(numbers) == 1 else numbers
+
+
+def tensors_in(values: Iterable[Any]) -> list[Tensor]:  # Any: nested arguments or results
+    """All tensors among values, also in lists, tuples and mappings."""
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += tensors_in(value)
+        elif isinstance(value, Mapping):
+            found += tensors_in(value.values())
+    return found
+
+
+def replaced(values: Any, change: Callable[[Tensor], Tensor]) -> Any:  # Any: nested arguments
+    """The same values with each tensor changed, also in lists, tuples and dictionaries.
+
+    Named tuples, such as packed sequences, stay as they are.
+    """
+    if isinstance(values, Tensor):
+        return change(values)
+    if isinstance(values, dict):
+        return {key: replaced(value, change) for key, value in values.items()}
+    if isinstance(values, (list, tuple)) and not hasattr(values, "_fields"):
+        return type(values)([replaced(value, change) for value in values])
+    return values
 
 
 @cache

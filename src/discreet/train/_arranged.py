@@ -13,7 +13,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Keywords, replaced, tensors_in
 from discreet.train._capture import KEEP_FIRST, Capture
 from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
 
@@ -62,7 +62,7 @@ def ruled(  # noqa: PLR0917  # the parts of a call
     if _flow.is_known(function):
         capture.follow(function, tensors, args, keywords, result)
     else:
-        for each in _flow.tensors((result,)):
+        for each in tensors_in((result,)):
             capture.tags.set(each, ExampleRows(0, rows.layout))
     return result
 
@@ -82,7 +82,7 @@ def _rows(  # noqa: PLR0917  # as above
     rules = capture.rules
     # 1. broadcast arguments: rows may lie along any dimension, counted from the end
     if function in rules.broadcast:
-        rank = max(each.dim() for each in _flow.tensors((args, keywords)))
+        rank = max(each.dim() for each in tensors_in((args, keywords)))
         tags = [(_tag(capture, each, weights, among=data), each.dim()) for each in data]
         found = _checked(capture, weights, merged(tags, rank))
         return found.at(found.dim - rank), {}
@@ -126,7 +126,7 @@ def _refused_if_used(  # noqa: PLR0917  # as above
 
     result = _without_rows(capture, function, args, keywords)
     weight = next(each for each in tensors if capture.is_weight(each))
-    for each in _flow.tensors((result,)):
+    for each in tensors_in((result,)):
         if each.requires_grad:
             capture.note(each, (weight, refuse))
         capture.tags.set(each, UnknownOwners(getattr(function, "__name__", "a function")))
@@ -200,17 +200,9 @@ def having(capture: Capture, rows: ExampleRows) -> Iterator[None]:
 
 def _without_rows(capture: Capture, function: TorchFunction, args: Args, keywords: Keywords) -> Any:
     """The function's result, without recording a use of its weights."""
-    given = {id(each): capture.stand_in(each) for each in _flow.tensors((args, keywords))}
+    given = {id(each): capture.stand_in(each) for each in tensors_in((args, keywords))}
     return function(*_swapped(args, given), **_swapped(keywords, given))
 
 
 def _swapped(values: Any, swap: dict[int, Tensor]) -> Any:  # Any: nested arguments
-    if not swap:
-        return values
-    if isinstance(values, Tensor):
-        return swap.get(id(values), values)
-    if isinstance(values, dict):
-        return {key: _swapped(value, swap) for key, value in values.items()}
-    if isinstance(values, (list, tuple)) and not hasattr(values, "_fields"):
-        return type(values)([_swapped(value, swap) for value in values])
-    return values
+    return replaced(values, lambda each: swap.get(id(each), each)) if swap else values

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
@@ -143,9 +143,6 @@ MAKES_CONSTANTS = frozenset(
 )
 _NEW = frozenset({Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros})
 _OF_SIZES = frozenset({torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros})
-_LIKE_OTHERS = frozenset(
-    {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}
-)
 _OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
 _GIVES_NUMBERS = frozenset(
     {
@@ -236,15 +233,15 @@ class Capture(TorchFunctionMode):
         if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
-        tensors = _tensors(args)
+        tensors = tensors_in(args)
         if keywords:
-            tensors += _tensors(keywords.values())
+            tensors += tensors_in(keywords.values())
         weights = self.weights
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
-            for tensor in _tensors((result, *args[:1]) if changes_its_first(func) else (result,)):
+            for tensor in tensors_in((result, *args[:1]) if changes_its_first(func) else (result,)):
                 kind = self.weights if tensor.requires_grad else self._constants
                 kind[id(tensor)] = tensor
             return result
@@ -386,23 +383,23 @@ class Capture(TorchFunctionMode):
         data = self._data_in(func, args, tensors)
         self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
         if not data and self._makes_constants(func, tensors, result):
-            for tensor in _tensors((result,)):
+            for tensor in tensors_in((result,)):
                 self._constants[id(tensor)] = tensor
-            _flow.count_on(self.tags, func, args, keywords, result)
+            _flow.count_on(_flow.Call(self.tags, func, args, keywords, result))
         elif any(
             isinstance(self.tags.of(each), (ExampleRows, OneExample, UnknownOwners))
             for each in data
         ):
-            _flow.follow(self.tags, func, args, keywords, result)
+            _flow.follow(_flow.Call(self.tags, func, args, keywords, result))
         elif self.tags.is_strict:
-            for tensor in _tensors((result,)):
+            for tensor in tensors_in((result,)):
                 self.tags.set(tensor, OUTSIDE_BATCH)
 
     def _data_in(self, func: Any, args: Args, tensors: list[Tensor]) -> list[Tensor]:
         """The tensors that depend on data, without those used for their shape or type only."""
         if func in _OF_SIZES or (func is torch.arange and len(args) == 1):
             return []
-        if func in _LIKE_OTHERS and self.is_shared(args[0]):
+        if func in _flow.LIKE_OTHERS and self.is_shared(args[0]):
             return []
         data = [each for each in tensors if not self.is_shared(each)]
         return [each for each in data if each is not args[0]] if func in _NEW else data
@@ -475,22 +472,11 @@ def ancestors(derived: Tensor) -> list[Tensor]:
     return [*found.values()]
 
 
-def _tensors(values: Any) -> list[Tensor]:  # Any: arguments or results
-    """All tensors among values, also in lists and tuples."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += _tensors(value)
-    return found
-
-
 def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
     """The tensors that a call changes in place."""
     name = getattr(func, "__name__", "")
     first = args[:1] if changes_its_first(func) or name == "__set__" else ()
-    return _tensors((keywords.get("out"), *first))
+    return tensors_in((keywords.get("out"), *first))
 
 
 def _memory(tensor: Tensor) -> int:

@@ -4,7 +4,7 @@ PyTorch's `vmap` runs the function once for all examples, and its backward pass 
 example's gradient. Only this call is computed so, not the layer or model around it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Keywords, replaced, tensors_in
 from discreet.train._capture import KEEP_FIRST, Capture, changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
 from discreet.train._tags import ExampleRows
@@ -24,7 +24,7 @@ def by_example(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
     """Call the function with one example's data and the weights, for all examples."""
-    found = [*_tensors((args, keywords))]
+    found = tensors_in((args, keywords))
     weights = weights_among(capture, found)
     name = getattr(function, "__name__", "a function")
     if changes_its_first(function):
@@ -47,8 +47,10 @@ def by_example(
             key: value if key in of_weights else value.unsqueeze(dims[key])
             for key, value in zip(own, values, strict=True)
         }
-        result = function(*_swapped(args, swap), **_swapped(keywords, swap))
-        return _each(result, lambda one: _without(one, to))
+        given, named_ones = (
+            replaced(each, lambda one: swap.get(id(one), one)) for each in (args, keywords)
+        )
+        return replaced(function(*given, **named_ones), lambda one: _without(one, to))
 
     of_weights = {id(each) for each in weights}
     try:
@@ -79,11 +81,11 @@ def _dim_of_result(
     """Where examples are in what the function gives, if they are not first in its data."""
     with torch.no_grad():
         result = function(*args, **keywords)
-    _flow.follow(capture.tags, function, args, keywords, result)
+    _flow.follow(_flow.Call(capture.tags, function, args, keywords, result))
     tag = capture.tags.of(result) if isinstance(result, Tensor) else None
     if not isinstance(tag, ExampleRows):
         raise capture.refused(
-            *weights_among(capture, _tensors((args, keywords))),
+            *weights_among(capture, tensors_in((args, keywords))),
             why=f"is used by {getattr(function, '__name__', 'a function')} over examples",
             mend=KEEP_FIRST,
         )
@@ -94,25 +96,3 @@ def _without(result: Tensor, dim: int) -> Tensor:
     if result.dim() <= dim or result.shape[dim] != 1:
         raise _NotByExample("its result has no dimension of one example")
     return result.squeeze(dim)
-
-
-def _swapped(values: Any, swap: dict[int, Tensor]) -> Any:  # Any: nested arguments
-    return _each(values, lambda each: swap.get(id(each), each))
-
-
-def _each(values: Any, change: Callable[[Tensor], Tensor]) -> Any:  # Any: nested values
-    if isinstance(values, Tensor):
-        return change(values)
-    if isinstance(values, dict):
-        return {key: _each(value, change) for key, value in values.items()}
-    if isinstance(values, (list, tuple)):
-        return type(values)([_each(value, change) for value in values])
-    return values
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:  # Any: nested arguments
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, (list, tuple, dict)):
-        for value in values.values() if isinstance(values, dict) else values:
-            yield from _tensors(value)

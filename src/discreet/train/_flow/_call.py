@@ -1,14 +1,18 @@
-"""A call of one of PyTorch's functions, as rules for tags take it."""
+"""A call of one of PyTorch's functions, and the two usual forms of a rule for it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
-from discreet.train._tags import Tag, Tags, UnknownOwners, merged
+from discreet.train._arguments import Args, Keywords, named, tensors_in
+from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
+LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
+    {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}
+)
 OVER_EXAMPLES = UnknownOwners("a function over examples")
 
 
@@ -17,9 +21,10 @@ class Call:
     """A function's arguments and result, and the tags so far."""
 
     tags: Tags
+    function: Any  # Any: a function of PyTorch's, and what it returns
     args: Args
     keywords: Keywords
-    result: Any  # Any: what PyTorch's functions return
+    result: Any
 
     @property
     def first(self) -> Any:
@@ -30,10 +35,12 @@ class Call:
     def others(self) -> list[Tensor]:
         """All tensors among the other arguments."""
         named_ones = [value for key, value in self.keywords.items() if key != "input" or self.args]
-        return tensors((self.args[1:], named_ones))
+        return tensors_in((self.args[1:], named_ones))
 
     def has_data_besides(self, number: int = 0) -> bool:
         """Whether `others`, after the first ``number`` of them, depend on data."""
+        if self.function in LIKE_OTHERS:
+            return False
         return any(self.tags.of(each) is not None for each in self.others[number:])
 
     def named(self, names: str) -> dict[str, Any]:
@@ -45,20 +52,23 @@ Found = Tag | list[Tag | None] | None  # of the result, or of each of its tensor
 Follow = Callable[[Call], Found]
 
 
-def tensors(values: Iterable[Any]) -> list[Tensor]:  # Any: nested arguments or results
-    """All tensors among values, also in lists, tuples and mappings."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += tensors(value)
-        elif isinstance(value, Mapping):
-            found += tensors(value.values())
-    return found
+def of_first(rule: Callable[[Call, ExampleRows], Found]) -> Follow:
+    """The rule of functions of one tensor, from a rule for rows of examples.
+
+    Other arguments, such as sizes, must not depend on data.
+    """
+
+    @wraps(rule)
+    def follow_it(call: Call) -> Found:
+        if call.has_data_besides():
+            return UnknownOwners("a function of data by data")
+        tag = call.tags.of(call.first)
+        return rule(call, tag) if isinstance(tag, ExampleRows) else tag
+
+    return follow_it
 
 
 def of_all(tags: Tags, values: Iterable[Any], rank: int) -> Tag | None:  # Any: nested arguments
     """The tag of a result of this rank to which these tensors are broadcast."""
-    each = ((tags.of(one), one.dim()) for one in tensors(values))
+    each = ((tags.of(one), one.dim()) for one in tensors_in(values))
     return merged(((tag, own) for tag, own in each if tag is not None), rank)

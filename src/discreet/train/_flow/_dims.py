@@ -1,19 +1,21 @@
-"""How tags follow functions that act along some dimensions only."""
+"""How tags follow functions that mix entries along some dimensions only."""
 
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, of_first
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tags import ExampleRows, Tag, UnknownOwners, merged
+from discreet.train._tags import ExampleRows, UnknownOwners, merged
 
 
 def along(
     names: str, *, default: Any = None, removes: bool = False, of: str = "dim"
 ) -> Follow:  # Any: dimensions
-    """The rule of functions that mix entries along some dimensions, and may remove these."""
+    """The rule of functions that mix entries along given dimensions, and may remove these."""
 
     def follow_it(call: Call) -> Found:
         given = call.named(names)
@@ -21,6 +23,7 @@ def along(
         tag = of_all(call.tags, (call.args, call.keywords), data.dim())
         if not isinstance(tag, ExampleRows):
             return tag
+        # 1. the dimensions
         dims = given.get(of, given.get("axis", default))
         dims = None if isinstance(dims, bool) else dims
         if isinstance(dims, Tensor):  # such as `max` of two
@@ -30,9 +33,10 @@ def along(
         touched = {n % data.dim() for n in ((dims,) if isinstance(dims, int) else dims)}
         if tag.dim in touched or (not touched and removes):
             return OVER_EXAMPLES
+        # 2. the place of examples in the result
         if any(each.dim() > data.dim() for each in call.others):
             return UnknownOwners("a function of data by data of more dimensions")
-        some = tensors((call.result,))
+        some = tensors_in((call.result,))
         is_kept = not removes or given.get("keepdim", False)
         if some[0].dim() != data.dim() - (0 if is_kept else len(touched)):
             return UnknownOwners("a function that adds a dimension")
@@ -43,8 +47,9 @@ def along(
 
 def flipped(call: Call) -> Found:
     """`Tensor.flip`, with dimensions as single arguments or in a list."""
-    dims = call.args[1:] if len(call.args) > 2 else call.args[1:2][0] if call.args[1:] else None
-    dims = call.keywords.get("dims") if dims is None else dims
+    dims = call.keywords.get("dims", call.args[1:])
+    if len(dims) == 1 and not isinstance(dims[0], int):
+        (dims,) = dims
     return along("input dims", of="dims")(replace(call, args=(call.args[0], dims), keywords={}))
 
 
@@ -56,31 +61,19 @@ def sorted_out(call: Call) -> Found:
     return along("input dim descending", default=-1)(call)
 
 
-def over_last(number: int) -> Follow:
-    """The rule of functions of the last ``number`` dimensions; the result may have others there."""
+def touching(dims: Callable[[Call], Container[int]]) -> Follow:
+    """The rule of functions of one tensor that mix entries along these dimensions only."""
 
-    def follow_it(call: Call) -> Found:
-        if call.has_data_besides():
-            return UnknownOwners("a function of data by data")
-        data = call.first
-        return before_the_last(call.tags.of(data), data.dim(), number)
+    @of_first
+    def follow_it(call: Call, rows: ExampleRows) -> Found:
+        return OVER_EXAMPLES if rows.dim in dims(call) else rows
 
     return follow_it
 
 
-def before_the_last(tag: Tag | None, rank: int, number: int) -> Tag | None:
-    """The tag of a function of the last ``number`` dimensions."""
-    return OVER_EXAMPLES if isinstance(tag, ExampleRows) and tag.dim >= rank - number else tag
-
-
-def normalised(call: Call) -> Found:
-    """Layer norms over the dimensions of ``normalized_shape``."""
-    if call.has_data_besides():
-        return UnknownOwners("a function of data by data")
-    given = call.named("input normalized_shape")
-    shape = given["normalized_shape"]
-    number = 1 if isinstance(shape, int) else len(shape)
-    return before_the_last(call.tags.of(given["input"]), given["input"].dim(), number)
+def over_last(number: int) -> Follow:
+    """The rule of functions of the last ``number`` dimensions; the result may have others there."""
+    return touching(lambda call: range(call.first.dim() - number, call.first.dim()))
 
 
 def by_first(least: int = 1, *, data: int = 1) -> Follow:
@@ -102,18 +95,18 @@ def by_first(least: int = 1, *, data: int = 1) -> Follow:
 
 def unfolded(call: Call) -> Found:
     """Windows: of images for `F.unfold`, along a dimension for `Tensor.unfold`."""
-    names = "input dimension size step"
     if "dimension" not in call.keywords and len(call.args) < 4:
         return by_first(4)(call)
-    return along(names, of="dimension")(call)
+    return along("input dimension size step", of="dimension")(call)
 
 
-def padded(call: Call) -> Found:
-    """Padding at both ends of the last dimensions."""
-    given = call.named("input pad")
-    data, number = given["input"], len(given["pad"]) // 2
-    tag = call.tags.of(data)
-    touched = [n for n in range(number) if any(given["pad"][2 * n : 2 * n + 2])]
-    if isinstance(tag, ExampleRows) and data.dim() - 1 - tag.dim in touched:
-        return OVER_EXAMPLES
-    return tag
+def normalised_dims(call: Call) -> range:
+    """The dimensions of ``normalized_shape``."""
+    rank, shape = call.first.dim(), call.named("input normalized_shape")["normalized_shape"]
+    return range(rank - (1 if isinstance(shape, int) else len(shape)), rank)
+
+
+def padded_dims(call: Call) -> set[int]:
+    """The dimensions that `F.pad` makes longer, given at both ends from the last one on."""
+    last, pad = call.first.dim() - 1, call.named("input pad")["pad"]
+    return {last - n for n in range(len(pad) // 2) if any(pad[2 * n : 2 * n + 2])}

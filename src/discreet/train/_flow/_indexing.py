@@ -104,12 +104,8 @@ def _dims_of(one: object) -> int:
 
 def getitem(call: Call) -> Tag | None:
     """`data[index]`."""
-    tags, result = call.tags, call.result
     data, index = call.args[:2]
-    parsed = _ParsedIndex(data, index)
-    if (along := tags.counts(data)) is not None and not parsed.tensors:
-        _count_on(tags, data, parsed, along=along, result=result)
-    return _read(tags, data, parsed)
+    return _read(call.tags, data, _ParsedIndex(data, index))
 
 
 def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
@@ -260,14 +256,11 @@ def _is_known_place(tags: Tags, one: Tensor) -> bool:
     return tag is not None and _is_place(tag)
 
 
-def _count_on(
-    tags: Tags, data: Tensor, parsed: _ParsedIndex, *, along: int, result: Tensor
-) -> None:
-    """Note that a tensor still counts if indexing only added dimensions of length 1."""
-    if along in parsed.slices and parsed.slices[along][0] == slice(None):
-        dim = parsed.after(along)
-        if dim < result.dim() and result.shape[dim] == data.shape[along]:
-            tags.note_count(result, dim)
+def place_after(data: Tensor, index: Any, dim: int) -> int | None:  # Any: as Python has it
+    """The place in `data[index]` of a dimension that the index leaves whole."""
+    parsed = _ParsedIndex(data, index)
+    is_whole = dim in parsed.slices and parsed.slices[dim][0] == slice(None)
+    return parsed.after(dim) if is_whole and not parsed.tensors else None
 
 
 def setitem(call: Call) -> Tag | None:

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all
 from discreet.train._flow._dims import by_first
 from discreet.train._flow._shapes import elementwise
 from discreet.train._tags import (
@@ -39,14 +40,14 @@ def attention_forward(call: Call) -> Found:
     """`F.multi_head_attention_forward`, with queries (time, example, feature)."""
     query = call.args[0] if call.args else call.keywords["query"]
     tag = call.tags.of(query) or of_all(call.tags, call.args[1:3], query.dim())
-    several = [call.tags.of(one) for one in tensors((call.args[:3],))]
+    several = [call.tags.of(one) for one in tensors_in((call.args[:3],))]
     if isinstance(tag, ExampleRows):
         if tag.dim != query.dim() - 2 or query.dim() < 3:
             return OVER_EXAMPLES
         if any(one is not None and one != tag for one in several):
             return UnknownOwners("attention to rows of other examples")
         both: list[Tag | None] = [tag, tag.at(0)]
-        return both[: len(tensors((call.result,)))]
+        return both[: len(tensors_in((call.result,)))]
     return tag
 
 

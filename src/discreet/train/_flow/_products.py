@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, tensors
-from discreet.train._flow._dims import before_the_last
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 
 def multiplied(call: Call) -> Found:
     """Products of matrices, batch by batch."""
-    *_, left, right = tensors((call.args, call.keywords))
+    *_, left, right = tensors_in((call.args, call.keywords))
     return _product_of(call.tags, left, right, call.result)
 
 
@@ -44,7 +44,7 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
 
 def einsum(call: Call) -> Found:
     """`einsum`: each letter names a dimension."""
-    equation, several = call.args[0], tensors(call.args[1:])
+    equation, several = call.args[0], tensors_in(call.args[1:])
     if not isinstance(equation, str):
         return UnknownOwners("einsum without letters")
     sides = equation.replace(" ", "").split("->")
@@ -79,7 +79,7 @@ def einsum(call: Call) -> Found:
 
 def attended(call: Call) -> Found:
     """Attention: queries, keys and values have two dimensions after those of the batch."""
-    some = tensors((call.args, call.keywords))
+    some = tensors_in((call.args, call.keywords))
     for one in some:
         tag = call.tags.of(one)
         if isinstance(tag, ExampleRows) and tag.dim >= one.dim() - 2:
@@ -90,7 +90,7 @@ def attended(call: Call) -> Found:
 def grouped(call: Call) -> Found:
     """`F.grouped_mm`: each row is multiplied by one of several matrices."""
     given = call.named("input mat2")
-    several = (given["input"], given["mat2"])
-    if call.tags.of(several[1]) is not None:
+    data, tag = given["input"], call.tags.of(given["input"])
+    if call.tags.of(given["mat2"]) is not None:
         return UnknownOwners("grouped_mm of data by data")
-    return before_the_last(call.tags.of(several[0]), several[0].dim(), 1)
+    return OVER_EXAMPLES if isinstance(tag, ExampleRows) and tag.dim == data.dim() - 1 else tag

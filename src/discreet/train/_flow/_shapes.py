@@ -6,25 +6,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, tensors
-from discreet.train._tags import (
-    OUTSIDE_BATCH,
-    ExampleRows,
-    RowLayout,
-    Tags,
-    UnknownOwners,
-    refitted,
-)
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, of_first
+from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, RowLayout, UnknownOwners, refitted
 
 
 def elementwise(call: Call) -> Found:
     """Functions of each entry, with all arguments broadcast."""
-    some = tensors((call.result,))
+    some = tensors_in((call.result,))
     return of_all(call.tags, (call.args, call.keywords), some[0].dim())
 
 
 def of_the_first(call: Call) -> Found:
-    """Functions of the first argument; the others do not depend on data, or only give types."""
+    """Functions of each entry of the first argument; others must not depend on data."""
+    if not isinstance(call.first, Tensor) or call.has_data_besides():
+        return UnknownOwners("a function of data by data")
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
@@ -34,98 +30,60 @@ def copied(call: Call) -> Found:
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
-def of_the_first_alone(call: Call) -> Found:
-    """Functions of the first argument; no other argument may depend on data."""
-    if call.has_data_besides():
-        return UnknownOwners("a function of data by data")
-    return of_the_first(call)
-
-
 def broadcast(call: Call) -> Found:
     """`broadcast_tensors`: each argument expanded to the shape of all."""
-    found = []
-    for given, result in zip(tensors(call.args), call.result, strict=True):
-        tag = call.tags.of(given) or OUTSIDE_BATCH
-        if isinstance(tag, ExampleRows):
-            tag = tag.at(tag.dim - given.dim() + result.dim())
-        found.append(tag)
-    return [*found]
+    pairs = zip(tensors_in(call.args), call.result, strict=True)
+    return [of_all(call.tags, (one,), result.dim()) or OUTSIDE_BATCH for one, result in pairs]
 
 
 def of_numbers(call: Call) -> Found:
     """`new_tensor`: the first argument gives only its type."""
-    if call.has_data_besides():
-        return UnknownOwners("a new tensor of data")
-    return OUTSIDE_BATCH
+    return UnknownOwners("a new tensor of data") if call.has_data_besides() else OUTSIDE_BATCH
 
 
-def refit(call: Call) -> Found:
+@of_first
+def refit(call: Call, rows: ExampleRows) -> Found:
     """Views and reshapes: the same entries in the same order."""
-    given = call.first
-    tag = call.tags.of(given)
-    if (along := call.tags.counts(given)) is not None:
-        _count_on(call.tags, given, along, call.result)
-    if not isinstance(tag, ExampleRows):
-        return tag
-    if given.numel() != call.result.numel():
+    if call.first.numel() != call.result.numel():
         return UnknownOwners("a view of another type")
-    return refitted(tag, given.shape, call.result.shape) or UnknownOwners(
-        "a reshape that splits examples"
-    )
+    found = refitted(rows, call.first.shape, call.result.shape)
+    return found or UnknownOwners("a reshape that splits examples")
 
 
-def _count_on(tags: Tags, given: Tensor, along: int, result: Tensor) -> None:
-    """Note that a reshaped tensor still counts, if all other dimensions have length 1."""
-    if given.numel() == given.shape[along] == result.numel():
-        dims = [dim for dim, size in enumerate(result.shape) if size == result.numel()]
-        if dims:
-            tags.note_count(result, dims[0])
-
-
-def expanded(call: Call) -> Found:
+@of_first
+def expanded(call: Call, rows: ExampleRows) -> Found:
     """`expand`: broadcast to a shape of as many or more dimensions."""
-    given = call.args[0]
-    tag = call.tags.of(given)
-    if not isinstance(tag, ExampleRows):
-        return tag
-    dim = tag.dim - given.dim() + call.result.dim()
-    layout = tag.layout
+    dim, layout = rows.dim - call.first.dim() + call.result.dim(), rows.layout
     if layout.length == 1 != call.result.shape[dim]:
         layout = RowLayout(layout.order, layout.outer, call.result.shape[dim])
     return ExampleRows(dim, layout)
 
 
-def permuted(function: Any) -> Follow:  # Any: a function of PyTorch's
-    """The rule of a function that permutes dimensions; a call without data shows their order."""
-
-    @cache
-    def order(
-        rank: int, rest: tuple[Any, ...], keywords: tuple[tuple[str, Any], ...]
-    ) -> tuple[int, ...]:
-        probe = torch.empty([*range(2, rank + 2)], device="meta")
-        return tuple(n - 2 for n in function(probe, *rest, **dict(keywords)).shape)
-
-    def follow_it(call: Call) -> Found:
-        given, rest = (call.args[0], call.args[1:]) if call.args else (call.keywords["input"], ())
-        tag = call.tags.of(given)
-        if not isinstance(tag, ExampleRows):
-            return tag
-        hashed = tuple(tuple(one) if isinstance(one, list) else one for one in rest)
-        named_ones = tuple((k, v) for k, v in call.keywords.items() if k != "input")
-        return tag.at(order(given.dim(), hashed, named_ones).index(tag.dim))
-
-    return follow_it
+@of_first
+def permuted(call: Call, rows: ExampleRows) -> Found:
+    """Functions that permute dimensions; a call without data shows their order."""
+    rest = tuple(tuple(one) if isinstance(one, list) else one for one in call.args[1:])
+    named_ones = tuple((key, value) for key, value in call.keywords.items() if key != "input")
+    return rows.at(_order(call.function, call.first.dim(), rest, named_ones).index(rows.dim))
 
 
-def repeated(call: Call) -> Found:
+@cache
+def _order(
+    function: Any,  # Any: a function of PyTorch's, and what it takes
+    rank: int,
+    rest: tuple[Any, ...],
+    keywords: tuple[tuple[str, Any], ...],
+) -> tuple[int, ...]:
+    probe = torch.empty([*range(2, rank + 2)], device="meta")
+    return tuple(n - 2 for n in function(probe, *rest, **dict(keywords)).shape)
+
+
+@of_first
+def repeated(call: Call, rows: ExampleRows) -> Found:
     """`repeat` and `tile`: the whole tensor several times."""
-    data = call.args[0]
-    tag = call.tags.of(data)
-    if not isinstance(tag, ExampleRows):
-        return tag
-    dim = tag.dim - data.dim() + call.result.dim()
-    times = call.result.shape[dim] // data.shape[tag.dim] if data.shape[tag.dim] else 1
-    layout = tag.layout
+    dim, layout = rows.dim - call.first.dim() + call.result.dim(), rows.layout
+    length = call.first.shape[rows.dim]
+    times = call.result.shape[dim] // length if length else 1
     return ExampleRows(dim, RowLayout(layout.order, layout.outer * times, layout.inner))
 
 

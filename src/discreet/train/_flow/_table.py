@@ -12,10 +12,11 @@ from discreet.train._flow._dims import (
     along,
     by_first,
     flipped,
-    normalised,
+    normalised_dims,
     over_last,
-    padded,
+    padded_dims,
     sorted_out,
+    touching,
     unfolded,
 )
 from discreet.train._flow._indexing import getitem, setitem
@@ -28,7 +29,7 @@ from discreet.train._flow._layers import (
     padded_up,
     recurrent,
 )
-from discreet.train._flow._parts import joined, narrowed, parted, selected, stacked, unbound
+from discreet.train._flow._parts import joined, narrowed, parted, selected, unbound
 from discreet.train._flow._picks import (
     chosen,
     divided,
@@ -49,7 +50,6 @@ from discreet.train._flow._shapes import (
     interleaved,
     of_numbers,
     of_the_first,
-    of_the_first_alone,
     permuted,
     refit,
     repeated,
@@ -103,6 +103,7 @@ _RULES: tuple[tuple[Follow, str], ...] = (
     (refit, _REFIT),
     (expanded, "expand expand_as broadcast_to"),
     (broadcast, "broadcast_tensors"),
+    (permuted, _PERMUTED),
     (of_numbers, "new_tensor"),
     (along("input dim keepdim", removes=True), _REDUCED),
     (along("input dim unbiased keepdim", removes=True), "std var"),
@@ -121,12 +122,12 @@ _RULES: tuple[tuple[Follow, str], ...] = (
     (along("input other dim", default=1, removes=True), "cosine_similarity"),
     (along("input other", default=-1, removes=True), "pairwise_distance"),
     (unfolded, "unfold"),
-    (normalised, "layer_norm rms_norm"),
+    (touching(normalised_dims), "layer_norm rms_norm"),
     (over_last(1), "linear"),
     (over_last(1), _POOLS.format(1)),
     (over_last(2), f"{_POOLS.format(2)} tril triu"),
     (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle channel_shuffle"),
-    (padded, "pad"),
+    (touching(padded_dims), "pad"),
     (by_first(3), "conv1d conv_transpose1d interpolate upsample"),
     (by_first(4), "conv2d conv_transpose2d"),
     (by_first(5), "conv3d conv_transpose3d"),
@@ -135,7 +136,7 @@ _RULES: tuple[tuple[Follow, str], ...] = (
     (by_first(), "prelu"),
     (by_first(2, data=2), "gru_cell rnn_tanh_cell rnn_relu_cell"),
     (by_first(2, data=3), "lstm_cell"),
-    (of_the_first_alone, "bucketize embedding one_hot"),
+    (of_the_first, "bucketize embedding one_hot"),
     (bagged, "embedding_bag"),
     (divided, "floor_divide __floordiv__"),
     (grouped, "grouped_mm _grouped_mm"),
@@ -145,9 +146,8 @@ _RULES: tuple[tuple[Follow, str], ...] = (
     (attended, "scaled_dot_product_attention"),
     (attention_forward, "multi_head_attention_forward"),
     (recurrent, "lstm gru rnn_tanh rnn_relu"),
-    (joined, "cat concat concatenate"),
-    (stacked, "stack"),
-    (parted("input parts dim"), "chunk tensor_split split split_with_sizes"),
+    (joined, "cat concat concatenate stack"),
+    (parted, "chunk tensor_split split split_with_sizes"),
     (unbound, "unbind"),
     (selected, "select"),
     (narrowed, "narrow"),
@@ -193,7 +193,6 @@ def _table() -> dict[Any, Follow]:  # Any: as above
     found |= dict.fromkeys(_functions(f"{both} data real imag"), elementwise)
     both = " ".join(f"{name} {name}_" for name in _OF_THE_FIRST.split())
     found |= dict.fromkeys(_functions(both), of_the_first)
-    found |= {each: permuted(each) for each in _functions(_PERMUTED)}
     for rule, names in _RULES:
         found |= dict.fromkeys(_functions(names), rule)
     found[F.batch_norm] = found[F.instance_norm] = by_first(2)

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Keywords, named, tensors_in
 from discreet.train._capture import Capture
-from discreet.train._rules._elementwise import joined, own_copy, own_second, tensors
+from discreet.train._rules._elementwise import joined, own_copy, own_second
 from discreet.train._rules._linear import linear
 
 NAMES = (
@@ -55,7 +55,7 @@ def scaled_dot_products(
     """`F.scaled_dot_product_attention` with learned queries, keys, values or masks: each example
     gets its own copy of these."""
     given = named("query key value attn_mask dropout_p is_causal", args, keywords)
-    rank = max(each.dim() for each in tensors(given.values()))
+    rank = max(each.dim() for each in tensors_in(given.values()))
     result: Tensor = function(**{name: own_copy(capture, given[name], rank) for name in given})
     return result
 

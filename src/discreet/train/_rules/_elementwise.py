@@ -4,13 +4,13 @@ Each example gets its own copy of the weight, with a stride of 0 and so without 
 PyTorch's backward pass then computes each example's gradient.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Keywords, named, tensors_in
 from discreet.train._capture import Capture, changes_its_first
 from discreet.train._rules._gradients import DenseGradients, RowAligned, wide
 
@@ -21,7 +21,7 @@ def elementwise(
     """Functions that broadcast their arguments, with data (example, ...)."""
     if changes_its_first(function) and capture.is_weight(args[0]):
         raise capture.refused_change(function, args[0])
-    rank = max(each.dim() for each in tensors(args))
+    rank = max(each.dim() for each in tensors_in(args))
     return function(*(own_copy(capture, each, rank, capture.dim) for each in args), **keywords)
 
 
@@ -91,8 +91,3 @@ def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
 def weights_among(capture: Capture, values: Iterable[Tensor]) -> list[Tensor]:
     """The weights among values."""
     return [each for each in values if capture.is_weight(each)]
-
-
-def tensors(values: Iterable[object]) -> Iterator[Tensor]:
-    """The tensors among values."""
-    return (each for each in values if isinstance(each, Tensor))

@@ -1,0 +1,309 @@
+"""Uses in which examples touch are refused by structure, or by a check on made-up examples.
+
+Where the engine accepts a use all the same, no example moves the sum by more than the norm.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.errors import InvalidArgument, Refused
+from discreet.train import Flat, check, clipped_sum
+from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
+
+# Uses in which examples touch, or in which rows are put where others' are
+
+
+def picked_and_taken_for_examples(m: Layers, x: Tensor) -> Tensor:
+    """As many as there are examples, if one has two and one has none."""
+    tall = torch.stack([x, x.flip(1)], 1).flatten(0, 1)
+    return summed(m.layer(tall[tall[:, 0] > 0]))
+
+
+def permuted(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(x[x.norm(dim=1).argsort()]) * x)
+
+
+def swapped(m: Layers, x: Tensor) -> Tensor:
+    order = torch.arange(len(x)).roll(1)
+    return summed(m.layer(x[order]) + x)
+
+
+def put_elsewhere(m: Layers, x: Tensor) -> Tensor:
+    (places,) = torch.where(x[:, 0] > -9)
+    return summed(put_back(x, places.flip(0), m.layer(x[places])) * x)
+
+
+def by_memory(m: Layers, x: Tensor) -> Tensor:
+    buffer = torch.zeros_like(x)
+    buffer.copy_(x)
+    buffer.flip(0).copy_(x)
+    view = buffer.view(-1)
+    view[:WIDTH] = x[-1]
+    return summed(m.layer(buffer) * x)
+
+
+def by_assignment(m: Layers, x: Tensor) -> Tensor:
+    other = x.clone()
+    other.data = x.flip(0)
+    return summed(m.layer(other) * x)
+
+
+def by_strides(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(x.as_strided(x.shape, (1, len(x)))) + x)
+
+
+def through_lists(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(torch.tensor(x.tolist()[::-1], dtype=x.dtype)) * x)
+
+
+def through_arrays(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(torch.from_numpy(x.detach().numpy()[::-1].copy())) * x)
+
+
+def mapped(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(torch.vmap(torch.sin)(x.flip(0))) * x)
+
+
+TOUCHING: dict[str, Use] = {
+    "a mask with two of one": picked_and_taken_for_examples,
+    "permuted": permuted,
+    "swapped": swapped,
+    "put elsewhere": put_elsewhere,
+    "by memory": by_memory,
+    "by assignment": by_assignment,
+    "by strides": by_strides,
+    "lists": through_lists,
+    "arrays": through_arrays,
+    "vmap": mapped,
+    "flipped": lambda m, x: summed(m.layer(x.flip(0)) * x),
+    "rolled": lambda m, x: summed(m.layer(x.roll(1, 0)) * x),
+    "sorted": lambda m, x: summed(m.layer(x.sort(0).values) * x),
+    "ranked": lambda m, x: summed(m.layer(x * x.argsort(0).argsort(0))),
+    "listed backwards": lambda m, x: summed(m.layer(torch.stack([*reversed(x.unbind(0))])) * x),
+    "cut and swapped": lambda m, x: summed(m.layer(torch.cat([x[1:], x[:1]])) * x),
+    "turned": lambda m, x: summed(m.layer(x.t().reshape(x.shape)) * x),
+    "reshaped": lambda m, x: summed(m.layer(x.t().reshape(-1, WIDTH)).view(x.shape) * x),
+    "gathered": lambda m, x: summed(m.layer(x.gather(0, x.argsort(0))) * x),
+    "windows over examples": lambda m, x: summed(
+        m.layer(F.pad(x, (0, 0, 0, 1)).unfold(0, 2, 1).sum(2)) * x
+    ),
+    "mean of others": lambda m, x: summed(m.layer(x - x.mean(0))),
+    "a product of examples": lambda m, x: summed((m.layer(x) @ x.t()) @ x),
+    "summed up": lambda m, x: summed(m.layer(x.cumsum(0)) + x),
+    "a softmax over examples": lambda m, x: summed(m.layer(x.softmax(0)) + x),
+    "scattered": lambda m, x: summed(m.layer(torch.zeros_like(x).scatter(0, x.argsort(0), x)) * x),
+    "einsum over examples": lambda m, x: summed(m.layer(torch.einsum("ij,ik->jk", x, x))[: len(x)]),
+}
+
+
+@pytest.mark.parametrize("number", [WIDTH, 6])
+@pytest.mark.parametrize("name", TOUCHING)
+def test_what_touches_is_refused_before_it_is_paid(name: str, number: int) -> None:
+    """Even where there are as many examples as features."""
+    model = Layers(TOUCHING[name]).double()
+    with pytest.raises((Refused, InvalidArgument, RuntimeError)):
+        check(model, model, of(number, WIDTH))
+
+
+def far(x: Tensor) -> Tensor:
+    """Whether any example has a value that made-up ones never have."""
+    return (x > 1e6).any()
+
+
+RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare value
+    "joined by halves": lambda m, x: torch.cat(
+        [summed(m.layer(x))[x[:, 0] < 1e6], summed(m.layer(x))[x[:, 0] >= 1e6]]
+    ),
+    "sorted at last": lambda m, x: summed(m.layer(x))[(x[:, 0] > 1e6).long().argsort(stable=True)],
+    "divided by a count": lambda m, x: summed(m.layer(x)) / (1 + (x[:, 0] > 1e6).sum()),
+    "divided by the longest": lambda m, x: summed(m.layer(x)) / (1 + (x > 1e6).sum(1).max()),
+    "signed": lambda m, x: summed(m.layer(x)) * torch.where(far(x), -1, 1),
+    "trimmed by a mask": lambda m, x: m.layer(x)[:, ~(x > 1e6).any(0)].mean(1),
+    "columns by a number": lambda m, x: m.layer(x)[:, (torch.arange(2) + far(x)) % 2].sum(1),
+    "one column": lambda m, x: m.layer(x)[:, far(x).long()],
+    "a slice": lambda m, x: m.layer(x)[:, far(x).long() :].sum(1),
+    "columns selected": lambda m, x: m.layer(x).index_select(1, far(x).long().view(1)).sum(1),
+    "columns gathered": lambda m, x: summed(
+        m.layer(x).gather(1, far(x).long().expand(len(x), 1)) * x[:, :1]
+    ),
+    "columns set": lambda m, x: summed(_with_zeros(m.layer(x), far(x).long())),
+    "rows set": lambda m, x: summed(_without(m.layer(x), (x[:, 0] > 1e6).flip(0))),
+    "a part of a weight": lambda m, x: summed(m.layer(x) * m.scale[far(x).long()]),
+    "rows by a number": lambda m, x: summed(
+        m.layer(x)[(torch.arange(len(x)) + far(x).long()) % len(x)]
+    ),
+    "the best rows": lambda m, x: summed(
+        torch.zeros_like(x).index_add(0, _best(x), m.layer(x[_best(x)]))
+    ),
+    "rows that others name": lambda m, x: summed(
+        torch.zeros_like(x).index_add(0, _named(x), m.layer(x[_named(x)]))
+    ),
+    "zeros for places": lambda m, x: summed(m.layer(x)[torch.zeros_like(torch.arange(len(x)))]),
+    "the first place": lambda m, x: summed(
+        m.layer(x) * m.scale[(x > 1e6).any(0).nonzero()[:1].sum()]
+    ),
+    "a quantile of as many levels": lambda m, x: summed(
+        m.layer(x).quantile(torch.linspace(0, 1, len(x), dtype=x.dtype), dim=1)
+    ),
+    "as many prototypes": lambda m, x: F.cosine_similarity(
+        m.layer(x), torch.ones(len(x), 1, WIDTH, dtype=x.dtype), dim=-1
+    )[:, 0],
+    "repeated by others": lambda m, x: summed(
+        m.layer(x).repeat_interleave((x[:, 0] < 1e6).flip(0).long(), 0)
+    ),
+}
+
+
+def _with_zeros(found: Tensor, column: Tensor) -> Tensor:
+    found = found.clone()
+    found[:, column] = 0
+    return found
+
+
+def _without(found: Tensor, rows: Tensor) -> Tensor:
+    found = found.clone()
+    found[rows] = 0
+    return found
+
+
+def _first_place(x: Tensor) -> Tensor:
+    return (x > 1e6).any(0).nonzero()[:1].sum()
+
+
+def _best(x: Tensor) -> Tensor:
+    return x[:, 0].topk(len(x) - 1).indices
+
+
+def _named(x: Tensor) -> Tensor:
+    return (x[:, 0] > 1e6).long()
+
+
+@pytest.mark.parametrize("number", [WIDTH, 6])
+@pytest.mark.parametrize("name", RARE)
+def test_what_may_touch_is_refused_by_structure(name: str, number: int) -> None:
+    """No value shows it: the refusal comes from what functions do, also in mid-run."""
+    model, data = Layers(RARE[name]).double(), of(number, WIDTH)
+    with pytest.raises(Refused):
+        clipped_sum(model, lambda: model(data), number, Flat(1.0), batch=data)
+
+
+ByANumber = Callable[[Layers, Tensor, Any], Tensor]  # Any: stubs know numbers of Python only
+
+
+def square(m: Layers, x: Tensor) -> Tensor:
+    """Rows (example, 2, 2) after a layer."""
+    found: Tensor = m.layer(x).view(-1, 2, 2)
+    return found
+
+
+BY_A_NUMBER: dict[str, ByANumber] = {  # of a whole number n, 0 or 1
+    "select": lambda m, x, n: m.layer(x).select(1, n),
+    "narrow": lambda m, x, n: m.layer(x).narrow(1, n, 2).sum(1),
+    "tensor_split": lambda m, x, n: m.layer(x).tensor_split((1 + n).view(1), 1)[0].sum(1),
+    "split": lambda m, x, n: m.layer(x).split(1 + n, 1)[0].sum(1),
+    "split by sizes": lambda m, x, n: m.layer(x).split([1 + n, 3 - n], 1)[0].sum(1),
+    "chunk": lambda m, x, n: m.layer(x).chunk(1 + n, 1)[0].sum(1),
+    "view": lambda m, x, n: m.layer(x).view(len(x), -1, 1 + n)[:, 0].sum(1),
+    "reshape": lambda m, x, n: m.layer(x).reshape([len(x), 1 + n, -1])[:, 0].sum(1),
+    "unflatten": lambda m, x, n: m.layer(x).unflatten(1, (1 + n, -1))[:, 0].sum(1),
+    "expand": lambda m, x, n: m.layer(x)[:, None].expand(len(x), 1 + n, WIDTH).sum((1, 2)),
+    "repeat": lambda m, x, n: m.layer(x).repeat(1, 1 + n).sum(1),
+    "tile": lambda m, x, n: m.layer(x).tile((1, 1 + n)).sum(1),
+    "pad": lambda m, x, n: F.pad(m.layer(x), (0, n), value=1.0).sum(1),
+    "pad with it": lambda m, x, n: F.pad(m.layer(x), (0, 1), value=n).sum(1),
+    "roll": lambda m, x, n: m.layer(x).roll(n, 1)[:, 0],
+    "unfold": lambda m, x, n: m.layer(x).unfold(1, 1 + n, 1).sum((1, 2)),
+    "permute": lambda m, x, n: square(m, x).permute(0, 1 + n, 2 - n)[:, 0, 1],
+    "transpose": lambda m, x, n: square(m, x).transpose(1, 2 - n)[:, 0, 1],
+    "movedim": lambda m, x, n: square(m, x).movedim(1, 2 - n)[:, 0, 1],
+    "unbind": lambda m, x, n: square(m, x).unbind(1 + n)[0].sum(1),
+    "flip": lambda m, x, n: square(m, x).flip(1 + n)[:, 0, 0],
+    "cat": lambda m, x, n: torch.cat([square(m, x), x.view(-1, 2, 2)], 1 + n)[:, 1, 0],
+    "stack": lambda m, x, n: torch.stack([m.layer(x), x], 1 + n)[:, 0, 0],
+    "cumsum": lambda m, x, n: square(m, x).cumsum(1 + n)[:, 0].sum(1),
+    "sum": lambda m, x, n: square(m, x).sum(1 + n)[:, 0],
+    "topk": lambda m, x, n: m.layer(x).topk(1 + n, 1).values.sum(1),
+    "kthvalue": lambda m, x, n: m.layer(x).kthvalue(1 + n, 1).values,
+    "triu": lambda m, x, n: square(m, x).triu(n).sum((1, 2)),
+    "layer_norm": lambda m, x, n: summed(F.layer_norm(m.layer(x), (WIDTH,), eps=1e-5 + n.double())),
+    "bernoulli": lambda m, x, n: summed(m.layer(x) * torch.bernoulli(x.sigmoid(), n.double())),
+    "bernoulli_": lambda m, x, n: summed(m.layer(x) * torch.ones_like(x).bernoulli_(n.double())),
+    "uniform_": lambda m, x, n: summed(m.layer(x) * torch.ones_like(x).uniform_(0, 1 + n)),
+    "random_": lambda m, x, n: summed(m.layer(x) * torch.ones_like(x).random_(0, 1 + n)),
+    "clamp": lambda m, x, n: summed(m.layer(x).clamp(max=n.double())),
+    "a new tensor": lambda m, x, n: summed(m.layer(x)) + torch.stack([n, n]).sum(),
+    "a tensor of a list": lambda m, x, n: summed(m.layer(x)) * torch.as_tensor([n, n]).sum(),
+}
+NUMBERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "of one example": lambda x: (x[0, 0] > 0).long(),
+    "of all examples": lambda x: (x.sum() > 0).long(),
+    "of one that was picked": lambda x: (x[x[:, 0] >= x[:, 0].max()][:, 0] > 9).long(),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("name", BY_A_NUMBER)
+def test_no_argument_is_a_number_of_other_examples(name: str, number: str) -> None:
+    """Sizes, places and dimensions too: a loss depends on its own example only."""
+    use, of_data = BY_A_NUMBER[name], NUMBERS[number]
+    model, data = Layers(lambda m, x: use(m, x, of_data(x))).double(), of(6, WIDTH)
+    try:
+        model(data)
+    except (TypeError, RuntimeError):  # PyTorch takes no tensor of one entry in some places
+        return
+    with pytest.raises(Refused):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def by_index(make: Callable[[int], Tensor]) -> Use:
+    """Rows picked by an index that follows from their number."""
+    return lambda m, x: summed(m.layer(x[make(len(x))]))
+
+
+INDICES: dict[str, Callable[[int], Tensor]] = {
+    "zeros like a count": lambda n: torch.zeros_like(torch.arange(n)),
+    "a count, zeroed": lambda n: torch.arange(n).zero_(),
+    "ones like a count": lambda n: torch.ones_like(torch.arange(n)),
+    "a count of one, repeated": lambda n: torch.arange(1).expand(n),
+    "a count in few bits": lambda n: (torch.arange(n) * 43).to(torch.int8).long() % n,
+    "draws like a count": lambda n: torch.randint_like(torch.arange(n), 1),
+}
+REORDERED: dict[str, Use] = {
+    **{name: by_index(make) for name, make in INDICES.items()},
+    "permuted": lambda m, x: summed(m.layer(x[x.norm(dim=1).argsort()])),
+    "rolled": lambda m, x: summed(m.layer(x.roll(1, 0))),
+    "listed backwards": lambda m, x: summed(m.layer(torch.stack([*reversed(x.unbind(0))]))),
+    "cut and swapped": lambda m, x: summed(m.layer(torch.cat([x[1:], x[:1]]))),
+    "picked twice": lambda m, x: summed(m.layer(x[torch.zeros(len(x), dtype=torch.long)])),
+    "by a mask": picked_and_taken_for_examples,
+}
+
+
+@pytest.mark.parametrize("name", REORDERED)
+def test_no_example_moves_the_sum_by_more_than_the_norm(name: str) -> None:
+    """Rows that were picked or put in order, and whose losses are as many as examples."""
+    model, data = Layers(REORDERED[name]).double(), of(6, WIDTH)
+    try:
+        found = clipped_sum(model, lambda: model(data), 6, Flat(1e-3), batch=data)
+    except (Refused, InvalidArgument):
+        return
+    for place in range(3):
+        other = data.clone()
+        other[place] = -100 * other[place].flip(0)
+        moved = clipped_sum(model, lambda: model(other), 6, Flat(1e-3), batch=other)  # noqa: B023
+        pairs = zip(found.sums, moved.sums, strict=True)
+        assert sum(float((a - b).norm()) ** 2 for a, b in pairs) ** 0.5 <= 2e-3
+
+
+def test_what_lost_them_is_named() -> None:
+    model = Layers(TOUCHING["sorted"])
+    with pytest.raises(Refused, match="were made by sort over examples"):
+        check(model, model, torch.zeros(5, WIDTH))
+    model = Layers(through_lists).double()
+    with pytest.raises(Refused, match=r"^layer\.weight gets data that .* no part of the batch"):
+        check(model, model, of(5, WIDTH))
