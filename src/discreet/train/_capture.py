@@ -23,13 +23,14 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, tensors_in
+from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
     OneExample,
-    RowLayout,
     Tags,
     UnknownOwners,
+    memory_of,
 )
 
 KEEP_FIRST = (
@@ -424,8 +425,8 @@ class Capture(TorchFunctionMode):
 
     def _forget(self, changed: Tensor) -> list[Tensor]:
         """Stop taking tensors in this memory for constants; returns these."""
-        memory = _memory(changed)
-        freed = [each for each in self._constants.values() if _memory(each) == memory]
+        memory = memory_of(changed)
+        freed = [each for each in self._constants.values() if memory_of(each) == memory]
         for each in freed:
             del self._constants[id(each)]
         base = changed._base  # noqa: SLF001  as in `_whole`
@@ -477,14 +478,6 @@ def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any:
     name = getattr(func, "__name__", "")
     first = args[:1] if changes_its_first(func) or name == "__set__" else ()
     return tensors_in((keywords.get("out"), *first))
-
-
-def _memory(tensor: Tensor) -> int:
-    """An identifier of a tensor's memory, the same for all its views."""
-    if tensor.layout != torch.strided:
-        return id(tensor)
-    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
-    return found
 
 
 def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 
 from discreet.errors import InvalidArgument
 from discreet.train._capture import PerExampleGradients
+from discreet.train._layouts import RowLayout
 from discreet.train._rules._embedding import LookupGradients
 from discreet.train._rules._gradients import (
     AT_ONCE,
@@ -27,7 +28,6 @@ from discreet.train._rules._gradients import (
     wide_type,
 )
 from discreet.train._rules._groups import GroupedProducts, StackedGradients
-from discreet.train._tags import RowLayout
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

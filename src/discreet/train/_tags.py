@@ -9,57 +9,13 @@ this is not known. Tensors that depend on no example have no tag. Tags follow fr
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from math import prod
 
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExampleOrder:
-    """An order of examples. Two orders count as the same only if they are one object.
-
-    Attributes:
-        size: the number of places.
-        owners: the example of each place, (place,), or None if place i is example i.
-        places: the places in the batch, if they depend on no data.
-        layout: the layout from which rows were picked, if they were picked.
-    """
-
-    size: int
-    owners: Tensor | None = None
-    places: tuple[int, ...] | None = None
-    layout: "RowLayout | None" = None
-
-    def row_owners(self, device: torch.device) -> Tensor:
-        """The example of each place: (place,)."""
-        if self.owners is None:
-            return torch.arange(self.size, device=device)
-        return self.owners.to(device)
-
-
-@dataclass(frozen=True, slots=True)
-class RowLayout:
-    """The rows of one dimension: all places of an order, each repeated ``inner`` times in a row,
-    and the whole repeated ``outer`` times."""
-
-    order: ExampleOrder
-    outer: int = 1
-    inner: int = 1
-
-    @property
-    def length(self) -> int:
-        """The length of the dimension."""
-        return self.outer * self.order.size * self.inner
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether row i is example i."""
-        return self.order.owners is None and self.outer == self.inner == 1
-
-    def row_owners(self, device: torch.device) -> Tensor:
-        """The example of each row: (row,)."""
-        each = self.order.row_owners(device)
-        return each.repeat_interleave(self.inner).repeat(self.outer)
+from discreet.train._indices import Indices
+from discreet.train._layouts import ExampleOrder, RowLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +61,8 @@ class OutsideBatch:
     """Neither a parameter nor, as far as calls show, computed from a tensor of the batch."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Version:
-    """A tensor, and PyTorch's count of the changes made to it in place."""
-
-    tensor: Tensor
-    number: int
-
-    @staticmethod
-    def of(tensor: Tensor) -> "_Version":
-        """The tensor's present version."""
-        return _Version(tensor, tensor._version)  # noqa: SLF001  PyTorch has no public name for it
-
-    def is_now(self) -> bool:
-        """Whether the tensor is unchanged."""
-        return self.tensor._version == self.number  # noqa: SLF001  as above
-
-    def is_same(self, tensor: Tensor) -> bool:
-        """Whether the argument is this tensor, unchanged."""
-        return tensor is self.tensor and self.is_now()
-
-
 Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch
 OUTSIDE_BATCH = OutsideBatch()
-_EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would count otherwise
 
 
 class Tags:
@@ -143,15 +77,9 @@ class Tags:
         self._is_shared = is_shared
         self.every = ExampleOrder(examples, places=tuple(range(examples)))
         self.plain = RowLayout(self.every)
+        self.indices = Indices()
         self._found: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
-        self._picks: dict[tuple[int, int, RowLayout], tuple[Tensor, ExampleOrder]] = {}
         self._slices: dict[tuple[RowLayout, tuple[int, int, int]], ExampleOrder] = {}
-        self._counts: dict[
-            int, tuple[weakref.ref[Tensor], int, int]
-        ] = {}  # of 0, 1, 2, ... along a dim
-        self._divided: dict[int, tuple[_Version, _Version, int]] = {}  # indices of coarser rows
-        self._permutations: dict[int, _Version] = {}
-        self._undone: dict[int, tuple[_Version, _Version]] = {}  # inverses of permutations
         roots = list(_tensors_of(batch))
         self.is_strict = bool(roots)
         for root in roots:
@@ -159,9 +87,8 @@ class Tags:
 
     def of(self, tensor: Tensor) -> Tag | None:
         """The tag of a tensor, or None if it does not depend on data."""
-        found = self._found.get(id(tensor))
-        if found is not None and found[0]() is tensor:
-            return found[1]
+        if (known := self._known(tensor)) is not None:
+            return known
         if self._is_shared(tensor):
             return None
         if not self.is_strict and tensor.dim() and tensor.shape[0] == self.every.size:
@@ -170,10 +97,12 @@ class Tags:
             return tag
         base = tensor._base  # noqa: SLF001  PyTorch has no public name for it
         if base is not None and _is_all_of(tensor, base):  # a custom function returned its input
-            found = self._found.get(id(base))
-            if found is not None and found[0]() is base:
-                return found[1]
+            return self._known(base)
         return None
+
+    def _known(self, tensor: Tensor) -> Tag | None:
+        found = self._found.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
 
     def set(self, tensor: Tensor, tag: Tag) -> None:
         """Set a tensor's tag; if the tag does not fit its shape, owners are unknown."""
@@ -185,85 +114,12 @@ class Tags:
 
     def sharing(self, changed: Tensor) -> list[Tensor]:
         """All other tagged tensors that share memory with this one."""
-        memory = changed.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
-        alive = (ref() for ref, _ in [*self._found.values()])
+        memory, alive = memory_of(changed), [ref() for ref, _ in self._found.values()]
         return [
             each
             for each in alive
-            if each is not None
-            and each is not changed
-            and each.layout == torch.strided
-            and each.untyped_storage()._cdata == memory  # noqa: SLF001
+            if each is not None and each is not changed and memory_of(each) == memory
         ]
-
-    # Rows that were picked
-
-    def picked(self, layout: RowLayout, index: Tensor, rows: Tensor | None = None) -> ExampleOrder:
-        """The order of the rows that an index picks, or that a mask picks at `rows`.
-
-        The same index gives the same order each time.
-        """
-        divided = self._divided.get(id(index))
-        if rows is None and divided is not None and divided[0].is_same(index):
-            whole, by = divided[1:]
-            if whole.is_now():
-                return self.picked(replace(layout, inner=layout.inner * by), whole.tensor)
-        key = (id(index), index._version, layout)  # noqa: SLF001  PyTorch has no public name for it
-        if key not in self._picks:
-            whose = layout.row_owners(index.device)[index if rows is None else rows]
-            self.note_picked(layout, index, ExampleOrder(len(whose), whose, layout=layout))
-        return self._picks[key][1]
-
-    def note_picked(self, layout: RowLayout, index: Tensor, order: ExampleOrder) -> None:
-        """Record the order of the rows that an index picks."""
-        self._picks[id(index), index._version, layout] = index, order  # noqa: SLF001  as above
-
-    def put_back(self, order: ExampleOrder, index: Tensor) -> RowLayout | None:
-        """The layout from which this index picked the rows of an order, or None."""
-        if order.layout is None:
-            return None
-        known = self._picks.get((id(index), index._version, order.layout))  # noqa: SLF001  as above
-        return order.layout if known is not None and known[1] is order else None
-
-    def undone(self, layout: RowLayout, index: Tensor) -> RowLayout | None:
-        """The layout before rows were permuted, if this index undoes the permutation."""
-        found = self._undone.get(id(index))
-        if found is None or not found[0].is_same(index) or layout.outer != 1 or layout.inner != 1:
-            return None
-        return self.put_back(layout.order, found[1].tensor) if found[1].is_now() else None
-
-    def note_divided(self, index: Tensor, of: Tensor, by: int) -> None:
-        """Record that an index is another one divided by ``by``: each of its rows has ``by``
-        parts, and the other index counts the parts."""
-        self._divided[id(index)] = _Version.of(index), _Version.of(of), by
-
-    def note_inverse(self, index: Tensor, of: Tensor) -> None:
-        """Record that an index is the inverse of another one, if that is a permutation."""
-        known = self._permutations.get(id(of))
-        if known is not None and known.is_same(of):
-            self._undone[id(index)] = _Version.of(index), known
-
-    def is_permutation(self, index: Tensor) -> bool:
-        """Whether an index is a permutation, the inverse of one, or one of coarser rows."""
-        known = self._permutations.get(id(index))
-        inverse = self._undone.get(id(index))
-        divided = self._divided.get(id(index))
-        if known is not None and known.is_same(index):
-            return True
-        if inverse is not None and inverse[0].is_same(index):
-            return True
-        if divided is None or not divided[0].is_same(index) or not divided[1].is_now():
-            return False
-        return self.is_permutation(divided[1].tensor)
-
-    def has_picked(self, layout: RowLayout, index: Tensor) -> bool:
-        """Whether it is known from where this index takes rows of this layout."""
-        return (id(index), index._version, layout) in self._picks  # noqa: SLF001  as above
-
-    def note_permutation(self, index: Tensor) -> None:
-        """Record that an index is a permutation."""
-        if index.dtype in _EXACT:
-            self._permutations[id(index)] = _Version.of(index)
 
     def sliced(self, layout: RowLayout, start: int, stop: int, step: int = 1) -> RowLayout:
         """The layout of the rows from start to stop."""
@@ -300,30 +156,6 @@ class Tags:
             return self.plain
         return RowLayout(ExampleOrder(len(places), torch.tensor(places, dtype=torch.int64), places))
 
-    def note_copy(self, tensor: Tensor, copy: object) -> None:
-        """Record that a copy counts, or is a permutation, if the tensor does or is."""
-        if not isinstance(copy, Tensor) or copy.shape != tensor.shape:
-            return
-        if (dim := self.counts(tensor)) is not None:
-            self.note_count(copy, dim)
-        known = self._permutations.get(id(tensor))
-        if known is not None and known.is_same(tensor):
-            self.note_permutation(copy)
-
-    # Tensors of 0, 1, 2, ...
-
-    def note_count(self, tensor: Tensor, dim: int = 0) -> None:
-        """Record that a tensor counts 0, 1, 2, ... along one dimension, and only along that."""
-        if tensor.dtype in _EXACT:
-            self._counts[id(tensor)] = weakref.ref(tensor), dim, tensor._version  # noqa: SLF001  as above
-
-    def counts(self, tensor: Tensor) -> int | None:
-        """The dimension along which a tensor counts 0, 1, 2, ..., or None."""
-        found = self._counts.get(id(tensor))
-        if found is None or found[0]() is not tensor or found[2] != tensor._version:  # noqa: SLF001
-            return None
-        return found[1]
-
 
 def refitted(
     rows: ExampleRows, before: tuple[int, ...], after: tuple[int, ...]
@@ -334,11 +166,11 @@ def refitted(
     multiples of those before and behind it. The number of examples decides only if it is 0 or 1.
     """
     layout = rows.layout
-    ahead = _product(before[: rows.dim]) * layout.outer
-    behind = _product(before[rows.dim + 1 :]) * layout.inner
+    ahead = prod(before[: rows.dim]) * layout.outer
+    behind = prod(before[rows.dim + 1 :]) * layout.inner
     found = []
     for dim, size in enumerate(after):
-        outer, rest = _product(after[:dim]), _product(after[dim + 1 :])
+        outer, rest = prod(after[:dim]), prod(after[dim + 1 :])
         if not layout.order.size:
             if size == 0:
                 inner = behind // rest if rest and behind % rest == 0 else 1
@@ -377,10 +209,11 @@ def _is_all_of(tensor: Tensor, base: Tensor) -> bool:
     return tensor.stride() == base.stride()
 
 
-def _product(sizes: Iterable[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
+def memory_of(tensor: Tensor) -> int:
+    """An identifier of a tensor's memory, the same for all its views."""
+    if tensor.layout != torch.strided:
+        return id(tensor)
+    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
     return found
 
 

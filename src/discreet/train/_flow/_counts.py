@@ -19,10 +19,12 @@ def count_on(call: Call) -> None:
     tags, args, rule = call.tags, call.args, FLOW.get(call.function)
     if call.function is torch.arange:
         if len(args) == 1 or (len(args) == 2 and args[0] == 0):
-            tags.note_count(call.result)
+            tags.indices.note_count(call.result)
     elif rule in (inverse_scattered, sorted_out, copied):
         rule(call)
-    elif args and isinstance(args[0], Tensor) and (along := tags.counts(args[0])) is not None:
+    elif (
+        args and isinstance(args[0], Tensor) and (along := tags.indices.counts(args[0])) is not None
+    ):
         given, result = args[0], call.result
         if rule is expanded:
             place: int | None = along - given.dim() + result.dim()
@@ -31,7 +33,7 @@ def count_on(call: Call) -> None:
         else:
             place = place_after(given, args[1], along) if rule is getitem else None
         if place is not None and result.dim() > place and result.shape[place] == given.shape[along]:
-            tags.note_count(result, place)
+            tags.indices.note_count(result, place)
 
 
 def _refit_place(given: Tensor, along: int, result: Tensor) -> int | None:

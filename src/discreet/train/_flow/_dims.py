@@ -57,7 +57,7 @@ def sorted_out(call: Call) -> Found:
     """`sort` and `argsort`: in one dimension, their indices are a permutation."""
     if call.first.dim() == 1:
         indices = call.result if isinstance(call.result, Tensor) else call.result[1]
-        call.tags.note_permutation(indices)
+        call.tags.indices.note_permutation(indices)
     return along("input dim descending", default=-1)(call)
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from discreet.train._flow._call import Call
+from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
     ExampleRows,
     OneExample,
     OutsideBatch,
-    RowLayout,
     Tag,
     Tags,
     UnknownOwners,
@@ -159,17 +159,17 @@ def _strange(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwne
             return UnknownOwners("an index that depends on examples")
     picking = parsed.tensors.get(rows.dim)
     along = None
-    if picking is not None and tags.counts(picking) is not None:
+    if picking is not None and tags.indices.counts(picking) is not None:
         along = rows.layout
-    elif picking is not None and tags.has_picked(rows.layout, picking):
-        along = RowLayout(tags.picked(rows.layout, picking))
+    elif picking is not None and tags.indices.has_picked(rows.layout, picking):
+        along = RowLayout(tags.indices.picked(rows.layout, picking))
     for first, index in parsed.tensors.items():
         tag = tags.of(index)
         if tag is None or _is_harmless(tag):
             continue
         is_along = first <= rows.dim < first + _dims_of(index)
         if isinstance(tag, UnknownOwners):
-            if not is_along or not tags.is_permutation(index):
+            if not is_along or not tags.indices.is_permutation(index):
                 return UnknownOwners("an index that depends on all examples")
         elif not _is_of(tags, rows, index, tag, first=first, is_along=is_along, along=along):
             return UnknownOwners("an index that depends on other examples")
@@ -196,7 +196,7 @@ def _is_of(
         return tag.layout == along
     if index.dtype in (torch.bool, torch.uint8):
         return first + tag.dim == rows.dim and tag.layout == rows.layout
-    return tags.has_picked(rows.layout, index)
+    return tags.indices.has_picked(rows.layout, index)
 
 
 def _is_place(tag: Tag) -> bool:
@@ -218,16 +218,16 @@ def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, 
         if len(parsed.tensors) > 1:
             return UnknownOwners("an index by a mask and others")
         rows = index.nonzero()[:, within]
-        return ExampleRows(parsed.start, RowLayout(tags.picked(layout, index, rows)))
-    along = tags.counts(index)
+        return ExampleRows(parsed.start, RowLayout(tags.indices.picked(layout, index, rows)))
+    along = tags.indices.counts(index)
     if along is not None and index.shape[along] == layout.length:
         return ExampleRows(parsed.start + along - index.dim() + parsed.rank, layout)
     if index.dim() != 1:
         return UnknownOwners("an index of several dimensions")
     place = parsed.start + parsed.rank - 1
-    if (before := tags.undone(layout, index)) is not None:
+    if (before := tags.indices.undone(layout, index)) is not None:
         return ExampleRows(place, before)
-    return ExampleRows(place, RowLayout(tags.picked(layout, index)))
+    return ExampleRows(place, RowLayout(tags.indices.picked(layout, index)))
 
 
 def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
@@ -240,7 +240,9 @@ def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
         if not isinstance(tag, ExampleRows):
             return tag
         rows = several[0].nonzero()[:, tag.dim]
-        return ExampleRows(parsed.start, RowLayout(tags.picked(tag.layout, several[0], rows)))
+        return ExampleRows(
+            parsed.start, RowLayout(tags.indices.picked(tag.layout, several[0], rows))
+        )
     numbers = [
         one
         for one in parsed.numbers.values()
@@ -266,8 +268,8 @@ def place_after(data: Tensor, index: Any, dim: int) -> int | None:  # Any: as Py
 def setitem(call: Call) -> Tag | None:
     """`data[index] = value`: the data's tag afterwards."""
     tags, (data, index, value) = call.tags, call.args[:3]
-    if isinstance(value, Tensor) and isinstance(index, Tensor) and tags.counts(value) == 0:
-        tags.note_inverse(data, index)
+    if isinstance(value, Tensor) and isinstance(index, Tensor) and tags.indices.counts(value) == 0:
+        tags.indices.note_inverse(data, index)
     return index_put(tags, data, index, value)
 
 
@@ -319,13 +321,13 @@ def _filled(
             return own.at(dim)
     for first, index in parsed.tensors.items():
         if index.dtype != torch.bool and index.dim() == 1 == parsed.rank:
-            layout = tags.put_back(own.layout.order, index)
+            layout = tags.indices.put_back(own.layout.order, index)
             if layout is None or not own.layout.outer == own.layout.inner == 1:
                 continue
             if data.shape[first] == layout.length and place == parsed.start:
                 return ExampleRows(first, layout)
         if index.dtype == torch.bool and isinstance(of_mask := tags.of(index), ExampleRows):
-            layout = tags.put_back(own.layout.order, index)
+            layout = tags.indices.put_back(own.layout.order, index)
             if layout == of_mask.layout and place == parsed.start:
                 return of_mask.at(of_mask.dim + first)
     return UnknownOwners("rows written to unknown places")

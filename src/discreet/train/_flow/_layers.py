@@ -7,15 +7,8 @@ from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all
 from discreet.train._flow._dims import by_first
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tags import (
-    OUTSIDE_BATCH,
-    ExampleRows,
-    OneExample,
-    RowLayout,
-    Tag,
-    UnknownOwners,
-    merged,
-)
+from discreet.train._layouts import RowLayout
+from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UnknownOwners, merged
 
 
 def recurrent(call: Call) -> Found:
@@ -61,7 +54,7 @@ def packed_up(call: Call) -> Found:
         return [OVER_EXAMPLES, OUTSIDE_BATCH]
     rows = torch.cat([torch.arange(int(size)) for size in call.result[1]])
     return [
-        ExampleRows(0, RowLayout(call.tags.picked(tag.layout, call.result[1], rows))),
+        ExampleRows(0, RowLayout(call.tags.indices.picked(tag.layout, call.result[1], rows))),
         OUTSIDE_BATCH,
     ]
 

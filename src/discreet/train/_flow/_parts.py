@@ -5,14 +5,8 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call, Found, of_all, of_first
-from discreet.train._tags import (
-    ExampleOrder,
-    ExampleRows,
-    OneExample,
-    RowLayout,
-    Tag,
-    UnknownOwners,
-)
+from discreet.train._layouts import ExampleOrder, RowLayout
+from discreet.train._tags import ExampleRows, OneExample, Tag, UnknownOwners
 
 
 def joined(call: Call) -> Found:

@@ -7,7 +7,8 @@ from torch import Tensor
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all
 from discreet.train._flow._indexing import getitem, index_put
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tags import ExampleRows, RowLayout, UnknownOwners
+from discreet.train._layouts import RowLayout
+from discreet.train._tags import ExampleRows, UnknownOwners
 
 
 def masked_places(call: Call) -> Found:
@@ -19,10 +20,10 @@ def masked_places(call: Call) -> Found:
         return tag
     if isinstance(call.result, Tensor):
         rows = call.result[:, tag.dim]
-        return ExampleRows(0, RowLayout(call.tags.picked(tag.layout, mask, rows)))
+        return ExampleRows(0, RowLayout(call.tags.indices.picked(tag.layout, mask, rows)))
     rows = call.result[tag.dim]
-    order = call.tags.picked(tag.layout, mask, rows)
-    call.tags.note_picked(tag.layout, rows, order)
+    order = call.tags.indices.picked(tag.layout, mask, rows)
+    call.tags.indices.note_picked(tag.layout, rows, order)
     return ExampleRows(0, RowLayout(order))
 
 
@@ -79,8 +80,12 @@ def inverse_scattered(call: Call) -> Found:
     """`scatter_`: if 0, 1, 2, ... is scattered by a permutation, the result is its inverse."""
     given = call.named("input dim index src")
     source, index = given.get("src"), given["index"]
-    if isinstance(source, Tensor) and call.tags.counts(source) == 0 and source.shape == index.shape:
-        call.tags.note_inverse(call.result, index)
+    if (
+        isinstance(source, Tensor)
+        and call.tags.indices.counts(source) == 0
+        and source.shape == index.shape
+    ):
+        call.tags.indices.note_inverse(call.result, index)
         return UnknownOwners("an order of examples")
     return scattered(call)
 
@@ -101,5 +106,5 @@ def divided(call: Call) -> Found:
         and call.args[1] > 0
         and call.args[0].dim() == 1
     ):
-        call.tags.note_divided(call.result, call.args[0], call.args[1])
+        call.tags.indices.note_divided(call.result, call.args[0], call.args[1])
     return elementwise(call)

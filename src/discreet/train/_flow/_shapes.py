@@ -8,7 +8,8 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, of_first
-from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, RowLayout, UnknownOwners, refitted
+from discreet.train._layouts import RowLayout
+from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, UnknownOwners, refitted
 
 
 def elementwise(call: Call) -> Found:
@@ -26,7 +27,7 @@ def of_the_first(call: Call) -> Found:
 
 def copied(call: Call) -> Found:
     """The same entries, perhaps elsewhere or of another type."""
-    call.tags.note_copy(call.first, call.result)
+    call.tags.indices.note_copy(call.first, call.result)
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
@@ -104,5 +105,5 @@ def interleaved(call: Call) -> Found:
         if (own := call.tags.of(times)) is not None and own != ExampleRows(0, tag.layout):
             return UnknownOwners("repeats that depend on other examples")
         rows = torch.arange(data.shape[dim], device=times.device).repeat_interleave(times)
-        return ExampleRows(dim, RowLayout(call.tags.picked(tag.layout, times, rows)))
+        return ExampleRows(dim, RowLayout(call.tags.indices.picked(tag.layout, times, rows)))
     return ExampleRows(dim, RowLayout(tag.layout.order, tag.layout.outer, tag.layout.inner * times))

@@ -132,7 +132,7 @@ def _order(capture: Capture, rows: Tensor, flat: list[Tensor]) -> Tensor:
     before = None if layout is None else layout.order.layout
     order = None if found is None else found.sorted_indices
     if before is not None and order is not None and before.inner == before.outer == 1:
-        before = capture.tags.put_back(before.order, order)
+        before = capture.tags.indices.put_back(before.order, order)
     if found is None or before is None or not before.is_plain:
         raise capture.refused(
             *flat,

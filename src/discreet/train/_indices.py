@@ -1,0 +1,144 @@
+"""Facts about tensors of indices: which rows they picked, and which of them keep every row.
+
+Facts hold until the tensor is changed in place.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from discreet.train._layouts import ExampleOrder, RowLayout
+
+_EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would count otherwise
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Version:
+    """A tensor, and PyTorch's count of the changes made to it in place."""
+
+    tensor: Tensor
+    number: int
+
+    @staticmethod
+    def of(tensor: Tensor) -> "_Version":
+        return _Version(tensor, tensor._version)  # noqa: SLF001  PyTorch has no public name for it
+
+    @property
+    def is_now(self) -> bool:
+        """Whether the tensor is unchanged."""
+        return self.tensor._version == self.number  # noqa: SLF001  as above
+
+
+class _Facts(Generic[T]):
+    """One fact for each tensor, by identity."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[_Version, T]] = {}
+
+    def set(self, tensor: Tensor, fact: T) -> None:
+        self._found[id(tensor)] = _Version.of(tensor), fact
+
+    def of(self, tensor: Tensor) -> T | None:
+        found = self._found.get(id(tensor))
+        return found[1] if found is not None and found[0].is_now else None
+
+
+class Indices:
+    """What is known of the indices of one forward pass."""
+
+    def __init__(self) -> None:
+        self._picks: dict[tuple[int, int, RowLayout], tuple[Tensor, ExampleOrder]] = {}
+        self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
+        self._permutations = _Facts[_Version]()  # the permutation itself
+        self._inverses = _Facts[_Version]()  # the permutation that the index undoes
+        self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
+
+    # Rows that were picked
+
+    def picked(self, layout: RowLayout, index: Tensor, rows: Tensor | None = None) -> ExampleOrder:
+        """The order of the rows that an index picks, or that a mask picks at `rows`.
+
+        The same index gives the same order each time.
+        """
+        divided = self._divided.of(index)
+        if rows is None and divided is not None and divided[0].is_now:
+            finer, by = divided
+            return self.picked(replace(layout, inner=layout.inner * by), finer.tensor)
+        if not self.has_picked(layout, index):
+            whose = layout.row_owners(index.device)[index if rows is None else rows]
+            self.note_picked(layout, index, ExampleOrder(len(whose), whose, layout=layout))
+        return self._picks[_key(layout, index)][1]
+
+    def note_picked(self, layout: RowLayout, index: Tensor, order: ExampleOrder) -> None:
+        """Record the order of the rows that an index picks."""
+        self._picks[_key(layout, index)] = index, order
+
+    def has_picked(self, layout: RowLayout, index: Tensor) -> bool:
+        """Whether it is known from where this index takes rows of this layout."""
+        return _key(layout, index) in self._picks
+
+    def put_back(self, order: ExampleOrder, index: Tensor) -> RowLayout | None:
+        """The layout from which this index picked the rows of an order, or None."""
+        if order.layout is None:
+            return None
+        known = self._picks.get(_key(order.layout, index))
+        return order.layout if known is not None and known[1] is order else None
+
+    # Permutations
+
+    def note_permutation(self, index: Tensor) -> None:
+        """Record that an index is a permutation."""
+        if index.dtype in _EXACT:
+            self._permutations.set(index, _Version.of(index))
+
+    def note_inverse(self, index: Tensor, of: Tensor) -> None:
+        """Record that an index is the inverse of another one, if that is a permutation."""
+        if (known := self._permutations.of(of)) is not None:
+            self._inverses.set(index, known)
+
+    def note_divided(self, index: Tensor, of: Tensor, by: int) -> None:
+        """Record that an index is another one divided by ``by``: each of its rows has ``by``
+        parts, and the other index counts the parts."""
+        self._divided.set(index, (_Version.of(of), by))
+
+    def is_permutation(self, index: Tensor) -> bool:
+        """Whether an index is a permutation, the inverse of one, or one of coarser rows."""
+        if self._permutations.of(index) is not None or self._inverses.of(index) is not None:
+            return True
+        divided = self._divided.of(index)
+        return divided is not None and divided[0].is_now and self.is_permutation(divided[0].tensor)
+
+    def undone(self, layout: RowLayout, index: Tensor) -> RowLayout | None:
+        """The layout before rows were permuted, if this index undoes the permutation."""
+        found = self._inverses.of(index)
+        if found is None or not found.is_now or layout.outer != 1 or layout.inner != 1:
+            return None
+        return self.put_back(layout.order, found.tensor)
+
+    # Tensors of 0, 1, 2, ...
+
+    def note_count(self, tensor: Tensor, dim: int = 0) -> None:
+        """Record that a tensor counts 0, 1, 2, ... along one dimension, and only along that."""
+        if tensor.dtype in _EXACT:
+            self._counts.set(tensor, dim)
+
+    def counts(self, tensor: Tensor) -> int | None:
+        """The dimension along which a tensor counts 0, 1, 2, ..., or None."""
+        return self._counts.of(tensor)
+
+    def note_copy(self, tensor: Tensor, copy: object) -> None:
+        """Record that a copy counts, or is a permutation, if the tensor does or is."""
+        if not isinstance(copy, Tensor) or copy.shape != tensor.shape:
+            return
+        if (dim := self.counts(tensor)) is not None:
+            self.note_count(copy, dim)
+        if self._permutations.of(tensor) is not None:
+            self.note_permutation(copy)
+
+
+def _key(layout: RowLayout, index: Tensor) -> tuple[int, int, RowLayout]:
+    return id(index), index._version, layout  # noqa: SLF001  as above
