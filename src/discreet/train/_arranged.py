@@ -14,7 +14,8 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, replaced, tensors_in
-from discreet.train._capture import KEEP_FIRST, Capture
+from discreet.train._capture import Capture
+from discreet.train._rule_types import KEEP_FIRST
 from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
 
 

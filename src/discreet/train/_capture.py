@@ -11,177 +11,39 @@ model itself is not changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, tensors_in
+from discreet.train._graph import nodes
 from discreet.train._layouts import RowLayout
+from discreet.train._rule_types import KEEP_FIRST, PerExampleGradients, Rules, Use
+from discreet.train._shared import Shared
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
     OneExample,
     Tags,
     UnknownOwners,
-    memory_of,
 )
 
-KEEP_FIRST = (
-    "keep examples in the first dimension, such as (examples, time, features), or set "
-    "batch_first=True"
-)
-
-
-class PerExampleGradients(Protocol):
-    """For each example, one weight's gradient from one use of it, in a compact form.
-
-    Elsewhere this is called a piece: a weight's gradient is the sum of the pieces of its uses.
-    """
-
-    def squared_norms(self) -> tuple[Tensor, "PerExampleGradients"]:
-        """Upper bounds of the squared L2 norms, round-off included, (example,), and a piece.
-
-        The piece has the same gradients. If the norms needed dense gradients and these are small,
-        it holds the dense gradients in place of the data.
-        """
-        ...
-
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Dense gradients of the examples from ``start`` to ``stop``: (example, *weight)."""
-        ...
-
-    def weighted_sum(self, factors: Tensor) -> Tensor:
-        """The sum over examples of gradients times factors: (*weight)."""
-        ...
-
-    def masked(self, kept: Tensor) -> "PerExampleGradients":
-        """The same gradients, with zeros for examples that are not kept, even in place of NaN."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One use of weights.
-
-    Attributes:
-        target: a result of the forward pass.
-        shape: the shape to which the target's gradient is reshaped.
-        makes: for each weight, a function that makes its piece from the target's gradient.
-        layout: the layout of the pieces' rows, or None if row i is example i.
-    """
-
-    target: Tensor | GradientEdge
-    shape: torch.Size
-    makes: tuple[tuple[Tensor, Callable[[Tensor], PerExampleGradients]], ...]
-    layout: RowLayout | None = None
-
-
-class Rule(Protocol):
-    """Calls a function, and records its use of weights."""
-
-    def __call__(
-        self, capture: "Capture", function: Callable[..., Any], args: Args, keywords: Keywords, /
-    ) -> Any:  # Any: what the function returns
-        """The function's result; each weight's use is recorded."""
-        ...
-
-
-Features = tuple[str, int, Callable[[Args, Keywords], int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Each function's rule, and where it expects examples.
-
-    Attributes:
-        of: each function's rule.
-        otherwise: the rule of all other functions.
-        ruled: calls a function by its rule, with rows where the rule expects them.
-        features: functions that act on the last dimensions only: the name and position of their
-            data among the arguments, and the number of those dimensions.
-        broadcast: functions that broadcast their arguments.
-        products: functions whose rule needs examples in the first dimension; if they are in another
-            one, `otherwise` applies.
-        elsewhere: functions with examples in fixed other dimensions: each data argument with its
-            dimension of examples.
-        always: functions whose rule gets every call, also those without weights.
-    """
-
-    of: Mapping[Callable[..., Any], Rule]
-    otherwise: Rule
-    ruled: Callable[["Capture", Callable[..., Any], Args, Keywords, list[Tensor]], Any]
-    features: Mapping[Callable[..., Any], Features]
-    broadcast: frozenset[Callable[..., Any]]
-    products: frozenset[Callable[..., Any]]
-    elsewhere: Mapping[Callable[..., Any], Callable[[Args, Keywords], list[tuple[Tensor, int]]]]
-    always: frozenset[Callable[..., Any]] = frozenset()
-
-
-MAKES_CONSTANTS = frozenset(
-    {
-        torch.arange,
-        torch.bernoulli,
-        torch.empty,
-        torch.eye,
-        torch.full,
-        torch.linspace,
-        torch.normal,
-        torch.ones,
-        torch.rand,
-        torch.randint,
-        torch.randn,
-        torch.tril_indices,
-        torch.triu_indices,
-        torch.zeros,
-    }
-)
-_NEW = frozenset({Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros})
-_OF_SIZES = frozenset({torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros})
-_OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
-_GIVES_NUMBERS = frozenset(
-    {
-        Tensor.tolist,
-        Tensor.item,
-        Tensor.numpy,
-        Tensor.__array__,
-        Tensor.__int__,
-        Tensor.__float__,
-        Tensor.__index__,
-        Tensor.__dlpack__,
-    }
-)
-
+__all__ = ["Capture", "PerExampleGradients", "ancestors", "changes_its_first"]
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 
+_PROPERTIES = "shape dtype device ndim requires_grad is_cuda is_nested"
 _METADATA = frozenset(  # they return no tensor
     {
-        Tensor.dim,
-        Tensor.size,
-        Tensor.stride,
-        Tensor.is_contiguous,
-        Tensor.is_floating_point,
-        Tensor.numel,
-        *(
-            getattr(Tensor, name).__get__
-            for name in (
-                "shape",
-                "dtype",
-                "device",
-                "ndim",
-                "requires_grad",
-                "is_cuda",
-                "is_nested",
-            )
-        ),
-        _SET_GRADIENTS,
+        *(Tensor.dim, Tensor.size, Tensor.stride, Tensor.numel),
+        *(Tensor.is_contiguous, Tensor.is_floating_point, _SET_GRADIENTS),
+        *(getattr(Tensor, name).__get__ for name in _PROPERTIES.split()),
     }
 )
 
@@ -194,7 +56,7 @@ class Capture(TorchFunctionMode):
         model: nn.Module,
         parameters: Mapping[str, nn.Parameter],
         examples: int,
-        rules: "Rules",
+        rules: Rules,
         *,
         batch: object = None,
         hides_shapes: bool = False,
@@ -207,21 +69,15 @@ class Capture(TorchFunctionMode):
         self.uses: list[Use] = []
         named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
         self.names = {id(tensor): name for name, tensor in named.items()}
-        trainable = [each for each in parameters.values() if each.requires_grad]
-        # by identity: parameters and what derives from them
-        self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
+        self._shared = Shared(model, parameters)
+        self.is_shared = self._shared.has  # whether a tensor is the same for all data
+        self.weights = self._shared.weights
         self.packed: dict[int, PackedSequence] = {}  # by identity of their rows
         self.replaying = False  # backward pass: checkpointed parts run again
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
-        plain = [one for part in model.modules() for one in vars(part).values()]
-        plain += [one for each in plain if type(each) is dict for one in each.values()]
-        held = [one for one in plain if isinstance(one, Tensor) and not one.requires_grad]
-        others = (each for each in (*named.values(), *held) if id(each) not in self.weights)
-        self._constants = {id(each): each for each in others}
         self.tags = Tags(examples, batch, self.is_shared)
-        self._has_given_numbers = False  # Python numbers of data: a later tensor may hold them
-        self._refuse_complex(trainable)
+        self._refuse_complex([*self.weights.values()])
 
     def __torch_function__(
         self,
@@ -242,9 +98,8 @@ class Capture(TorchFunctionMode):
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
-            for tensor in tensors_in((result, *args[:1]) if changes_its_first(func) else (result,)):
-                kind = self.weights if tensor.requires_grad else self._constants
-                kind[id(tensor)] = tensor
+            changed = args[:1] if changes_its_first(func) else ()
+            self._shared.add_derived(tensors_in((result, *changed)))
             return result
         # 2. data with weights, and some functions always, are called by their rule
         changed = _changed(func, args, keywords)
@@ -361,10 +216,6 @@ class Capture(TorchFunctionMode):
         """The error that names a layer, its mistake and what to do."""
         return Refused(f"{self.name(*weights)} {why}; {mend}")
 
-    def is_shared(self, tensor: Tensor) -> bool:
-        """Whether a tensor is the same for all data."""
-        return id(tensor) in self.weights or id(tensor) in self._constants
-
     def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
         """Whether a call's result derives from weights alone.
 
@@ -381,11 +232,9 @@ class Capture(TorchFunctionMode):
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
         """Tag a result, or record that it is the same for all data."""
-        data = self._data_in(func, args, tensors)
-        self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
-        if not data and self._makes_constants(func, tensors, result):
-            for tensor in tensors_in((result,)):
-                self._constants[id(tensor)] = tensor
+        data = self._shared.data_in(func, args, tensors)
+        if not data and self._shared.is_constant(func, tensors, result):
+            self._shared.add_constants(tensors_in((result,)))
             _flow.count_on(_flow.Call(self.tags, func, args, keywords, result))
         elif any(
             isinstance(self.tags.of(each), (ExampleRows, OneExample, UnknownOwners))
@@ -396,41 +245,16 @@ class Capture(TorchFunctionMode):
             for tensor in tensors_in((result,)):
                 self.tags.set(tensor, OUTSIDE_BATCH)
 
-    def _data_in(self, func: Any, args: Args, tensors: list[Tensor]) -> list[Tensor]:
-        """The tensors that depend on data, without those used for their shape or type only."""
-        if func in _OF_SIZES or (func is torch.arange and len(args) == 1):
-            return []
-        if func in _flow.LIKE_OTHERS and self.is_shared(args[0]):
-            return []
-        data = [each for each in tensors if not self.is_shared(each)]
-        return [each for each in data if each is not args[0]] if func in _NEW else data
-
-    def _makes_constants(self, func: Any, tensors: list[Tensor], result: object) -> bool:
-        """Whether a function without data arguments returns the same for all data."""
-        if func in _OF_NUMBERS and not tensors:  # the numbers may come from data
-            is_one = isinstance(result, Tensor) and not result.dim()
-            return is_one or not self._has_given_numbers
-        return bool(tensors) or func in MAKES_CONSTANTS or func in _NEW
-
     def _change(self, changed: Tensor, before: object, tensors: list[Tensor]) -> None:
         """Tag the tensors that share memory with one that was changed in place."""
         now = self.tags.of(changed)
         if all(map(self.is_shared, tensors)) or (now == before and now is not None):
             return
-        freed = self._forget(changed)
+        freed = self._shared.forget(changed)
         if self.tags.of(changed) != before:
             for other in {id(one): one for one in (*freed, *self.tags.sharing(changed))}.values():
                 if other is not changed:
                     _flow.shared_now(self.tags, changed, other)
-
-    def _forget(self, changed: Tensor) -> list[Tensor]:
-        """Stop taking tensors in this memory for constants; returns these."""
-        memory = memory_of(changed)
-        freed = [each for each in self._constants.values() if memory_of(each) == memory]
-        for each in freed:
-            del self._constants[id(each)]
-        base = changed._base  # noqa: SLF001  as in `_whole`
-        return freed if base is None else [*freed, base]
 
     def _refuse_complex(self, weights: Sequence[Tensor]) -> None:
         """Refuse complex weights: half of their gradient would be lost as a real one."""
@@ -460,17 +284,8 @@ def ancestors(derived: Tensor) -> list[Tensor]:
     """The parameters from which a weight derives."""
     if derived.grad_fn is None:
         return [derived]
-    found: dict[int, Tensor] = {}
-    seen, ahead = set(), [derived.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if (variable := getattr(node, "variable", None)) is not None:
-            found[id(variable)] = variable
-        ahead.extend(following for following, _ in node.next_functions if following is not None)
-    return [*found.values()]
+    leaves = (getattr(node, "variable", None) for node in nodes(derived))
+    return [*{id(one): one for one in leaves if one is not None}.values()]
 
 
 def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above

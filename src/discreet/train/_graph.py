@@ -1,4 +1,4 @@
-"""Searches PyTorch's graph of a loss for functions of which gradients are wrong."""
+"""Searches PyTorch's graph of a tensor, such as for functions of which gradients are wrong."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from discreet.errors import Refused
 _REENTRANT = "CheckpointFunctionBackward"
 
 
-def nodes(losses: Tensor) -> Iterator[Node]:
+def nodes(result: Tensor) -> Iterator[Node]:
     """Yield each function's node once."""
-    ahead, seen = [losses.grad_fn], set[Node]()
+    ahead, seen = [result.grad_fn], set[Node]()
     while ahead:
         node = ahead.pop()
         if node is not None and node not in seen:

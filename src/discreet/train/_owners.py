@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from discreet.errors import InvalidArgument
-from discreet.train._capture import PerExampleGradients
 from discreet.train._layouts import RowLayout
+from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._embedding import LookupGradients
 from discreet.train._rules._gradients import (
     AT_ONCE,

@@ -13,7 +13,8 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.train._arguments import Args, Keywords, named, pair
-from discreet.train._capture import Capture, PerExampleGradients
+from discreet.train._capture import Capture
+from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
     KEPT,
     DenseGradients,

@@ -7,7 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._arguments import Args, Keywords, named
-from discreet.train._capture import Capture, PerExampleGradients
+from discreet.train._capture import Capture
+from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
     CachedSquares,
     DenseGradients,

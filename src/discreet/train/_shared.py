@@ -1,0 +1,104 @@
+"""Which tensors are the same for all data: weights, buffers, and results of these alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from discreet.train import _flow
+from discreet.train._arguments import Args
+from discreet.train._tags import memory_of
+
+_MAKERS = frozenset(
+    {
+        torch.arange,
+        torch.bernoulli,
+        torch.empty,
+        torch.eye,
+        torch.full,
+        torch.linspace,
+        torch.normal,
+        torch.ones,
+        torch.rand,
+        torch.randint,
+        torch.randn,
+        torch.tril_indices,
+        torch.triu_indices,
+        torch.zeros,
+    }
+)
+_NEW = frozenset({Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros})
+_OF_SIZES = frozenset({torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros})
+_OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
+_GIVES_NUMBERS = frozenset(
+    {
+        Tensor.tolist,
+        Tensor.item,
+        Tensor.numpy,
+        Tensor.__array__,
+        Tensor.__int__,
+        Tensor.__float__,
+        Tensor.__index__,
+        Tensor.__dlpack__,
+    }
+)
+
+
+class Shared:
+    """The tensors that are the same for all data, by identity.
+
+    Attributes:
+        weights: trainable parameters, and what derives from them and from no data.
+    """
+
+    def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
+        plain = [one for part in model.modules() for one in vars(part).values()]
+        plain += [one for each in plain if type(each) is dict for one in each.values()]
+        held = [one for one in plain if isinstance(one, Tensor) and not one.requires_grad]
+        every = (*model.buffers(), *parameters.values(), *held)
+        trainable = (each for each in parameters.values() if each.requires_grad)
+        self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
+        self._constants = {id(each): each for each in every if id(each) not in self.weights}
+        self._has_given_numbers = False  # Python numbers of data: a later tensor may hold them
+
+    def has(self, tensor: Tensor) -> bool:
+        """Whether a tensor is the same for all data."""
+        return id(tensor) in self.weights or id(tensor) in self._constants
+
+    def add_constants(self, tensors: list[Tensor]) -> None:
+        """Record tensors that are the same for all data, and derive from no weight."""
+        self._constants |= {id(each): each for each in tensors}
+
+    def add_derived(self, tensors: list[Tensor]) -> None:
+        """Record tensors that derive from weights and constants alone."""
+        for each in tensors:
+            kind = self.weights if each.requires_grad else self._constants
+            kind[id(each)] = each
+
+    def data_in(self, func: Any, args: Args, tensors: list[Tensor]) -> list[Tensor]:
+        """The tensors that depend on data, without those used for their shape or type only."""
+        if func in _OF_SIZES or (func is torch.arange and len(args) == 1):
+            return []
+        if func in _flow.LIKE_OTHERS and self.has(args[0]):
+            return []
+        data = [each for each in tensors if not self.has(each)]
+        data = [each for each in data if each is not args[0]] if func in _NEW else data
+        self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
+        return data
+
+    def is_constant(self, func: Any, tensors: list[Tensor], result: object) -> bool:
+        """Whether a function without data arguments returns the same for all data."""
+        if func in _OF_NUMBERS and not tensors:  # the numbers may come from data
+            is_one = isinstance(result, Tensor) and not result.dim()
+            return is_one or not self._has_given_numbers
+        return bool(tensors) or func in _MAKERS or func in _NEW
+
+    def forget(self, changed: Tensor) -> list[Tensor]:
+        """Stop taking tensors in the memory of a changed one for constants; returns these."""
+        memory = memory_of(changed)
+        freed = [each for each in self._constants.values() if memory_of(each) == memory]
+        for each in freed:
+            del self._constants[id(each)]
+        base = changed._base  # noqa: SLF001  PyTorch has no public name for it
+        return freed if base is None else [*freed, base]
