@@ -13,7 +13,7 @@ from discreet.train._fallback import by_example
 from discreet.train._rule_types import Rules
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
-from discreet.train._rules._convolution import convolution, transposed
+from discreet.train._rules._convolution import convolution
 from discreet.train._rules._elementwise import elementwise, joined
 from discreet.train._rules._embedding import embedding, embedding_bag
 from discreet.train._rules._groups import grouped
@@ -22,9 +22,8 @@ from discreet.train._rules._norms import (
     batch_norm,
     group_norm,
     instance_norm,
-    layer_norm,
+    over_last,
     prelu,
-    rms_norm,
 )
 from discreet.train._rules._recurrent import gru, lstm, rnn
 
@@ -34,6 +33,10 @@ _ELEMENTWISE = (
     *(torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.mul_, Tensor.__imul__),
     *(torch.div, Tensor.div, Tensor.__truediv__, Tensor.__rtruediv__, Tensor.div_),
     *(torch.maximum, torch.minimum, torch.where, torch.pow, Tensor.pow),
+)
+_CONVOLUTIONS = (
+    *(torch.conv1d, torch.conv2d, torch.conv3d),
+    *(torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d),
 )
 _MATMUL = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm)
 _PRODUCTS = (torch.bmm, Tensor.bmm, torch.baddbmm, Tensor.baddbmm)
@@ -89,16 +92,11 @@ RULES = Rules(
         F.linear: linear,
         **dict.fromkeys(_MATMUL, matmul),
         torch.addmm: addmm,
-        torch.conv1d: convolution,
-        torch.conv2d: convolution,
-        torch.conv3d: convolution,
-        torch.conv_transpose1d: transposed,
-        torch.conv_transpose2d: transposed,
-        torch.conv_transpose3d: transposed,
+        **dict.fromkeys(_CONVOLUTIONS, convolution),
         F.embedding: embedding,
         F.embedding_bag: embedding_bag,
-        F.layer_norm: layer_norm,
-        F.rms_norm: rms_norm,
+        F.layer_norm: over_last,
+        F.rms_norm: over_last,
         F.group_norm: group_norm,
         F.instance_norm: instance_norm,
         F.batch_norm: batch_norm,
@@ -106,16 +104,13 @@ RULES = Rules(
         **dict.fromkeys(_GROUPED, grouped),
         torch.lstm: lstm,
         torch.gru: gru,
-        torch.rnn_tanh: rnn,
-        torch.rnn_relu: rnn,
+        **dict.fromkeys((torch.rnn_tanh, torch.rnn_relu), rnn),
         torch.lstm_cell: lstm_cell,
         torch.gru_cell: gru_cell,
-        torch.rnn_tanh_cell: rnn_cell,
-        torch.rnn_relu_cell: rnn_cell,
+        **dict.fromkeys((torch.rnn_tanh_cell, torch.rnn_relu_cell), rnn_cell),
         F.multi_head_attention_forward: attention,
         F.scaled_dot_product_attention: scaled_dot_products,
-        torch.cat: joined,
-        torch.stack: joined,
+        **dict.fromkeys((torch.cat, torch.stack), joined),
         **dict.fromkeys((*_ELEMENTWISE, *_PRODUCTS), elementwise),
     },
     otherwise=by_example,

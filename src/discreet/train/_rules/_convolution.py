@@ -28,6 +28,10 @@ from discreet.train._rules._gradients import (
 
 AT_ONCE = 1 << 20  # entries of unfolded windows: these fit into a processor's cache
 
+_OF_CONVOLUTION = "input weight bias stride padding dilation groups"
+_OF_TRANSPOSED = "input weight bias stride padding output_padding groups dilation"
+_TRANSPOSED = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowProducts:
@@ -132,8 +136,13 @@ class WindowProducts:
 def convolution(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Data (example, in, *space), weight (out, in / groups, *window)."""
-    given = named("input weight bias stride padding dilation groups", args, keywords)
+    """Data (example, in, *space), weight (out, in / groups, *window).
+
+    A transposed convolution, with a weight (in, out / groups, *window), is the backward pass of a
+    convolution: inputs and output gradients swap roles.
+    """
+    is_transposed = function in _TRANSPOSED
+    given = named(_OF_TRANSPOSED if is_transposed else _OF_CONVOLUTION, args, keywords)
     data, weight, bias = given["input"], given["weight"], given.get("bias")
     if capture.is_shared(data):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
@@ -146,41 +155,10 @@ def convolution(
     saved, shape, groups = capture.saved(data), tuple(weight.shape), given.get("groups", 1)
 
     def piece(rows: Tensor) -> WindowProducts:
-        inputs = _padded(wide(saved()), padding)
-        return WindowProducts(inputs, wide(rows).contiguous(), shape, stride, dilation, groups)
-
-    capture.note(result, (weight, piece), (bias, _over_space))
-    return result
-
-
-def transposed(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
-    """Data (example, in, *space), weight (in, out / groups, *window).
-
-    This is the backward pass of a convolution, so that inputs and output gradients swap roles.
-    """
-    given = named("input weight bias stride padding output_padding groups dilation", args, keywords)
-    data, weight, bias = given["input"], given["weight"], given.get("bias")
-    if capture.is_shared(data):
-        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    space = weight.dim() - 2
-    capture.by_example(data, weight, bias, least=space + 2)
-    stride = pair(given.get("stride", 1), space)
-    dilation = pair(given.get("dilation", 1), space)
-    padding = [(n, n) for n in pair(given.get("padding", 0), space)]
-    result = capture.call(function, **given)
-    saved, shape, groups = capture.saved(data), tuple(weight.shape), given.get("groups", 1)
-
-    def piece(rows: Tensor) -> PerExampleGradients:
-        return WindowProducts(
-            _padded(wide(rows), padding),
-            wide(saved()).contiguous(),
-            shape,
-            stride,
-            dilation,
-            groups,
-        )
+        inputs, outputs = wide(saved()), wide(rows)
+        inputs, outputs = (outputs, inputs) if is_transposed else (inputs, outputs)
+        padded = _padded(inputs, padding)
+        return WindowProducts(padded, outputs.contiguous(), shape, stride, dilation, groups)
 
     capture.note(result, (weight, piece), (bias, _over_space))
     return result

@@ -13,34 +13,17 @@ from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._gradients import DenseGradients, wide
 
 
-def layer_norm(
+def over_last(
     capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
 ) -> Tensor:
-    """Data (example, ..., *normalised), weight and bias of the normalised shape."""
-    given = named("input normalized_shape weight bias eps", args, keywords)
-    weight, bias = given.get("weight"), given.get("bias")
-    return _over_the_last(capture, given, (weight, bias), function)
-
-
-def rms_norm(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
-    """As layer norm, without mean and bias."""
-    given = named("input normalized_shape weight eps", args, keywords)
-    weight = given.get("weight")
-    return _over_the_last(capture, given, (weight, None), function)
-
-
-def _over_the_last(
-    capture: Capture,
-    given: Keywords,
-    weights: tuple[Tensor | None, Tensor | None],
-    function: Callable[..., Any],
-) -> Tensor:
+    """Layer and RMS norms: data (example, ..., *normalised), weight and bias (*normalised,)."""
+    bias_name = "" if function is F.rms_norm else "bias"
+    given = named(f"input normalized_shape weight {bias_name} eps", args, keywords)
     data, shape = given["input"], tuple(given["normalized_shape"])
+    weight, bias = given.get("weight"), given.get("bias")
     if capture.is_shared(data):
         return capture.otherwise(function, (), given)  # type: ignore[no-any-return]
-    capture.by_example(data, *weights, least=1 + len(shape))
+    capture.by_example(data, weight, bias, least=1 + len(shape))
     result = capture.call(function, **given)
     saved = capture.saved(data)
 
@@ -49,8 +32,7 @@ def _over_the_last(
         product = function(**plain | {"input": wide(saved())}).mul_(wide(rows))
         return _summed(product, shape)
 
-    shift = weights[1], lambda rows: _summed(wide(rows), shape)
-    capture.note(result, (weights[0], scale), shift)
+    capture.note(result, (weight, scale), (bias, lambda rows: _summed(wide(rows), shape)))
     return result
 
 

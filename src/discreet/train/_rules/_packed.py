@@ -4,8 +4,10 @@ This is slower than the layers in `_recurrent`. A sequence that has ended keeps 
 sorts examples by length, so that rows must be put back in the examples' order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
@@ -52,36 +54,78 @@ def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, RecurrentS
 def _in_order(
     capture: Capture, cell: Cell, args: Args, order: Tensor
 ) -> tuple[Tensor, RecurrentState]:
-    """As above, with examples in the order of the batch."""
-    rows, sizes, given, flat, has_biases, layers, dropout, training, both_ways = args
-    directions = 2 if both_ways else 1
-    several = weights_of(flat, layers * directions, has_biases=has_biases)
+    """The same, with examples in the order of the batch meanwhile."""
+    rows, sizes, given, flat, *stack = args
     back = order.argsort()
     data, lengths = torch._pad_packed_sequence(rows, sizes, True, 0.0, len(sizes))  # noqa: SLF001
     data, lengths = data[back], lengths[back.to(lengths.device)]
     capture.by_example(data, *flat)
     goes_on = torch.arange(len(sizes), device=data.device) < lengths.to(data.device)[:, None]
-    starts = [
-        each[:, back].to(flat[0].dtype)
-        for each in (given if isinstance(given, (list, tuple)) else (given,))
-    ]
-    lasts: list[RecurrentState] = []
-    for number in range(layers):
-        results = []
-        for way in range(directions):
-            place = number * directions + way
-            state = tuple(start[place] for start in starts)
-            found, last = by_steps(
-                capture, cell, several[place], data, state, goes_on=goes_on, backwards=bool(way)
-            )
-            results.append(found)
-            lasts.append(last)
-        data = torch.cat(results, 2) if both_ways else results[0]
-        if dropout and training and number < layers - 1:
-            data = F.dropout(data, dropout)
+    starts = [each[:, back].to(flat[0].dtype) for each in states_of(given)]
+
+    def run(
+        weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
+    ) -> tuple[Tensor, RecurrentState]:
+        return by_steps(capture, cell, weights, data, state, goes_on=goes_on, backwards=backwards)
+
+    data, lasts = stacked(Stack(flat, *stack), data, starts, run)
     sorted_lengths = lengths[order.to(lengths.device)]
     rows = torch._pack_padded_sequence(data[order], sorted_lengths, True)[0]  # noqa: SLF001
-    return rows, tuple(torch.stack(each)[:, order] for each in zip(*lasts, strict=True))
+    return rows, tuple(each[:, order] for each in lasts)
+
+
+class Direction(Protocol):
+    """One layer in one direction."""
+
+    def __call__(
+        self, weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
+    ) -> tuple[Tensor, RecurrentState]:
+        """States after each step (example, time, hidden), and the last state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The layers of a recurrent module, with its arguments in PyTorch's order."""
+
+    flat: list[Tensor]  # weights, layer by layer
+    has_biases: bool
+    layers: int
+    dropout: float
+    is_training: bool
+    goes_both_ways: bool
+
+    def weights(self) -> list[list[Tensor]]:
+        """The weights of each layer and direction: of inputs and states, then both biases and the
+        projection, if there are any."""
+        each = len(self.flat) // (self.layers * (2 if self.goes_both_ways else 1))
+        assert each - (4 if self.has_biases else 2) in (0, 1)
+        return [list(self.flat[n : n + each]) for n in range(0, len(self.flat), each)]
+
+
+def stacked(
+    stack: Stack, data: Tensor, starts: list[Tensor], run: Direction
+) -> tuple[Tensor, RecurrentState]:
+    """All layers of data (example, time, feature), and last states (layer, example, hidden)."""
+    several, lasts = stack.weights(), list[RecurrentState]()
+    directions = 2 if stack.goes_both_ways else 1
+    for layer in range(stack.layers):
+        results = []
+        for way in range(directions):
+            place = layer * directions + way
+            state = tuple(start[place] for start in starts)
+            found, last = run(several[place], data, state, backwards=bool(way))
+            results.append(found)
+            lasts.append(last)
+        data = torch.cat(results, 2) if stack.goes_both_ways else results[0]
+        if stack.dropout and stack.is_training and layer < stack.layers - 1:
+            data = F.dropout(data, stack.dropout)
+    return data, tuple(torch.stack(each) for each in zip(*lasts, strict=True))
+
+
+def states_of(given: Any) -> Sequence[Tensor]:  # Any: one tensor or several
+    """The initial states, several for LSTMs."""
+    return given if isinstance(given, (list, tuple)) else (given,)
 
 
 def by_steps(  # noqa: PLR0917  # what a layer in one direction is made of
@@ -116,14 +160,6 @@ def projected(capture: Capture, state: Tensor, weights: list[Tensor], plain: int
     if len(weights) == plain:
         return state
     return linear(capture, F.linear, (state, weights[plain]), {})
-
-
-def weights_of(flat: list[Tensor], number: int, *, has_biases: bool) -> list[list[Tensor]]:
-    """The weights of each layer and direction: of inputs and states, then both biases and the
-    projection, if there are any."""
-    each = len(flat) // number
-    assert each - (4 if has_biases else 2) in (0, 1)
-    return [list(flat[n : n + each]) for n in range(0, len(flat), each)]
 
 
 def _order(capture: Capture, rows: Tensor, flat: list[Tensor]) -> Tensor:

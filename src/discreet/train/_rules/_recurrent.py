@@ -23,10 +23,12 @@ from discreet.train._rules._linear import outer, summed_in_between
 from discreet.train._rules._packed import (
     Cell,
     RecurrentState,
+    Stack,
     by_steps,
     packed,
     projected,
-    weights_of,
+    stacked,
+    states_of,
 )
 
 
@@ -319,36 +321,22 @@ def _layers(
     """All layers; results (example, time, ...) or time first, and last states."""
     if _are_packed(args):
         return packed(capture, cell, args)
-    data, given, flat, has_biases, layers, dropout, training, both_ways, batch_first = args
-    if not batch_first:
-        data = data.transpose(0, 1)
-    directions = 2 if both_ways else 1
-    several = weights_of(flat, layers * directions, has_biases=has_biases)
-    is_projected = len(several[0]) % 2 == 1
+    data, given, flat, *rest, batch_first = args
+    data = data if batch_first else data.transpose(0, 1)
     capture.by_example(data, *flat, least=3)
-    starts = [
-        _start(capture, each).to(flat[0].dtype)
-        for each in (given if isinstance(given, (list, tuple)) else (given,))
-    ]
-    lasts: list[RecurrentState] = []
-    for number in range(layers):
-        results = []
-        for direction in range(directions):
-            place = number * directions + direction
-            inputs = data.flip(1) if direction else data
-            state = tuple(start[place] for start in starts)
-            if is_projected:
-                after, last = by_steps(capture, cell, several[place], inputs, state)
-            else:
-                layer = _layer(several[place])
-                found, last = run(layer, inputs, state, _noting(capture, layer))
-                after = found[1:].transpose(0, 1)
-            results.append(after.flip(1) if direction else after)
-            lasts.append(last)
-        data = torch.cat(results, 2) if both_ways else results[0]
-        if dropout and training and number < layers - 1:
-            data = F.dropout(data, dropout)
-    last_states = tuple(torch.stack(each) for each in zip(*lasts, strict=True))
+    starts = [_start(capture, each).to(flat[0].dtype) for each in states_of(given)]
+
+    def direction(
+        weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
+    ) -> tuple[Tensor, RecurrentState]:
+        if len(weights) % 2 == 1:  # the last one is a projection
+            return by_steps(capture, cell, weights, data, state, backwards=backwards)
+        layer, inputs = _layer(weights), data.flip(1) if backwards else data
+        found, last = run(layer, inputs, state, _noting(capture, layer))
+        after = found[1:].transpose(0, 1)
+        return (after.flip(1) if backwards else after), last
+
+    data, last_states = stacked(Stack(flat, *rest), data, starts, direction)
     return (data if batch_first else data.transpose(0, 1)), last_states
 
 
