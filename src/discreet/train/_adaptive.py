@@ -70,7 +70,6 @@ class Adaptive:
 
     @property
     def sensitivity(self) -> float:
-        """The norm of the first step."""
         return self.start
 
     def scale(self, batch: int) -> Fraction:
@@ -92,7 +91,6 @@ class Adaptive:
         return self.start * math.exp(min(max(far, -_FARTHEST), _FARTHEST))
 
     def explain(self, batch: int) -> str:
-        """The clip norm and its count, in words."""
         return (
             f"an L2 norm that starts at {self.start:g} and goes to where {self.quantile:g} of all "
             f"are within it; how many are is counted with noise of {shown(self.scale(batch) / 2)}"

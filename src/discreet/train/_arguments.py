@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-Args = tuple[Any, ...]  # Any: what PyTorch's functions take
+Function = Callable[..., Any]  # Any: what PyTorch's functions take and return
+Args = tuple[Any, ...]  # Any: as above
 Keywords = dict[str, Any]  # Any: as above
 
 

@@ -4,7 +4,7 @@ A rule needs rows in the first dimension, and makes one gradient for each row. I
 example i, the engine later sums the rows' gradients by example.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords, replaced, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._rule_types import KEEP_FIRST
 from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
@@ -28,11 +28,8 @@ class _OwnersUnknown(Refused):
         return _OwnersUnknown(str(capture.refused(*weights, why=why, mend=mend)))
 
 
-TorchFunction = Callable[..., Any]  # Any: what PyTorch's functions take and return
-
-
 def ruled(  # noqa: PLR0917  # the parts of a call
-    capture: Capture, function: TorchFunction, args: Args, keywords: Keywords, tensors: list[Tensor]
+    capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
 ) -> Any:
     """The function's result by its rule, tagged."""
     weights = [each for each in tensors if capture.is_weight(each)]
@@ -70,7 +67,7 @@ def ruled(  # noqa: PLR0917  # the parts of a call
 
 def _rows(  # noqa: PLR0917  # as above
     capture: Capture,
-    function: TorchFunction,
+    function: Function,
     args: Args,
     keywords: Keywords,
     data: list[Tensor],
@@ -114,7 +111,7 @@ def _rows(  # noqa: PLR0917  # as above
 
 def _refused_if_used(  # noqa: PLR0917  # as above
     capture: Capture,
-    function: TorchFunction,
+    function: Function,
     args: Args,
     keywords: Keywords,
     tensors: list[Tensor],
@@ -178,7 +175,7 @@ def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> Exampl
     )
 
 
-def _over_examples(capture: Capture, function: TorchFunction, weights: list[Tensor]) -> Exception:
+def _over_examples(capture: Capture, function: Function, weights: list[Tensor]) -> Exception:
     name = getattr(function, "__name__", "a function")
     return capture.refused(
         *weights,
@@ -199,7 +196,7 @@ def having(capture: Capture, rows: ExampleRows) -> Iterator[None]:
         capture.rows, capture.dim, capture.layout = before
 
 
-def _without_rows(capture: Capture, function: TorchFunction, args: Args, keywords: Keywords) -> Any:
+def _without_rows(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Any:
     """The function's result, without recording a use of its weights."""
     given = {id(each): capture.stand_in(each) for each in tensors_in((args, keywords))}
     return function(*_swapped(args, given), **_swapped(keywords, given))

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
 from discreet.train._layouts import RowLayout
 from discreet.train._rule_types import KEEP_FIRST, PerExampleGradients, Rules, Use
@@ -98,8 +98,8 @@ class Capture(TorchFunctionMode):
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
-            changed = args[:1] if changes_its_first(func) else ()
-            self._shared.add_derived(tensors_in((result, *changed)))
+            first = args[:1] if changes_its_first(func) else ()
+            self._shared.add_derived(tensors_in((result, *first)))
             return result
         # 2. data with weights, and some functions always, are called by their rule
         changed = _changed(func, args, keywords)
@@ -140,11 +140,11 @@ class Capture(TorchFunctionMode):
 
         return give_back
 
-    def otherwise(self, function: Callable[..., Any], args: Args, keywords: Keywords) -> Any:
+    def otherwise(self, function: Function, args: Args, keywords: Keywords) -> Any:
         """Call a function by the rule for functions without one."""
         return self.rules.otherwise(self, function, args, keywords)
 
-    def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Tensor:
+    def call(self, function: Function, *args: Any, **keywords: Any) -> Tensor:
         """The function's result on stand-ins of its arguments; partial views are copied."""
         given = {key: self.stand_in(value) for key, value in keywords.items()}
         result: Tensor = function(*map(self.stand_in, args), **given)

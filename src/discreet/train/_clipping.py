@@ -54,15 +54,12 @@ class _OneNorm:
 
     @property
     def sensitivity(self) -> float:
-        """The norm."""
         return self.norm
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """One group for all parameters."""
         return (0,) * len(names)
 
     def factors(self, norms: Tensor) -> Tensor:
-        """min(1, norm / norms)."""
         return _shrunk(norms, self.norm)
 
 
@@ -94,7 +91,6 @@ class Automatic(_OneNorm):
         object.__setattr__(self, "stability", float(positive(stability=self.stability)))
 
     def factors(self, norms: Tensor) -> Tensor:
-        """norm / (norms + stability)."""
         return self.norm / (norms + self.stability)
 
 
@@ -109,7 +105,6 @@ class PerLayer(_OneNorm):
         return tuple(numbers[name.rpartition(".")[0]] for name in names)
 
     def factors(self, norms: Tensor) -> Tensor:
-        """The factors of each layer."""
         return _shrunk(norms, self.norm / math.sqrt(len(norms)))
 
 
@@ -136,7 +131,6 @@ class PerGroup:
         return math.hypot(*self.norms.values()) * (1 + 2**-50)
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The groups, in the order of the norms."""
         found = tuple(self._group(name) for name in names)
         if empty := set(range(len(self.norms))) - set(found):
             start = [*self.norms][min(empty)]
@@ -144,7 +138,6 @@ class PerGroup:
         return found
 
     def factors(self, norms: Tensor) -> Tensor:
-        """The factors of each group."""
         limits = torch.tensor([*self.norms.values()], dtype=norms.dtype, device=norms.device)
         return _shrunk(norms, limits[:, None])
 

@@ -13,12 +13,9 @@ Microbatch = Any  # argument of the user's losses: their own kind, or a named tu
 class Source(Protocol):
     """A data set that gives its items one by one, as PyTorch's do."""
 
-    def __len__(self) -> int:
-        """The number of items."""
-        ...
+    def __len__(self) -> int: ...
 
     def __getitem__(self, place: int) -> Any:  # Any: the user's own
-        """One of them."""
         ...
 
 
@@ -36,11 +33,9 @@ class Collated:
     pads: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """The number of items."""
         return len(self.data)
 
     def __getitem__(self, place: int) -> Any:
-        """One item, not collated."""
         return self.data[place]
 
     def taken(self, places: IndexArray) -> Microbatch:

@@ -27,7 +27,6 @@ class Uncounted(Owned):
         of: int,
         plan: str,  # noqa: ARG002  # the same
     ) -> range:
-        """Reserve the next steps."""
         self.check_owner()
         if self._taken >= of:
             raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
@@ -35,5 +34,4 @@ class Uncounted(Owned):
         return range(first, self._taken)
 
     def reserved(self, receipt: Receipt) -> int:  # noqa: ARG002  # one run, one receipt
-        """The number of steps that were reserved."""
         return self._taken

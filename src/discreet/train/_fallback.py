@@ -4,7 +4,6 @@ PyTorch's `vmap` runs the function once for all examples, and its backward pass 
 example's gradient. Only this call is computed so, not the layer or model around it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Keywords, replaced, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
 from discreet.train._capture import Capture, changes_its_first
 from discreet.train._rule_types import KEEP_FIRST
 from discreet.train._rules._elementwise import own_copy, weights_among
@@ -22,7 +21,7 @@ CHUNK = 64  # examples at once
 
 
 def by_example(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
     """Call the function with one example's data and the weights, for all examples."""
     found = tensors_in((args, keywords))
@@ -76,9 +75,7 @@ class _NotByExample(Refused):
     pass
 
 
-def _dim_of_result(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> int:
+def _dim_of_result(capture: Capture, function: Function, args: Args, keywords: Keywords) -> int:
     """Where examples are in what the function gives, if they are not first in its data."""
     with torch.no_grad():
         result = function(*args, **keywords)

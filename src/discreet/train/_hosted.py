@@ -97,7 +97,6 @@ class Hosted(Owned):
         return next(self._tickets, None)
 
     def close(self) -> None:
-        """End the run, if it is open."""
         self._opened.close()
 
     @property
@@ -106,7 +105,6 @@ class Hosted(Owned):
         return None if self.run is None else self.run.not_private
 
     def report(self) -> Report:
-        """The public statement about the last run."""
         if self.run is None:
             raise Refused("nothing was trained yet: let the Trainer train first")
         return self.run.report()

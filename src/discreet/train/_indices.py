@@ -29,7 +29,6 @@ class _Version:
 
     @property
     def is_now(self) -> bool:
-        """Whether the tensor is unchanged."""
         return self.tensor._version == self.number  # noqa: SLF001  as above
 
 
@@ -74,7 +73,6 @@ class Indices:
         return self._picks[_key(layout, index)][1]
 
     def note_picked(self, layout: RowLayout, index: Tensor, order: ExampleOrder) -> None:
-        """Record the order of the rows that an index picks."""
         self._picks[_key(layout, index)] = index, order
 
     def has_picked(self, layout: RowLayout, index: Tensor) -> bool:
@@ -91,7 +89,6 @@ class Indices:
     # Permutations
 
     def note_permutation(self, index: Tensor) -> None:
-        """Record that an index is a permutation."""
         if index.dtype in _EXACT:
             self._permutations.set(index, _Version.of(index))
 

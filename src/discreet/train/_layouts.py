@@ -40,7 +40,6 @@ class RowLayout:
 
     @property
     def length(self) -> int:
-        """The length of the dimension."""
         return self.outer * self.order.size * self.inner
 
     @property

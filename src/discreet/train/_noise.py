@@ -53,7 +53,6 @@ class FloatGaussian:
     gap: ClassVar[str | None] = _gap("63-bit uniforms and 32-bit angles", "9.3 standard deviations")
 
     def term(self, multiplier: Fraction) -> Term:
-        """The Gaussian mechanism's."""
         return Gaussian(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
@@ -69,7 +68,6 @@ class FloatLaplace:
     gap: ClassVar[str | None] = _gap("63-bit uniforms", "43 times its scale")
 
     def term(self, multiplier: Fraction) -> Term:
-        """The Laplace mechanism's."""
         return Laplace(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
@@ -96,7 +94,6 @@ class ExactGaussian:
             raise InvalidArgument(f"k = {self.k!r}: give a whole number from -60 to 60")
 
     def term(self, multiplier: Fraction) -> Term:
-        """The Gaussian mechanism's, which rounded noise on integers has too."""
         return Gaussian(multiplier)
 
     def steps(self, length: Fraction) -> Fraction:

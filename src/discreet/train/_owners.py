@@ -159,15 +159,12 @@ class UnitSums:
         return torch.cat(found).square(), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Sums of some units."""
         return self._sums(start, stop)[0]
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """The sum over examples, each with its unit's factor."""
         return self.piece.weighted_sum(self.owners.spread(factors))
 
     def masked(self, kept: Tensor) -> "UnitSums":
-        """Examples of units that are not kept become zeros."""
         return replace(self, piece=self.piece.masked(self.owners.spread(kept)))
 
     def _norms(self, start: int, stop: int) -> Tensor:

@@ -82,7 +82,6 @@ class Phase:
         return self.clip if isinstance(self.clip, Fraction) else fraction(self.clip.sensitivity)
 
     def at(self, norm: float) -> "Phase":
-        """The phase, with this clip norm."""
         return replace(self, clip=fraction(norm))
 
 
@@ -106,7 +105,6 @@ class TrainingPlan:
 
     @property
     def steps(self) -> int:
-        """The number of steps."""
         return sum(phase.steps for phase in self.phases)
 
     @cached_property

@@ -35,7 +35,6 @@ class Report:
         return (*ends, (self.taken, self.epsilon)) if self.taken else ()
 
     def __repr__(self) -> str:
-        """The report in words."""
         receipt, plan = self.receipt, self.plan
         insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
         return "\n".join(
@@ -72,7 +71,6 @@ class NotPrivate:
     clipped: float
 
     def __repr__(self) -> str:
-        """The figures, marked."""
         loss = "none" if math.isnan(self.loss) else f"{self.loss:.6g}"
         return (
             f"NOT PRIVATE: step {self.step}, {self.examples} examples, mean loss {loss}, "

@@ -24,7 +24,6 @@ _FIELDS = {"plan", "receipt", "model", "optimizer", "norms"}
 
 
 def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Copies of both state dictionaries."""
     return {
         "model": copy.deepcopy(model.state_dict()),
         "optimizer": copy.deepcopy(optimizer.state_dict()),

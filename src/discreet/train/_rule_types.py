@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Function, Keywords
 from discreet.train._layouts import RowLayout
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Rule(Protocol):
     """Calls a function, and records its use of weights."""
 
     def __call__(
-        self, capture: "Capture", function: Callable[..., Any], args: Args, keywords: Keywords, /
+        self, capture: "Capture", function: Function, args: Args, keywords: Keywords, /
     ) -> Any:  # Any: what the function returns
         """The function's result; each weight's use is recorded."""
         ...
@@ -95,11 +95,11 @@ class Rules:
         always: functions whose rule gets every call, also those without weights.
     """
 
-    of: Mapping[Callable[..., Any], Rule]
+    of: Mapping[Function, Rule]
     otherwise: Rule
-    ruled: Callable[["Capture", Callable[..., Any], Args, Keywords, list[Tensor]], Any]
-    features: Mapping[Callable[..., Any], Features]
-    broadcast: frozenset[Callable[..., Any]]
-    products: frozenset[Callable[..., Any]]
-    elsewhere: Mapping[Callable[..., Any], Callable[[Args, Keywords], list[tuple[Tensor, int]]]]
-    always: frozenset[Callable[..., Any]] = frozenset()
+    ruled: Callable[["Capture", Function, Args, Keywords, list[Tensor]], Any]
+    features: Mapping[Function, Features]
+    broadcast: frozenset[Function]
+    products: frozenset[Function]
+    elsewhere: Mapping[Function, Callable[[Args, Keywords], list[tuple[Tensor, int]]]]
+    always: frozenset[Function] = frozenset()

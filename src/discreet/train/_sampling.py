@@ -101,11 +101,9 @@ class _Fresh:
     __slots__ = ()
 
     def round_steps(self, _size: SamplingSize) -> int:
-        """One step."""
         return 1
 
     def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
-        """epochs * records / batch, rounded up."""
         return ceil(epochs * size.records / size.batch)
 
 
@@ -115,11 +113,9 @@ class _InEpochs:
     __slots__ = ()
 
     def round_steps(self, size: SamplingSize) -> int:
-        """The batches of an epoch."""
         return size.batches
 
     def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
-        """epochs times the batches of an epoch, rounded up."""
         return ceil(epochs * size.batches)
 
 
@@ -138,15 +134,12 @@ class PoissonSampling(_Fresh):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
-        """That of one Poisson sample for each step."""
         return steps * PoissonSampled(step, size.rate)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
-        """One batch, of any size."""
         return [_sampled(size, count, bits)]
 
     def explain(self, size: SamplingSize) -> str:
-        """The rate, in words."""
         return f"each with probability {size.batch} / {size.records}, independently"
 
 
@@ -166,18 +159,15 @@ class TruncatedPoissonSampling(_Fresh):
         object.__setattr__(self, "most", _checks.positive_count(most=self.most))
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
-        """That of one truncated Poisson sample for each step."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
-        """One batch, of at most ``most`` examples."""
         places = _sampled(size, count, bits)
         if places.size > self.most:
             places = places[np.sort(sample_without_replacement(places.size, self.most, bits))]
         return [places]
 
     def explain(self, size: SamplingSize) -> str:
-        """The rate, the cut, and the assumption."""
         return (
             f"each with probability {size.batch} / {size.records}, independently, and of more than "
             f"{self.most} any {self.most} of them; the data have at most {size.records}"
@@ -195,15 +185,12 @@ class WithoutReplacement(_Fresh):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
-        """That of one sample without replacement for each step."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
-        """One batch of exactly this size."""
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
     def explain(self, size: SamplingSize) -> str:
-        """Both sizes, in words."""
         return f"exactly {size.batch} of exactly {size.records}, all such sets being as likely"
 
 
@@ -220,16 +207,13 @@ class ShuffledBatches(_InEpochs):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
-        """That of one step for each epoch that has begun."""
         return -(-steps // size.batches) * Shuffled(step)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
-        """All examples; the last batch may be smaller."""
         order = permutation(count, bits)
         return [np.sort(order[first : first + size.batch]) for first in range(0, count, size.batch)]
 
     def explain(self, size: SamplingSize) -> str:
-        """The sizes, and the assumption about the order."""
         return (
             f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; no "
             "gain from the order is counted on"
@@ -248,18 +232,15 @@ class AllocatedBatches(_InEpochs):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
-        """That of a random allocation for each epoch that has begun."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
-        """All examples, in batches of random sizes."""
         if size.batches == 1:
             return [np.arange(count, dtype=np.int64)]
         batch = UniformLaw(size.batches).draws(bits, count)
         return [np.flatnonzero(batch == number) for number in range(size.batches)]
 
     def explain(self, size: SamplingSize) -> str:
-        """The number of batches, in words."""
         return f"each epoch each in one of {size.batches} batches, drawn by itself"
 
 

@@ -64,7 +64,6 @@ class SecretDraws:
         return drawn
 
     def _stream(self, name: str) -> bytes:
-        """Secret bytes for a generator's state."""
         secret = self._key + self._seeded.to_bytes(8) + name.encode()
         return hashlib.shake_256(secret).digest(8 + 4 * _TWISTER)
 

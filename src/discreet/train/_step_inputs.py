@@ -56,7 +56,6 @@ class StepStatistics:
         return sum(int(some.sum()) for some in found)
 
     def of_step(self, step: int, norm: float) -> NotPrivate:
-        """The figures as users see them."""
         if not self.examples:
             return NotPrivate(step, 0, float("nan"), 0.0)
         clipped = 1 - self.within(norm) / self.examples
@@ -74,7 +73,6 @@ class Examples:
 
     @staticmethod
     def of(given: "Data | Units") -> "Examples":
-        """Count the examples."""
         if isinstance(given, Units):
             rows = RowsByUnit.of(given.ids)
             return Examples(given.data, len(rows.ends), rows, given)

@@ -25,5 +25,4 @@ class StepTicket(Owned):
         return self._step
 
     def __repr__(self) -> str:
-        """The step, which is public."""
         return f"StepTicket(step={self._step})"

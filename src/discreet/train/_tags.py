@@ -26,7 +26,6 @@ class ExampleRows:
     layout: RowLayout
 
     def at(self, dim: int) -> "ExampleRows":
-        """The same rows along another dimension."""
         return replace(self, dim=dim)
 
 

@@ -50,7 +50,6 @@ class Trained(Generic[V]):
     like: "Data | Units | None" = None
 
     def __post_init__(self) -> None:
-        """Check a model and the losses, if there are public examples."""
         check_losses(self.losses)
         if self.like is not None:
             model, optimizer = self.start()
@@ -78,7 +77,6 @@ class Trained(Generic[V]):
         return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
 
     def __repr__(self) -> str:
-        """The plan's public facts; functions aren't shown."""
         return f"Trained({self.plan.steps} steps, epsilon={self.plan.epsilon:.6g})"
 
 

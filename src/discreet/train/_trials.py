@@ -19,7 +19,6 @@ _SIDE = 2  # of a stand-in, in each dimension
 
 
 def unwrapped(optimizer: Any) -> torch.optim.Optimizer:  # Any: Accelerate's holds another one
-    """The optimizer itself."""
     inner: torch.optim.Optimizer = getattr(optimizer, "optimizer", optimizer)
     return inner
 

@@ -51,7 +51,6 @@ class Units:
             raise InvalidArgument(f"reduce = {self.reduce!r}: give Reduce.MEAN or Reduce.SUM")
 
     def __repr__(self) -> str:
-        """The public facts."""
         return f"Units(column={self.column!r}, most={self.most}, reduce={self.reduce})"
 
 
@@ -108,7 +107,6 @@ class RowsByUnit:
         return rows
 
     def chosen(self, units: IndexArray, most: int, bits: Bits) -> UnitRows:
-        """The rows of some units."""
         several = [self.rows_of(int(unit), most, bits) for unit in units]
         several.sort(key=len, reverse=True)
         counts = np.array([rows.size for rows in several], np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._arguments import Function, tensors_in
 from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, Follow, Found
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
@@ -59,8 +59,7 @@ def _places(rule: Follow, lost: UnknownOwners, result: Any) -> UnknownOwners:  #
     return lost if lost.is_place and is_one else UnknownOwners(lost.by)
 
 
-def is_known(function: Any) -> bool:  # Any: a function of PyTorch's
-    """Whether the function has a rule."""
+def is_known(function: Function) -> bool:  # Any: a function of PyTorch's
     return function in FLOW
 
 
@@ -83,7 +82,7 @@ def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
     return UnknownOwners("a change of memory in place")
 
 
-def name_of(function: Any) -> str:  # Any: a function of PyTorch's
+def name_of(function: Function) -> str:  # Any: a function of PyTorch's
     """The function's name; for a getter or setter, the name of the attribute."""
     name = getattr(function, "__name__", "a function")
     if name in ("__get__", "__set__"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
@@ -21,10 +21,10 @@ class Call:
     """A function's arguments and result, and the tags so far."""
 
     tags: Tags
-    function: Any  # Any: a function of PyTorch's, and what it returns
+    function: Function
     args: Args
     keywords: Keywords
-    result: Any
+    result: Any  # Any: what PyTorch's functions return
 
     @property
     def first(self) -> Any:

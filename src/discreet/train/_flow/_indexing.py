@@ -334,5 +334,4 @@ def _filled(
 
 
 def _rank_after(parsed: _ParsedIndex) -> int:
-    """The rank of the index's result."""
     return len(parsed.slices) + parsed.rank + parsed.new

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, of_first
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, UnknownOwners, refitted
@@ -70,9 +70,9 @@ def permuted(call: Call, rows: ExampleRows) -> Found:
 
 @cache
 def _order(
-    function: Any,  # Any: a function of PyTorch's, and what it takes
+    function: Function,
     rank: int,
-    rest: tuple[Any, ...],
+    rest: Args,
     keywords: tuple[tuple[str, Any], ...],
 ) -> tuple[int, ...]:
     probe = torch.empty([*range(2, rank + 2)], device="meta")

@@ -1,14 +1,13 @@
 """PyTorch's multi-head attention: projections by the linear rule, and the rest step by step."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import joined, own_copy, own_second
 from discreet.train._rules._linear import linear
@@ -22,7 +21,7 @@ NAMES = (
 
 
 def attention(
-    capture: Capture, _function: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, _function: Function, args: Args, keywords: Keywords
 ) -> tuple[Tensor, Tensor | None]:
     """`F.multi_head_attention_forward`: query, key and value (time, example, feature)."""
     given = named(NAMES, args, keywords)
@@ -50,7 +49,7 @@ def attention(
 
 
 def scaled_dot_products(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> Tensor:
     """`F.scaled_dot_product_attention` with learned queries, keys, values or masks: each example
     gets its own copy of these."""

@@ -1,22 +1,20 @@
 """PyTorch's recurrent cells, one step at a time."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Function, Keywords
 from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._linear import linear
 
 
 def lstm_cell(
-    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
+    capture: Capture, _function: Function, args: Args, _keywords: Keywords
 ) -> tuple[Tensor, Tensor]:
-    """The next state and cell."""
     data, (state, cell), *weights = args
     given, (before, _) = _gates(capture, data, state, weights)
     i, f, g, o = (given + before).chunk(4, 1)
@@ -26,10 +24,7 @@ def lstm_cell(
     return torch.sigmoid(o) * torch.tanh(cell), cell
 
 
-def gru_cell(
-    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
-) -> Tensor:
-    """The next state."""
+def gru_cell(capture: Capture, _function: Function, args: Args, _keywords: Keywords) -> Tensor:
     data, state, *weights = args
     given, (before, state) = _gates(capture, data, state, weights)
     (r, z, n), (r_state, z_state, n_state) = given.chunk(3, 1), before.chunk(3, 1)
@@ -37,10 +32,7 @@ def gru_cell(
     return new + torch.sigmoid(z + z_state) * (state - new)
 
 
-def rnn_cell(
-    capture: Capture, function: Callable[..., Any], args: Args, _keywords: Keywords
-) -> Tensor:
-    """The next state."""
+def rnn_cell(capture: Capture, function: Function, args: Args, _keywords: Keywords) -> Tensor:
     data, state, *weights = args
     given, (before, _) = _gates(capture, data, state, weights)
     return (torch.relu if function is torch.rnn_relu_cell else torch.tanh)(given + before)

@@ -4,7 +4,6 @@ Padding with other numbers than zeros is a separate call before the convolution,
 padding with zeros occurs here.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named, pair
+from discreet.train._arguments import Args, Function, Keywords, named, pair
 from discreet.train._capture import Capture
 from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
@@ -60,7 +59,6 @@ class WindowProducts:
         return torch.cat([squared(self._dense(*each)) for each in self._chunks()]), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Products of some examples."""
         return self._dense(start, stop).view(stop - start, *self.shape)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
@@ -91,7 +89,6 @@ class WindowProducts:
         return found
 
     def masked(self, kept: Tensor) -> "WindowProducts":
-        """Both sides become zeros."""
         inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
 
@@ -133,9 +130,7 @@ class WindowProducts:
         return norms.view(-1, self.groups).sum(1)
 
 
-def convolution(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def convolution(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, in, *space), weight (out, in / groups, *window).
 
     A transposed convolution, with a weight (in, out / groups, *window), is the backward pass of a

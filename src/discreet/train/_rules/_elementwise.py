@@ -4,19 +4,19 @@ Each example gets its own copy of the weight, with a stride of 0 and so without 
 PyTorch's backward pass then computes each example's gradient.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._capture import Capture, changes_its_first
 from discreet.train._rules._gradients import DenseGradients, RowAligned, wide
 
 
 def elementwise(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
     """Functions that broadcast their arguments, with data (example, ...)."""
     if changes_its_first(function) and capture.is_weight(args[0]):
@@ -26,7 +26,7 @@ def elementwise(
 
 
 def joined(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
+    capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> Any:  # Any: as above
     """`torch.cat` and `torch.stack` along a dimension that is not that of examples."""
     given = named("tensors dim", args, keywords)
@@ -89,5 +89,4 @@ def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
 
 
 def weights_among(capture: Capture, values: Iterable[Tensor]) -> list[Tensor]:
-    """The weights among values."""
     return [each for each in values if capture.is_weight(each)]

@@ -1,14 +1,12 @@
 """Look-ups in a table, single or summed in bags."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._arranged import having
 from discreet.train._capture import Capture
 from discreet.train._rules._gradients import masked_rows, scaled, squared, wide
@@ -36,25 +34,20 @@ class LookupGradients:
         return found.index_add_(0, keys // self.size, squared(sums)), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Tables, with zeros in rows that were not looked up."""
         rows, places = self.outputs[start:stop], self.places[start:stop]
         found = rows.new_zeros(stop - start, self.size, rows.shape[2])
         return found.scatter_add_(1, places[:, :, None].expand_as(rows), rows)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """All summed in one table."""
         found = self.outputs.new_zeros(self.size, self.outputs.shape[2])
         rows = scaled(self.outputs, factors).flatten(0, 1)
         return found.index_add_(0, self.places.flatten(), rows)
 
     def masked(self, kept: Tensor) -> "LookupGradients":
-        """Rows that are not kept become zeros."""
         return replace(self, outputs=masked_rows(self.outputs, kept))
 
 
-def embedding(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def embedding(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Row numbers (example, ...) of a table (row, feature)."""
     given = named(
         "input weight padding_idx max_norm norm_type scale_grad_by_freq sparse", args, keywords
@@ -76,9 +69,7 @@ def embedding(
     return result
 
 
-def embedding_bag(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def embedding_bag(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """One bag for each example: row numbers (example, time), or (time,) with `offsets` of bags.
 
     The result is each bag's sum, weighted or not, its mean or its maximum.

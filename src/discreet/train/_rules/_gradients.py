@@ -88,7 +88,6 @@ class CachedSquares:
     found: Tensor | None = None
 
     def __call__(self) -> Tensor:
-        """Squared norms: (example,)."""
         if self.found is None:
             self.found = squared(self.rows)
         return self.found
@@ -103,22 +102,18 @@ class DenseGradients:
     turned: bool = False  # values are those of the weight's transpose
 
     def squared_norms(self) -> tuple[Tensor, "DenseGradients"]:
-        """Row by row."""
         return (squared(self.values) if self.squares is None else self.squares()), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """A slice."""
         return self.values[start:stop].mT if self.turned else self.values[start:stop]
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """One product."""
         if self.values.dim() == 2:
             return torch.mv(self.values.t(), factors.to(self.values.dtype))
         found = weighted(self.values, factors)
         return found.mT.contiguous() if self.turned else found
 
     def masked(self, kept: Tensor) -> "DenseGradients":
-        """Rows that are not kept become zeros."""
         return DenseGradients(masked_rows(self.values, kept), turned=self.turned)
 
 
@@ -129,22 +124,18 @@ class RowAligned:
     values: Tensor  # (example, *rest): each example's own row
 
     def squared_norms(self) -> tuple[Tensor, "RowAligned"]:
-        """Row by row."""
         return squared(self.values), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Zeros in the rows of all other examples."""
         found = self.values.new_zeros(stop - start, *self.values.shape)
         number = torch.arange(stop - start, device=self.values.device)
         found[number, number + start] = self.values[start:stop]
         return found
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """Each row times its factor."""
         return scaled(self.values, factors)
 
     def masked(self, kept: Tensor) -> "RowAligned":
-        """Rows that are not kept become zeros."""
         return RowAligned(masked_rows(self.values, kept))
 
 
@@ -158,22 +149,18 @@ class RankOne:
     shape: tuple[int, ...]  # (out, in)
 
     def squared_norms(self) -> tuple[Tensor, "RankOne"]:
-        """The product of both norms."""
         return squared_of_outer(self.inputs, self.outputs, self.squares()), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Products of some examples."""
         return self.over_time().rows(start, stop)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """One product over examples."""
         inputs, outputs, factors = self.inputs, self.outputs, factors.to(self.inputs.dtype)
         if outputs.shape[1] <= inputs.shape[1]:
             return (outputs * factors[:, None]).t() @ inputs
         return outputs.t() @ (inputs * factors[:, None])
 
     def masked(self, kept: Tensor) -> PerExampleGradients:
-        """Both sides become zeros."""
         return self.over_time().masked(kept)
 
     def over_time(self) -> "SumOfOuter":
@@ -218,11 +205,9 @@ class SumOfOuter:
         return gram_norms(self.inputs, self.outputs), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Products of some examples."""
         return self._dense(start, stop).view(-1, *self.shape)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """One product over examples and time together."""
         inputs, outputs = self.inputs, self.outputs
         if outputs.shape[2] <= inputs.shape[2]:
             outputs = scaled(outputs, factors)
@@ -233,7 +218,6 @@ class SumOfOuter:
         return (outputs.flatten(0, 1).mT @ inputs.flatten(0, 1)).view(self.shape)
 
     def masked(self, kept: Tensor) -> "SumOfOuter":
-        """Both sides become zeros."""
         inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
 

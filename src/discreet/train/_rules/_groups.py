@@ -1,13 +1,11 @@
 """Each row is multiplied by one of several matrices, as in mixtures of experts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._capture import Capture
 from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import SumOfOuter, masked_rows, scaled, squared_of_outer, wide
@@ -23,11 +21,9 @@ class GroupedProducts:
     shape: tuple[int, ...]  # of the weight: (group, in, out)
 
     def squared_norms(self) -> tuple[Tensor, "GroupedProducts"]:
-        """The product of both norms."""
         return squared_of_outer(self.inputs, self.outputs), self
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Zeros in all matrices but the row's own."""
         found = self.inputs.new_zeros(stop - start, *self.shape)
         for group, (first, last) in enumerate(self.bounds()):
             rows = slice(max(first, start), max(first, start, min(last, stop)))
@@ -36,18 +32,15 @@ class GroupedProducts:
         return found
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """One product for each group."""
         outputs = scaled(self.outputs, factors)
         several = [self.inputs[a:b].mT @ outputs[a:b] for a, b in self.bounds()]
         return torch.stack(several)
 
     def masked(self, kept: Tensor) -> "GroupedProducts":
-        """Both sides become zeros."""
         inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
         return replace(self, inputs=inputs, outputs=outputs)
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Where each group's rows start and end."""
         return [*zip((0, *self.ends[:-1]), self.ends, strict=True)]
 
     def of_each(self) -> list[SumOfOuter]:
@@ -67,27 +60,21 @@ class StackedGradients:
     pieces: tuple[PerExampleGradients, ...]
 
     def squared_norms(self) -> tuple[Tensor, "StackedGradients"]:
-        """The sum over matrices."""
         both = [piece.squared_norms() for piece in self.pieces]
         norms = torch.stack([norms for norms, _ in both]).sum(0)
         return norms, StackedGradients(tuple(piece for _, piece in both))
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Matrix by matrix."""
         return torch.stack([piece.rows(start, stop) for piece in self.pieces], 1)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        """Matrix by matrix."""
         return torch.stack([piece.weighted_sum(factors) for piece in self.pieces])
 
     def masked(self, kept: Tensor) -> "StackedGradients":
-        """Matrix by matrix."""
         return StackedGradients(tuple(piece.masked(kept) for piece in self.pieces))
 
 
-def grouped(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def grouped(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """`F.grouped_mm`: rows (row, in), group after group, weight (group, in, out), and the ends of
     groups."""
     given = named("input mat2 offs", args, keywords)

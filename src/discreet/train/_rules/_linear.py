@@ -1,12 +1,10 @@
 """Linear maps: of the last dimension, with any number of dimensions in between."""
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._capture import Capture
 from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
@@ -18,9 +16,7 @@ from discreet.train._rules._gradients import (
 )
 
 
-def linear(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def linear(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """`torch.nn.functional.linear`: inputs (example, ..., in), weight (out, in)."""
     given = named("input weight bias", args, keywords)
     inputs, weight, bias = given["input"], given["weight"], given.get("bias")
@@ -42,9 +38,7 @@ def linear(
     return result
 
 
-def matmul(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def matmul(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, ..., in) times a weight (in, out) or (in,)."""
     given = named("input other", args, keywords)
     inputs, weight = given["input"], given["other"]
@@ -62,7 +56,7 @@ def matmul(
     return result
 
 
-def addmm(capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords) -> Tensor:
+def addmm(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, in) times a weight (in, out), plus a bias (out,)."""
     given = named("input mat1 mat2", args, keywords)
     bias, data, weight = given.pop("input"), given.pop("mat1"), given.pop("mat2")

@@ -1,21 +1,16 @@
 """Layers that normalise, then scale and shift, each example by itself."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
+from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._capture import Capture
 from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._gradients import DenseGradients, wide
 
 
-def over_last(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def over_last(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Layer and RMS norms: data (example, ..., *normalised), weight and bias (*normalised,)."""
     bias_name = "" if function is F.rms_norm else "bias"
     given = named(f"input normalized_shape weight {bias_name} eps", args, keywords)
@@ -42,9 +37,7 @@ def _summed(rows: Tensor, shape: tuple[int, ...]) -> DenseGradients:
     return DenseGradients(rows.flatten(1, between).sum(1) if between else rows)
 
 
-def group_norm(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def group_norm(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, channel, ...), weight and bias (channel,).
 
     The examples become further channels of a single one, each with its own copy of weight and
@@ -68,7 +61,6 @@ def group_norm(
 
 
 def _for_each(capture: Capture, weight: Tensor | None, examples: int) -> Tensor | None:
-    """The weight repeated for each example: (channel,) to (example * channel,)."""
     if weight is None:
         return None
     if capture.is_weight(weight):
@@ -77,9 +69,7 @@ def _for_each(capture: Capture, weight: Tensor | None, examples: int) -> Tensor 
     return weight.repeat(examples)
 
 
-def instance_norm(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def instance_norm(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """A group norm with a group for each channel."""
     given = named(
         "input running_mean running_var weight bias use_input_stats momentum eps", args, keywords
@@ -107,9 +97,7 @@ def instance_norm(
     return group_norm(capture, F.group_norm, (), plain)
 
 
-def batch_norm(
-    capture: Capture, function: Callable[..., Any], args: Args, keywords: Keywords
-) -> Tensor:
+def batch_norm(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Batch norm with fixed statistics; refused if it normalises by the batch."""
     given = named(
         "input running_mean running_var weight bias training momentum eps", args, keywords
@@ -127,7 +115,7 @@ def batch_norm(
     return _by_channel(capture, function, given)
 
 
-def _by_channel(capture: Capture, function: Callable[..., Any], given: Keywords) -> Tensor:
+def _by_channel(capture: Capture, function: Function, given: Keywords) -> Tensor:
     """Normalise by fixed statistics, then scale and shift by each example's own copies."""
     weight, bias, data = given.get("weight"), given.get("bias"), given["input"]
     result: Tensor = function(**given | {"weight": None, "bias": None})
@@ -139,7 +127,7 @@ def _by_channel(capture: Capture, function: Callable[..., Any], given: Keywords)
     return result
 
 
-def prelu(capture: Capture, _: Callable[..., Any], args: Args, keywords: Keywords) -> Tensor:
+def prelu(capture: Capture, _: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, channel, ...), weight (channel,) or (1,)."""
     given = named("input weight", args, keywords)
     data, weight = given["input"], given["weight"]

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords
+from discreet.train._arguments import Args, Function, Keywords
 from discreet.train._capture import Capture
 from discreet.train._precision import unmixed
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
@@ -33,8 +33,8 @@ from discreet.train._rules._packed import (
 
 
 def _hidden_from_modes(
-    backward: Callable[..., Any],
-) -> Callable[..., Any]:  # Any: as PyTorch has it
+    backward: Function,
+) -> Function:  # Any: as PyTorch has it
     """Hide the functions that a backward pass calls from modes of PyTorch."""
 
     @wraps(backward)
@@ -140,7 +140,6 @@ class _Gru(torch.autograd.Function):
     @staticmethod
     @_hidden_from_modes
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
-        """Gradients by hand, from the last step to the first."""
         (of_states,) = gradients
         gates, before, states, weight = ctx.saved_tensors
         time, _, width = gates.shape
@@ -188,7 +187,6 @@ class _Plain(torch.autograd.Function):
     @staticmethod
     @_hidden_from_modes
     def backward(ctx: Any, *gradients: Any) -> Any:  # Any: as PyTorch has it
-        """Gradients by hand, from the last step to the first."""
         (of_states,) = gradients
         states, weight = ctx.saved_tensors
         slope = (states > 0).to(states.dtype) if ctx.rectified else 1 - states * states
@@ -210,7 +208,7 @@ class _Layer:
 
 
 def lstm(
-    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
+    capture: Capture, _function: Function, args: Args, _keywords: Keywords
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`torch.lstm`, as `torch.nn.LSTM` calls it."""
 
@@ -234,7 +232,7 @@ def lstm(
 
 
 def gru(
-    capture: Capture, _function: Callable[..., Any], args: Args, _keywords: Keywords
+    capture: Capture, _function: Function, args: Args, _keywords: Keywords
 ) -> tuple[Tensor, Tensor]:
     """`torch.gru`, as `torch.nn.GRU` calls it."""
 
@@ -260,7 +258,7 @@ def gru(
 
 
 def rnn(
-    capture: Capture, function: Callable[..., Any], args: Args, _keywords: Keywords
+    capture: Capture, function: Function, args: Args, _keywords: Keywords
 ) -> tuple[Tensor, Tensor]:
     """`torch.rnn_tanh` and `torch.rnn_relu`, as `torch.nn.RNN` calls them."""
 
@@ -291,7 +289,6 @@ def rnn(
 def _applied(
     steps: type[torch.autograd.Function], inputs: Tensor, *given: object
 ) -> Any:  # Any: its results
-    """Run all steps of one layer in one direction."""
     with unmixed(inputs.device):
         return steps.apply(inputs, *given)  # type: ignore[no-untyped-call]
 
