@@ -127,6 +127,13 @@ RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare
     "columns by a number": lambda m, x: m.layer(x)[:, (torch.arange(2) + far(x)) % 2].sum(1),
     "one column": lambda m, x: m.layer(x)[:, far(x).long()],
     "a slice": lambda m, x: m.layer(x)[:, far(x).long() :].sum(1),
+    "a slice of a weight": lambda m, x: summed(m.layer(x)) * m.scale[far(x).long() :].sum(),
+    "a slice of a constant": lambda m, x: summed(m.layer(x)) * torch.ones(4)[far(x).long() :].sum(),
+    "a slice of steps": lambda m, x: summed(m.layer(x)) * m.scale[:: 1 + far(x).long()].sum(),
+    "a slice set": lambda m, x: summed(m.layer(x) * _ones_at(x, slice(far(x).long(), None))),
+    "a slice set within others": lambda m, x: summed(
+        m.layer(x) * _ones_at(x, (slice(None), slice(far(x).long(), None)))
+    ),
     "columns selected": lambda m, x: m.layer(x).index_select(1, far(x).long().view(1)).sum(1),
     "columns gathered": lambda m, x: summed(
         m.layer(x).gather(1, far(x).long().expand(len(x), 1)) * x[:, :1]
@@ -157,6 +164,12 @@ RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare
         m.layer(x).repeat_interleave((x[:, 0] < 1e6).flip(0).long(), 0)
     ),
 }
+
+
+def _ones_at(like: Tensor, index: Any) -> Tensor:  # Any: as Python has it
+    found = torch.zeros(like.shape, dtype=like.dtype)
+    found[index] = 1
+    return found
 
 
 def _with_zeros(found: Tensor, column: Tensor) -> Tensor:

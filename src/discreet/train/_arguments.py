@@ -24,13 +24,15 @@ def pair(value: Any, dimensions: int) -> tuple[int, ...]:  # Any: a number or se
 
 
 def tensors_in(values: Iterable[Any]) -> list[Tensor]:  # Any: nested arguments or results
-    """All tensors among values, also in lists, tuples and mappings."""
+    """All tensors among values, also in lists, tuples, slices and mappings."""
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
             found.append(value)
         elif isinstance(value, (list, tuple)):
             found += tensors_in(value)
+        elif isinstance(value, slice):
+            found += tensors_in((value.start, value.stop, value.step))
         elif isinstance(value, Mapping):
             found += tensors_in(value.values())
     return found
