@@ -6,6 +6,7 @@ Where the engine accepts a use all the same, no example moves the sum by more th
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
@@ -214,6 +215,10 @@ def square(m: Layers, x: Tensor) -> Tensor:
     return found
 
 
+def _zeros(x: Tensor) -> Tensor:
+    return torch.zeros(len(x), 2, 2, dtype=torch.long)
+
+
 BY_A_NUMBER: dict[str, ByANumber] = {  # of a whole number n, 0 or 1
     "select": lambda m, x, n: m.layer(x).select(1, n),
     "narrow": lambda m, x, n: m.layer(x).narrow(1, n, 2).sum(1),
@@ -240,6 +245,14 @@ BY_A_NUMBER: dict[str, ByANumber] = {  # of a whole number n, 0 or 1
     "stack": lambda m, x, n: torch.stack([m.layer(x), x], 1 + n)[:, 0, 0],
     "cumsum": lambda m, x, n: square(m, x).cumsum(1 + n)[:, 0].sum(1),
     "sum": lambda m, x, n: square(m, x).sum(1 + n)[:, 0],
+    "gather": lambda m, x, n: square(m, x).gather(1 + n, _zeros(x))[:, 0, 0],
+    "take_along_dim": lambda m, x, n: square(m, x).take_along_dim(_zeros(x), dim=1 + n)[:, 0, 0],
+    "index_select": lambda m, x, n: square(m, x).index_select(1 + n, torch.tensor([0]))[:, 0, 0],
+    "index_add": lambda m, x, n: square(m, x).index_add(
+        1 + n, torch.tensor([0, 0]), x.view(-1, 2, 2)
+    )[:, 0, 0],
+    "scatter": lambda m, x, n: square(m, x).scatter(1 + n, _zeros(x), x.view(-1, 2, 2))[:, 0, 1],
+    "repeat_interleave": lambda m, x, n: square(m, x).repeat_interleave(2, 1 + n)[:, 1, 0],
     "topk": lambda m, x, n: m.layer(x).topk(1 + n, 1).values.sum(1),
     "kthvalue": lambda m, x, n: m.layer(x).kthvalue(1 + n, 1).values,
     "triu": lambda m, x, n: square(m, x).triu(n).sum((1, 2)),
@@ -271,6 +284,48 @@ def test_no_argument_is_a_number_of_other_examples(name: str, number: str) -> No
         return
     with pytest.raises(Refused):
         clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def from_outside(_: Layers, x: Tensor) -> Tensor:
+    return torch.from_numpy(np.ones((len(x), WIDTH)))
+
+
+INDEXED: dict[str, Callable[[Layers, Tensor], Tensor]] = {
+    "rows of examples": lambda m, x: m.layer(x) * 1,
+    "one example": lambda m, x: m.layer(x)[2].expand(len(x), WIDTH).clone(),
+    "a constant": lambda _, x: torch.ones(len(x), WIDTH, dtype=x.dtype),
+    "a tensor from outside": from_outside,
+}
+INDICES_BY_A_NUMBER: dict[str, Callable[[Tensor], Any]] = {  # Any: an index as Python has it
+    "a flag": lambda n: n > 0,
+    "a flag for columns": lambda n: (slice(None), n > 0),
+    "a place": lambda n: (slice(None), n),
+    "places": lambda n: (slice(None), n.view(1)),
+    "places in a list": lambda n: (slice(None), [0, n]),
+    "a slice": lambda n: (slice(None), slice(n, None)),
+    "steps": lambda n: (slice(None), slice(None, None, 1 + n)),
+    "a mask": lambda n: (slice(None), (n > 0).expand(WIDTH)),
+}
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("number", ["of one example", "of all examples"])
+@pytest.mark.parametrize("index", INDICES_BY_A_NUMBER)
+@pytest.mark.parametrize("data", INDEXED)
+def test_no_index_is_of_other_examples(data: str, index: str, number: str, writes: bool) -> None:
+    """Whatever is indexed: a loss depends on its own example only."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        found, where = INDEXED[data](m, x), INDICES_BY_A_NUMBER[index](NUMBERS[number](x))
+        if not writes:
+            return summed(m.layer(x)) * found[where].sum() * 2
+        found[where] = 2
+        return summed(m.layer(x) * found)
+
+    model, rows = Layers(use).double(), of(6, WIDTH)
+    model(rows)
+    with pytest.raises(Refused):
+        clipped_sum(model, lambda: model(rows), 6, Flat(1.0), batch=rows)
 
 
 def by_index(make: Callable[[int], Tensor]) -> Use:

@@ -18,7 +18,7 @@ from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
 from discreet.train._flow._shapes import refit
-from discreet.train._flow._table import FLOW, FOR_UNKNOWN_OWNERS
+from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
 __all__ = ["LIKE_OTHERS", "Call", "count_on", "follow", "is_known", "shared_now"]
@@ -43,6 +43,9 @@ def _found(call: Call, rule: Follow) -> Found:
     lost = next((tag for tag in given if isinstance(tag, UnknownOwners)), None)
     if lost is not None and rule not in FOR_UNKNOWN_OWNERS:
         return _places(rule, lost, call.result)
+    second = call.args[1] if rule in DIM_SECOND and len(call.args) > 1 else None
+    if isinstance(call.keywords.get("dim", second), Tensor):
+        return UnknownOwners("a dimension that is a tensor")
     found = rule(call)
     if found is OVER_EXAMPLES:
         return UnknownOwners(f"{name_of(call.function)} over examples")

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
@@ -17,6 +18,8 @@ from discreet.train._tags import (
     UnknownOwners,
     merged,
 )
+
+_MASKS = (torch.bool, torch.uint8)
 
 
 class _ParsedIndex:
@@ -34,7 +37,7 @@ class _ParsedIndex:
 
     def __init__(self, data: Tensor, index: Any) -> None:  # Any: as Python has it
         parts = list(index) if isinstance(index, tuple) else [index]
-        parts = [torch.tensor(one) if isinstance(one, (list, range)) else one for one in parts]
+        parts = [torch.tensor(one) if _is_list_of_numbers(one) else one for one in parts]
         taken = sum(_dims_of(one) for one in parts)
         where = next((n for n, one in enumerate(parts) if one is Ellipsis), len(parts))
         parts[where : where + 1] = [slice(None)] * (data.dim() - taken)
@@ -42,11 +45,8 @@ class _ParsedIndex:
         self.slices: dict[int, tuple[slice, int]] = {}
         self.tensors: dict[int, Tensor] = {}
         self.is_odd, self.new = False, 0
-        dim, after, among = (
-            0,
-            0,
-            list[int](),
-        )  # `after`: the place in the result, if each tensor kept its dimensions
+        dim, after = 0, 0  # `after`: the place in the result, if each tensor kept its dimensions
+        among = list[int]()
         for one in parts:
             if one is None:
                 after, self.new = after + 1, self.new + 1
@@ -71,11 +71,13 @@ class _ParsedIndex:
         self.start = among[0] if among and is_together else 0
         self._among, self._is_together = among, is_together
 
-    def index_tensors(self) -> list[Tensor]:
-        """All tensors in the index, also single numbers and ends of slices."""
-        ends = [one for piece, _ in self.slices.values() for one in _ends(piece)]
-        given = (*self.tensors.values(), *self.numbers.values(), *ends)
-        return [one for one in given if isinstance(one, Tensor)]
+    def ends(self) -> list[Tensor]:
+        """All tensors that are ends or steps of slices."""
+        return tensors_in(piece for piece, _ in self.slices.values())
+
+    def single(self) -> list[Tensor]:
+        """All tensors that are a single number: entries, and ends of slices."""
+        return [*tensors_in(self.numbers.values()), *self.ends()]
 
     def after(self, dim: int) -> int:
         """The place in the result of a sliced dimension."""
@@ -87,9 +89,13 @@ class _ParsedIndex:
         return moved + self.rank if not self._is_together or moved >= self.start else moved
 
 
+def _is_list_of_numbers(one: object) -> bool:
+    return isinstance(one, (list, range)) and not tensors_in((one,))
+
+
 def _is_number(one: object) -> bool:
     if isinstance(one, Tensor):
-        return one.dim() == 0 and one.dtype not in (torch.bool, torch.uint8)
+        return one.dim() == 0 and one.dtype not in _MASKS
     return isinstance(one, int) or hasattr(one, "__index__")
 
 
@@ -97,7 +103,7 @@ def _dims_of(one: object) -> int:
     """The number of dimensions to which an entry of an index applies."""
     if one is None or one is Ellipsis or isinstance(one, bool):
         return 0
-    if isinstance(one, Tensor) and one.dtype in (torch.bool, torch.uint8):
+    if isinstance(one, Tensor) and one.dtype in _MASKS:
         return one.dim()
     return 1
 
@@ -112,15 +118,15 @@ def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
     tag = tags.of(data)
     if isinstance(tag, UnknownOwners):
         return replace(tag, has_places=False)
+    if parsed.is_odd:
+        return UnknownOwners("an index")
     if isinstance(tag, ExampleRows):
-        if parsed.is_odd:
-            return UnknownOwners("an index")
-        return _strange(tags, tag, parsed) or _of_rows(tags, tag, parsed)
+        return _refused(tags, tag, parsed) or _of_rows(tags, tag, parsed)
     if isinstance(tag, OneExample):
-        others = (tags.of(one) for one in parsed.index_tensors())
-        is_own = all(one is None or one == tag or _is_harmless(one) for one in others)
+        others = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
+        is_own = all(one == tag or not _depends(one) for one in others)
         return tag if is_own else UnknownOwners("an index that depends on other examples")
-    return tag if parsed.is_odd else _by_indices(tags, parsed) or tag
+    return _by_indices(tags, parsed) or tag
 
 
 def _of_rows(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
@@ -135,10 +141,7 @@ def _of_rows(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
     if dim in parsed.slices:
         if any(isinstance(tags.of(one), ExampleRows) for one in parsed.tensors.values()):
             return UnknownOwners("an index that depends on examples")
-        piece = parsed.slices[dim][0]
-        if any(isinstance(one, Tensor) for one in (piece.start, piece.stop, piece.step)):
-            piece = slice(*(None if one is None else int(one) for one in _ends(piece)))
-        start, stop, step = piece.indices(layout.length)
+        start, stop, step = parsed.slices[dim][0].indices(layout.length)
         if (start, stop, step) != (0, layout.length, 1):
             layout = tags.sliced(layout, start, max(start, stop), step)
         return ExampleRows(parsed.after(dim), layout)
@@ -146,75 +149,62 @@ def _of_rows(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
     return _picked(tags, layout, parsed, first=first, within=dim - first)
 
 
-def _strange(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwners | None:
-    """What an index reveals of other examples than the rows', or None.
+def _refused(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwners | None:
+    """Unknown owners if the index depends on other examples than each row's, else None.
 
     Along the dimension of examples, an index may depend on all examples if it is a permutation:
     then each row is still there. Everywhere else it must depend on no example, or on each row's.
     """
-    bounds = [one for piece, _ in parsed.slices.values() for one in _ends(piece)]
-    for one in (*parsed.numbers.values(), *bounds):
-        tag = tags.of(one) if isinstance(one, Tensor) else None
-        if tag is not None and not _is_harmless(tag):
-            return UnknownOwners("an index that depends on examples")
+    # 1. single entries and ends of slices concern all rows
+    if any(_depends(tags.of(one)) for one in parsed.single()):
+        return UnknownOwners("an index that depends on examples")
+    # 2. the layout of the rows that are picked along the dimension of examples
     picking = parsed.tensors.get(rows.dim)
     along = None
     if picking is not None and tags.indices.counts(picking) is not None:
         along = rows.layout
     elif picking is not None and tags.indices.has_picked(rows.layout, picking):
         along = RowLayout(tags.indices.picked(rows.layout, picking))
+    # 3. tensors of indices, each entry of which concerns its own row
     for first, index in parsed.tensors.items():
         tag = tags.of(index)
-        if tag is None or _is_harmless(tag):
-            continue
-        is_along = first <= rows.dim < first + _dims_of(index)
-        if isinstance(tag, UnknownOwners):
-            if not is_along or not tags.indices.is_permutation(index):
-                return UnknownOwners("an index that depends on all examples")
-        elif not _is_of(tags, rows, index, tag, first=first, is_along=is_along, along=along):
-            return UnknownOwners("an index that depends on other examples")
+        if _depends(tag) and not _is_own(tags, rows, index, first=first, along=along):
+            which = "all" if isinstance(tag, UnknownOwners) else "other"
+            return UnknownOwners(f"an index that depends on {which} examples")
     return None
 
 
-def _is_of(
-    tags: Tags,
-    rows: ExampleRows,
-    index: Tensor,
-    tag: Tag,
-    *,
-    first: int,
-    is_along: bool,
-    along: RowLayout | None,
+def _is_own(
+    tags: Tags, rows: ExampleRows, index: Tensor, *, first: int, along: RowLayout | None
 ) -> bool:
-    """Whether an index depends, for each row, on no other example than the row's.
-
-    ``along`` is the layout of the rows that the index along the dimension of examples picks.
-    """
+    """Whether an index, of the dimensions from ``first``, depends on no other example than the
+    row's. ``along`` is the layout of the rows that are picked along the dimension of examples."""
+    tag = tags.of(index)
+    is_along = first <= rows.dim < first + _dims_of(index)
+    if isinstance(tag, UnknownOwners):
+        return is_along and tags.indices.is_permutation(index)
     if not isinstance(tag, ExampleRows):
         return False
     if not is_along:
         return tag.layout == along
-    if index.dtype in (torch.bool, torch.uint8):
+    if index.dtype in _MASKS:
         return first + tag.dim == rows.dim and tag.layout == rows.layout
     return tags.indices.has_picked(rows.layout, index)
 
 
-def _is_place(tag: Tag) -> bool:
+def _depends(tag: Tag | None) -> bool:
+    """Whether an index depends on examples; a place in a loop over all nonzero entries does not."""
+    return tag is not None and not isinstance(tag, OutsideBatch) and not _is_place(tag)
+
+
+def _is_place(tag: Tag | None) -> bool:
     return isinstance(tag, UnknownOwners) and tag.is_place
-
-
-def _is_harmless(tag: Tag) -> bool:
-    return isinstance(tag, OutsideBatch) or _is_place(tag)
-
-
-def _ends(piece: slice) -> tuple[Any, Any, Any]:  # Any: numbers or tensors
-    return piece.start, piece.stop, piece.step
 
 
 def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, within: int) -> Tag:
     """The tag after a tensor of indices, or a mask, picked rows along the dimension of examples."""
     index = parsed.tensors[first]
-    if index.dtype in (torch.bool, torch.uint8):
+    if index.dtype in _MASKS:
         if len(parsed.tensors) > 1:
             return UnknownOwners("an index by a mask and others")
         rows = index.nonzero()[:, within]
@@ -232,30 +222,23 @@ def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, 
 
 def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
     """The tag of rows of a shared table that are looked up by examples."""
-    several = [one for one in parsed.tensors.values() if not _is_known_place(tags, one)]
-    if any(one.dtype in (torch.bool, torch.uint8) for one in several):
+    if any(_depends(tags.of(one)) for one in parsed.ends()):
+        return UnknownOwners("a slice that depends on examples")
+    several, numbers = (
+        [one for one in given if isinstance(one, Tensor) and not _is_place(tags.of(one))]
+        for given in (parsed.tensors.values(), parsed.numbers.values())
+    )
+    if any(one.dtype in _MASKS for one in several):
         if len(several) > 1:
             return UnknownOwners("an index by a mask and others")
-        tag = tags.of(several[0])
+        mask, tag = several[0], tags.of(several[0])
         if not isinstance(tag, ExampleRows):
             return tag
-        rows = several[0].nonzero()[:, tag.dim]
-        return ExampleRows(
-            parsed.start, RowLayout(tags.indices.picked(tag.layout, several[0], rows))
-        )
-    numbers = [
-        one
-        for one in parsed.numbers.values()
-        if isinstance(one, Tensor) and not _is_known_place(tags, one)
-    ]
+        order = tags.indices.picked(tag.layout, mask, mask.nonzero()[:, tag.dim])
+        return ExampleRows(parsed.start, RowLayout(order))
     found = [(tags.of(one), one.dim()) for one in (*several, *numbers)]
     tag = merged([(one, rank) for one, rank in found if one is not None], parsed.rank)
     return tag.at(tag.dim + parsed.start) if isinstance(tag, ExampleRows) else tag
-
-
-def _is_known_place(tags: Tags, one: Tensor) -> bool:
-    tag = tags.of(one)
-    return tag is not None and _is_place(tag)
 
 
 def place_after(data: Tensor, index: Any, dim: int) -> int | None:  # Any: as Python has it
@@ -279,16 +262,16 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
     parsed = _ParsedIndex(data, index)
     if isinstance(tag, UnknownOwners) or isinstance(own, UnknownOwners):
         return tag if isinstance(tag, UnknownOwners) else own
+    if parsed.is_odd:
+        return UnknownOwners("an index")
+    if isinstance(own, OneExample):
+        return UnknownOwners("one example's row written to other rows")
+    if not isinstance(own, ExampleRows):
+        if isinstance(tag, ExampleRows):
+            return _refused(tags, tag, parsed) or tag
+        return _by_mask(tags, parsed) or tag
     if not isinstance(tag, ExampleRows):
-        if isinstance(own, OneExample):
-            return UnknownOwners("one example's row written to other rows")
-        if not isinstance(own, ExampleRows):
-            return _by_mask(tags, parsed) or tag
         return _filled(tags, data, parsed, own, value=value)
-    if own is None or not isinstance(own, ExampleRows):
-        if isinstance(own, OneExample):
-            return UnknownOwners("one example's row written to other rows")
-        return _strange(tags, tag, parsed) or tag
     expected = _read(tags, data, parsed)
     if isinstance(expected, ExampleRows):
         rank = _rank_after(parsed)
@@ -299,6 +282,8 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
 
 def _by_mask(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
     """The tag after values were written where a mask or indices of examples point."""
+    if any(_depends(tags.of(one)) for one in parsed.single()):
+        return UnknownOwners("an index that depends on examples")
     for one in parsed.tensors.values():
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):

@@ -1,7 +1,6 @@
 """How tags follow functions that split and join tensors."""
 
 import torch
-from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call, Found, of_all, of_first
@@ -13,8 +12,6 @@ def joined(call: Call) -> Found:
     """`torch.cat` along a dimension, and `torch.stack` along a new one."""
     given = call.named("tensors dim")
     parts, dim = [*given["tensors"]], given.get("dim", given.get("axis", 0))
-    if isinstance(dim, Tensor):
-        return UnknownOwners("a dimension that is a tensor")
     rank, is_new = call.result.dim(), call.function is torch.stack
     dim %= rank
     found = [call.tags.of(part) for part in parts]

@@ -95,7 +95,7 @@ def interleaved(call: Call) -> Found:
     tag = call.tags.of(data)
     if not isinstance(tag, ExampleRows):
         return tag
-    if dim is None and data.dim() > 1:
+    if isinstance(dim, Tensor) or (dim is None and data.dim() > 1):
         return OVER_EXAMPLES
     dim = 0 if dim is None else dim % data.dim()
     if dim != tag.dim:

@@ -218,3 +218,6 @@ FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
         grouped,
     }
 )  # rules that also handle data with unknown owners
+DIM_SECOND: frozenset[Follow] = frozenset(
+    {joined, chosen, gathered, scattered, inverse_scattered, index_added}
+)  # rules of functions whose second argument is a dimension
