@@ -1,8 +1,8 @@
 """Refuses models that write private data into themselves: only the optimizer may change a model.
 
-A forward pass may write a running mean of the data without noise, and it is saved with the model.
-Attributes are the same, and parameters that are written by way of `.data`. A parametrization gets
-weights only, so that its buffers may change.
+A forward pass may write a running mean of the data into a buffer, without noise, and the buffer is
+saved with the model. The same holds for attributes, and for parameters that are written through
+`.data`. A parametrization gets weights only, so that its buffers may change.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Buffers:
         self.is_spoiled = False  # private data are in the model and can't be taken out
         self._copied: list[_Buffer] = []
         self._known: set[tuple[nn.Module, str]] = set()
-        self._names: dict[nn.Module, set[str]] = {}  # of all buffers, those that are None too
+        self._names: dict[nn.Module, set[str]] = {}  # of all buffers, also those that are None
         self._versions: list[tuple[str, Tensor, int]] = []
         self.note()
 
@@ -85,15 +85,15 @@ class Buffers:
         self.check_buffers()
         if lasting:
             raise Refused(
-                f"{lasting[0]} was written while the model saw data, without noise, and holds some "
-                "now: load the model anew, and let the optimizer alone write its parameters (an "
-                "Embedding without max_norm); keep nothing of a batch in the model"
+                f"{lasting[0]} was written while the model saw data, without noise, and now holds "
+                "private data: load the model anew, let only the optimizer write its parameters "
+                "(an Embedding without max_norm), and store nothing of a batch in the model"
             )
         if changed:
             raise Refused(
                 f"{changed[0]} was written while the model saw data, without noise; it was put "
-                "back: keep nothing of a batch in the model; a cache that depends on no data is to "
-                "be there before the run, as after one call of the model on made-up data"
+                "back: store nothing of a batch in the model; fill a cache that depends on no data "
+                "before the run, by one call of the model on made-up data"
             )
 
     def check_buffers(self) -> None:
@@ -114,7 +114,7 @@ class Buffers:
             kinds = sorted({f"{type(module).__name__}.{name}" for module, name in written})
             raise Refused(
                 f"{', '.join(kinds)} was written while the model saw data, without noise; it was "
-                "put back: use layers that keep nothing of a batch, such as GroupNorm in place of "
+                "put back: use layers that store nothing of a batch, such as GroupNorm in place of "
                 "BatchNorm, as discreet.train.repair does, or set them to eval()"
             )
 

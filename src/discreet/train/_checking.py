@@ -39,16 +39,15 @@ def check(
     """Refuse a model or a loss for which gradients of single examples are wrong.
 
     The engine's sum is compared with a plain loop over examples, and must not change when other
-    examples do. Of ``like`` only shapes and types are used: made-up numbers take its place, as many
-    examples as it has (whole numbers are 0 and 1, so that they are places in any table). With
-    ``uses_values`` its examples are used as they are: give public ones, where a loss is defined for
-    few values.
+    examples do. Only the shapes and types of ``like`` are used: made-up numbers replace its values
+    (whole numbers are 0 and 1, which are valid indices of any table). With ``uses_values`` its
+    values are used: give public examples, if a loss is defined for few values.
 
-    Meanwhile nothing is random, and parameters are moved a little: where all of them are 0, nothing
-    would show. Gradients that are all 0 or not finite are refused, since they show nothing.
-    Parameters, buffers and random numbers are then as before. With ``by_unit`` the same is compared
-    where some examples are one unit's, and clipped as one. With ``hides_shapes`` no error says
-    which shapes ``like`` has.
+    During the check nothing is random, and parameters are moved a little, since a comparison at
+    parameters of 0 would show nothing. For the same reason gradients that are all 0 or not finite
+    are refused. Afterwards parameters, buffers and random generators are as before. With
+    ``by_unit`` a sum is also compared in which some examples belong to one unit and are clipped as
+    one. With ``hides_shapes`` no error states the shapes of ``like``.
     """
     values = Values.GIVEN if uses_values else Values.MADE_UP
     compare(
@@ -91,7 +90,7 @@ def check_among_many(
     hides_shapes: bool,
     values: Values,
 ) -> None:
-    """Refuse mixing that needs many examples, such as a limit of how many an expert takes.
+    """Refuse models that mix examples only if there are many, as an expert of limited size does.
 
     The first, a middle and the last example are compared, once.
     """
@@ -118,10 +117,10 @@ def check_padding(
     hides_shapes: bool,
     values: Values,
 ) -> None:
-    """Refuse a model or a loss for which an example's gradient depends on its padding: that is as
-    long as the longest example beside it, which would change all others' gradients.
+    """Refuse a model or a loss for which an example's gradient depends on its padding.
 
-    ``shortened`` makes two microbatches, padded and not, of which all gradients must be the same.
+    Examples are padded to the longest one of their microbatch, which would so change all other
+    gradients. ``shortened`` makes two microbatches, padded and not, whose gradients must agree.
     """
     examples = examples_in(like)
     comparison = ModelComparison(
@@ -146,7 +145,7 @@ def check_alone(
 ) -> None:
     """Refuse a model or a loss that fails for one unit's examples, or that writes into the model.
 
-    It is for exact noise, where each unit is computed alone: nothing is compared.
+    This is for exact noise, for which each unit is computed alone, so that nothing is compared.
     """
     examples, batch = examples_in(like), _batch(like, values)
     parameters = [p for p in model.parameters() if p.requires_grad]

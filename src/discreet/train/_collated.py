@@ -61,16 +61,16 @@ def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # A
     # 2. tensors of one row
     if not isinstance(first, torch.Tensor) or any(part.shape[:1] != (1,) for part in parts):
         raise InvalidArgument(
-            f"{name or 'a microbatch'}: of one item collate made something else than tensors of "
-            "one row; each item is to stay an example by itself, so don't pack, split or drop any"
+            f"{name or 'a microbatch'}: collate must return tensors of one row for one item; each "
+            "item stays an example by itself, so don't pack, split or drop any"
         )
     if name in pads and first.dim() > 1:
         longest = max(part.shape[1] for part in parts)
         parts = [_padded(part, longest, pads[name]) for part in parts]
     if len({part.shape for part in parts}) > 1:
         raise InvalidArgument(
-            f"{name or 'items'}: examples have different shapes; give all the same, as by padding "
-            "to a maximal length"
+            f"{name or 'items'}: examples have different shapes; give all of them one shape, such "
+            "as by padding to a maximal length"
         )
     return torch.cat(parts)
 

@@ -19,7 +19,7 @@ Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Invented:
-    """Items that were invented for a model, as public examples in the form of its data."""
+    """Items that were invented for a model, in place of public examples."""
 
     data: Data
 
@@ -62,7 +62,7 @@ def length(data: Data) -> int:
 
 
 def of_zeros(data: Data) -> Data | None:
-    """One example of zeros in the form of the data, or None if only items tell their form."""
+    """One example of zeros in the form of the data, or None if that takes an item."""
     from torch.utils.data import Subset, TensorDataset
 
     if isinstance(data, Subset):

@@ -1,6 +1,6 @@
-"""Compiled models run as they were written while gradients of single examples are taken.
+"""Runs compiled models as they were written.
 
-What `torch.compile` made calls no function of PyTorch's that could be seen from outside.
+Code that `torch.compile` made calls no functions of PyTorch's that a mode could intercept.
 """
 
 import sys
@@ -10,8 +10,8 @@ import torch
 
 
 def eager() -> AbstractContextManager[object]:
-    """Within it nothing that is compiled runs compiled."""
-    if "torch._dynamo" not in sys.modules:  # then nothing is, and the import is slow
+    """Turn compiled code off within the block."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled yet, and the import is slow
         return nullcontext()
     stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
     return stance

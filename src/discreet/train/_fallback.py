@@ -1,7 +1,7 @@
 """Functions without a rule: each example gets its own copy of the weights.
 
 PyTorch's `vmap` runs the function once for all examples, and its backward pass then gives each
-example's gradient. Only this call is computed so, not the layer or model around it.
+example's gradient. Only this call is computed in this way, not the layer or model around it.
 """
 
 from typing import Any
@@ -76,7 +76,7 @@ class _NotByExample(Refused):
 
 
 def _dim_of_result(capture: Capture, function: Function, args: Args, keywords: Keywords) -> int:
-    """Where examples are in what the function gives, if they are not first in its data."""
+    """The dimension of examples in the function's result."""
     with torch.no_grad():
         result = function(*args, **keywords)
     _flow.follow(_flow.Call(capture.tags, function, args, keywords, result))

@@ -138,8 +138,8 @@ def _check_schedulers(
             raise InvalidArgument(f"schedulers: {scheduler!r} has no step(); give PyTorch's own")
         if isinstance(scheduler, ReduceLROnPlateau):
             raise InvalidArgument(
-                "schedulers: ReduceLROnPlateau looks at a loss, which is not private; take one "
-                "that goes by steps"
+                "schedulers: ReduceLROnPlateau uses a loss, which is not private; take one that "
+                "depends on the step only"
             )
     saved = len(resume.get("schedulers", ())) if resume is not None else len(schedulers)
     if saved != len(schedulers):

@@ -47,7 +47,7 @@ class _Facts(Generic[T]):
 
 
 class Indices:
-    """What is known of the indices of one forward pass."""
+    """Facts about the indices of one forward pass."""
 
     def __init__(self) -> None:
         self._picks: dict[tuple[int, int, RowLayout], tuple[Tensor, ExampleOrder]] = {}

@@ -22,20 +22,20 @@ InventedItem = dict[str, Any]  # Any: lists and numbers, as tokenizers give them
 
 
 def field_names(data: Any) -> frozenset[str] | None:  # Any: a data set
-    """The names of an item's fields, if the data set itself tells them; no item's code runs."""
+    """The names of an item's fields, if the data set lists them; no item's code runs."""
     inner: Any = data.data if isinstance(data, Units) else data  # Any: as above
     columns = getattr(inner, "column_names", None)
     if isinstance(columns, list):
         return frozenset(columns)
     if type(inner) not in (list, tuple):
         return None
-    if not inner:  # as any other, so that nobody learns that it is empty
+    if not inner:  # whether the data are empty is private
         return _USUAL
     return frozenset(inner[0]) if isinstance(inner[0], Mapping) else None
 
 
 def invented_items(model: nn.Module, names: frozenset[str] | None) -> list[InventedItem] | None:
-    """Items of these fields for the model, or nothing if its inputs or its fields are not known."""
+    """Items of these fields for the model, or None if its inputs or its fields are not known."""
     _, config = named(model)
     mains = [str(getattr(one, "main_input_name", "")) for one in model.modules()]
     main = next(filter(None, mains), "")

@@ -20,7 +20,7 @@ from discreet.train._rules._packed import packing
 from discreet.train._secret_draws import secret_draws
 
 _SHARE = 16  # activations may take 1 / 16 of the free memory; gradients come on top
-_UNKNOWN = 1 << 30  # bytes, if the system does not tell how many are free
+_UNKNOWN = 1 << 30  # bytes, if the system states no number
 _GROUP = Path("/sys/fs/cgroup")
 
 

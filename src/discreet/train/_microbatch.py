@@ -1,4 +1,4 @@
-"""The size of microbatches, which changes no sum, and what was compared in which shapes."""
+"""The size of microbatches, which changes no sum, and the shapes that were compared."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -12,23 +12,23 @@ T = TypeVar("T")
 
 FIRST_SIZE = 1024
 
-_REMEMBERED = 8  # losses, as of a loop that takes turns
+_REMEMBERED = 8  # losses, for loops that alternate between several
 
 _NO_MEMORY = "allocate memory", "ALLOC_FAILED"  # in errors of the processor, and of CUDA libraries
 
 
 @dataclass(slots=True)
 class MicrobatchSize:
-    """How many rows fit into memory, unless the user chose; and the shapes that were compared."""
+    """The number of rows that fit into memory, or the user's choice; and the compared shapes."""
 
     rows: int = FIRST_SIZE
     is_chosen: bool = False
     _compared: dict[Identity, set[Hashable]] = field(default_factory=dict)
 
     def compared(self, losses: Identity) -> set[Hashable]:
-        """The shapes in which these losses were compared, to which more can be added."""
+        """The shapes in which these losses were compared; callers add to this set."""
         found = self._compared.pop(losses, set())
-        self._compared[losses] = found  # the last one
+        self._compared[losses] = found  # the most recent one
         for oldest in [*self._compared][:-_REMEMBERED]:
             del self._compared[oldest]
         return found

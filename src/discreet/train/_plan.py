@@ -23,8 +23,9 @@ from discreet.train._noise import AnyNoise, ExactGaussian, FloatGaussian
 from discreet.train._sampling import PoissonSampling, Sampling, SamplingSize
 
 _DRAWS = (
-    "within a step, draws are from the global generators of PyTorch, NumPy and Python, which "
-    "secure bits seed; model and loss seed none, a data set none but for each item anew"
+    "within a step, random numbers come from the global generators of PyTorch, NumPy and Python, "
+    "which secure bits seed; model and loss seed no generator, and a data set seeds one only anew "
+    "for each item"
 )
 
 _SHOWN = 20
@@ -300,7 +301,7 @@ def _check_counts(made: TrainingPlan, target: Fraction) -> None:
     """Refuse counts of an adaptive clip that alone cost more than the target."""
     if any(isinstance(phase.clip, Adaptive) for phase in made.phases) and made.epsilon > target:
         raise InvalidArgument(
-            f"clip: counting alone costs epsilon = {made.epsilon:.6g}, and the limit is "
+            f"clip: the counts alone cost epsilon = {made.epsilon:.6g}, and the limit is "
             f"{shown(target)}; give Adaptive a larger stddev, or plan larger batches"
         )
 

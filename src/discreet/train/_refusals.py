@@ -88,8 +88,8 @@ def _check_model(model: nn.Module) -> None:
     devices = sorted({str(parameter.device) for parameter in trainable(model)})
     if len(devices) > 1:
         raise InvalidArgument(
-            f"model: what is trained is on {' and '.join(devices)}, and has one norm together; "
-            "move the model to one device"
+            f"model: its trained parameters are on {' and '.join(devices)}, and have one norm "
+            "together; move the model to one device"
         )
 
 
@@ -100,7 +100,7 @@ def check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
             f"optimizer = {optimizer!r}: give one that is made, like SGD(model.parameters(), lr=1)"
         )
     if isinstance(unwrapped(optimizer), torch.optim.LBFGS):
-        raise InvalidArgument("optimizer: LBFGS looks at the data many times in a step; take SGD")
+        raise InvalidArgument("optimizer: LBFGS reads the data several times in a step; take SGD")
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     if not stepped <= {id(parameter) for parameter in model.parameters()}:
         raise InvalidArgument(

@@ -13,9 +13,9 @@ from discreet.train._plan import TrainingPlan
 class Report:
     """The public statement of a run. It holds nothing private.
 
-    ``done`` steps moved the model; ``taken`` steps count as made, which are more if some failed or
-    were left. The whole plan was paid for in any case. ``norms`` has adaptive clip norms and the
-    noisy shares that move them.
+    ``done`` steps changed the model. ``taken`` steps were begun, some of which may have failed. The
+    whole plan was paid for in any case. ``norms`` are adaptive clip norms, with the noisy shares
+    that move them.
     """
 
     plan: TrainingPlan
@@ -41,11 +41,11 @@ class Report:
             [
                 f"{insecure}{receipt.purpose}:",
                 f"{self.done} of {plan.steps} steps made, {self.taken} taken",
-                f"what they gave has epsilon = {self.epsilon:.6g} at delta = {shown(plan.delta)}",
+                f"these steps cost epsilon = {self.epsilon:.6g} at delta = {shown(plan.delta)}",
                 *self._norms_in_words(),
                 f"receipt {receipt.number} ({receipt.digest[:12]}) for the whole plan:",
                 plan.explain(),
-                "not private: what `not_private` shows, and whatever is chosen by it",
+                "not private: the figures of `not_private`, and whatever is chosen by them",
             ]
         )
 

@@ -49,7 +49,7 @@ def public_fields(
 
 
 def check_checkpoint(given: Checkpoint | None) -> None:
-    """Refuse what is no checkpoint at all, such as the name of its file."""
+    """Refuse anything but a mapping, such as the name of a checkpoint's file."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidArgument(
             f"resume is a {type(given).__name__}: give what TrainingRun.checkpoint returns, or "

@@ -31,7 +31,7 @@ from discreet.noise._arrays import IndexArray
 
 @dataclass(frozen=True, slots=True)
 class SamplingSize:
-    """Public sizes: the declared number of records, and about how many of them a batch has."""
+    """Public sizes: the declared number of records, and the expected size of a batch."""
 
     records: int
     batch: int
@@ -75,11 +75,11 @@ class Sampling(Protocol):
         ...
 
     def round_steps(self, size: SamplingSize) -> int:
-        """The number of steps that share their draws."""
+        """The number of steps in a round, which share their draws."""
         ...
 
     def epoch_steps(self, epochs: Fraction, size: SamplingSize) -> int:
-        """The number of steps in as many epochs."""
+        """The number of steps in this many epochs, rounded up."""
         ...
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
@@ -169,8 +169,8 @@ class TruncatedPoissonSampling(_Fresh):
 
     def explain(self, size: SamplingSize) -> str:
         return (
-            f"each with probability {size.batch} / {size.records}, independently, and of more than "
-            f"{self.most} any {self.most} of them; the data have at most {size.records}"
+            f"each with probability {size.batch} / {size.records}, independently, then a uniform "
+            f"subset of {self.most} if there are more; the data have at most {size.records}"
         )
 
 
@@ -191,7 +191,7 @@ class WithoutReplacement(_Fresh):
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
     def explain(self, size: SamplingSize) -> str:
-        return f"exactly {size.batch} of exactly {size.records}, all such sets being as likely"
+        return f"exactly {size.batch} of exactly {size.records}, drawn uniformly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +215,8 @@ class ShuffledBatches(_InEpochs):
 
     def explain(self, size: SamplingSize) -> str:
         return (
-            f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; no "
-            "gain from the order is counted on"
+            f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; the "
+            "random order is taken to gain no privacy"
         )
 
 
@@ -241,7 +241,7 @@ class AllocatedBatches(_InEpochs):
         return [np.flatnonzero(batch == number) for number in range(size.batches)]
 
     def explain(self, size: SamplingSize) -> str:
-        return f"each epoch each in one of {size.batches} batches, drawn by itself"
+        return f"each in one of {size.batches} batches of an epoch, drawn independently"
 
 
 def _sampled(size: SamplingSize, count: int, bits: Bits) -> IndexArray:

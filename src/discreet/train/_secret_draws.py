@@ -1,9 +1,9 @@
 """Seeds the global generators with secure bits within a step, so that random numbers are secret.
 
 Dropout and augmentation draw from the global generators of PyTorch, NumPy and Python, whose seeds
-are often public. If the draws are known, the mask of each row of a batch is known. One example more
+are often public. If the draws are known, the mask of each row of a batch is known. One more example
 shifts the masks of all rows behind it, and so changes all of their contributions, not only its own.
-With secret draws the masks of all others have the same law either way.
+If draws are secret, the masks of all other rows have the same law with and without that example.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ _TWISTER = 624  # numbers of 32 bits: the state of PyTorch's generator on a proc
 _STATE = 3  # the place of the first one in `Generator.get_state`, in words of 64 bits
 
 _MEND = (
-    "leave it out: within a step, secure bits seed the generators, since a known seed tells which "
-    "example got which draws"
+    "leave it out: within a step, secure bits seed the generators, since a known seed reveals "
+    "each example's draws"
 )
 
 
@@ -39,7 +39,7 @@ class SecretDraws:
         self._key, self._seeded = bits.words(_WORDS).tobytes(), 0
 
     def renew(self) -> None:
-        """Seed all of them anew, whatever seeded them meanwhile."""
+        """Seed all global generators anew."""
         self._seeded += 1
         for generator in _generators():
             if generator.device.type == "cpu":

@@ -1,4 +1,4 @@
-"""A training run as a mechanism, for private tuning: a paid choice among runs."""
+"""A training run as a mechanism, for private tuning."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ class _Paid(Owned):
         request: Request | None = None,  # noqa: ARG002  # a payer's
         is_insecure: bool = False,
     ) -> Receipt:
-        """Return a receipt that nobody sees."""
+        """Return an empty receipt."""
         self.check_owner()
         return Receipt(0, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
 

@@ -79,8 +79,8 @@ def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], 
                     found[1].step()
         except Exception as error:
             raise InvalidArgument(
-                f"schedulers: {name} can't make the plan's {steps} steps: {error}; make it for as "
-                "many"
+                f"schedulers: {name} can't make the plan's {steps} steps: {error}; make one "
+                "for this number"
             ) from error
 
 
@@ -89,7 +89,7 @@ def _is_torchs(one: object) -> bool:
 
 
 def _stand_ins(optimizer: torch.optim.Optimizer, *others: Any) -> Any:  # Any: the same types
-    """Copies that step small parameters, or nothing where something can't be copied."""
+    """Copies that step small parameters, or None if something can't be copied."""
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     memo: dict[int, Any] = {id(parameter): _small(parameter) for parameter in own}
     try:

@@ -45,7 +45,7 @@ def attention_forward(call: Call) -> Found:
 
 
 def packed_up(call: Call) -> Found:
-    """`_pack_padded_sequence`: step by step, the rows of all examples that last as long."""
+    """`_pack_padded_sequence`: for each step in time, the rows of all examples that reach it."""
     given = call.named("input lengths batch_first")
     tag = call.tags.of(given["input"])
     if not isinstance(tag, ExampleRows):

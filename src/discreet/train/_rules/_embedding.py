@@ -124,13 +124,13 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
 
     (example, time) each. Positions that no bag has point behind the end of the list.
     """
-    starts, many = given["offsets"], len(given["input"])
-    ends = F.pad(starts[1:], (0, 1), value=many)
+    starts, length = given["offsets"], len(given["input"])
+    ends = F.pad(starts[1:], (0, 1), value=length)
     if given.get("include_last_offset", False):
         starts, ends = starts[:-1], starts[1:]
     sizes = ends - starts
     whose = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-    if len(sizes) != capture.examples or not _are(capture, whose, many):
+    if len(sizes) != capture.examples or not _matches(capture, whose, length):
         raise capture.refused(
             given["weight"],
             why="gets bags whose examples are not known",
@@ -138,13 +138,13 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
         )
     longest = max(1, int(sizes.max()))
     time = torch.arange(longest, device=starts.device)
-    return (starts[:, None] + time).clamp(max=many), time < sizes[:, None]
+    return (starts[:, None] + time).clamp(max=length), time < sizes[:, None]
 
 
-def _are(capture: Capture, whose: Tensor, many: int) -> bool:
+def _matches(capture: Capture, whose: Tensor, length: int) -> bool:
     """Whether each row number belongs to the example of its bag."""
     layout = capture.tags.plain if capture.layout is None else capture.layout
-    return len(whose) == many and torch.equal(layout.row_owners(whose.device), whose)
+    return len(whose) == length and torch.equal(layout.row_owners(whose.device), whose)
 
 
 def _largest(found: Tensor, is_in: Tensor) -> Tensor:
