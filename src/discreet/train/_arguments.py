@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
 Function = Callable[..., Any]  # Any: what PyTorch's functions take and return
 Args = tuple[Any, ...]  # Any: as above
 Keywords = dict[str, Any]  # Any: as above
+
+_PLAIN = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device})  # no tensors
 
 
 def named(names: str, args: Args, keywords: Keywords) -> Keywords:
@@ -29,11 +32,14 @@ def tensors_in(values: Iterable[Any]) -> list[Tensor]:  # Any: nested arguments 
     for value in values:
         if isinstance(value, Tensor):
             found.append(value)
+        elif type(value) in _PLAIN:
+            continue
+        elif isinstance(value, slice):
+            ends = (value.start, value.stop, value.step)
+            found += [one for one in ends if isinstance(one, Tensor)]
         elif isinstance(value, (list, tuple)):
             found += tensors_in(value)
-        elif isinstance(value, slice):
-            found += tensors_in((value.start, value.stop, value.step))
-        elif isinstance(value, Mapping):
+        elif isinstance(value, (dict, Mapping)):
             found += tensors_in(value.values())
     return found
 

@@ -86,8 +86,9 @@ class Tags:
 
     def of(self, tensor: Tensor) -> Tag | None:
         """The tag of a tensor, or None if it does not depend on data."""
-        if (known := self._known(tensor)) is not None:
-            return known
+        found = self._found.get(id(tensor))
+        if found is not None and found[0]() is tensor:
+            return found[1]
         if self._is_shared(tensor):
             return None
         if not self.is_strict and tensor.dim() and tensor.shape[0] == self.every.size:
@@ -96,12 +97,8 @@ class Tags:
             return tag
         base = tensor._base  # noqa: SLF001  PyTorch has no public name for it
         if base is not None and _is_all_of(tensor, base):  # a custom function returned its input
-            return self._known(base)
+            return self.of(base)
         return None
-
-    def _known(self, tensor: Tensor) -> Tag | None:
-        found = self._found.get(id(tensor))
-        return found[1] if found is not None and found[0]() is tensor else None
 
     def set(self, tensor: Tensor, tag: Tag) -> None:
         """Set a tensor's tag; if the tag does not fit its shape, owners are unknown."""
