@@ -11,8 +11,9 @@ from discreet.mechanisms import DiscreteLaplace, Gaussian, release, session
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.mechanisms.tuning import PoissonRuns, Tuning
 from tests.bad_values import WRONG, Call, complaints, fails_with_huge
-from tests.mechanisms.calls import ASKED_OF, BY_EPSILON, BY_ERROR, MADE, SESSIONS, STATED
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.mechanisms.registry import CASES
+from tests.mechanisms.statements import STATED
 
 FINE: dict[str, list[str]] = {
     "name": ["text"],
@@ -41,26 +42,25 @@ FINE_FOR: dict[str, dict[str, list[str]]] = {
 }
 
 
-def questions() -> dict[str, Call]:
-    asked: dict[str, Call] = {}
-    for name, (make, given) in MADE.items():
-        made = make(**given)
-        about = {"unit": PERSON} if name in SESSIONS else {"bounded": ASKED_OF[name]}
-        asked[f"{name}.privacy_loss"] = made.privacy_loss, about
-        if hasattr(made, "error"):
-            asked[f"{name}.error"] = made.error, {"confidence": 0.9}
-        if hasattr(made, "check"):
-            asked[f"{name}.check"] = made.check, {"bounded": number()}
-    return asked
+def calls() -> dict[str, Call]:
+    """Every constructor and question of every mechanism, each as a call that is good."""
+    found: dict[str, Call] = {}
+    for name, case in CASES.items():
+        made, about = case.made, "unit" if case.is_session else "bounded"
+        found[name] = case.kind, case.given
+        if case.by_epsilon is not None:
+            found[f"{name}.for_epsilon"] = case.by_epsilon
+        if case.by_error is not None:
+            found[f"{name}.for_error"] = case.by_error
+        found[f"{name}.privacy_loss"] = made.privacy_loss, {about: case.about(PERSON)}
+        if case.forecast is not None:
+            found[f"{name}.error"] = made.error, {"confidence": 0.9}
+        if case.is_session:
+            found[f"{name}.check"] = made.check, {"bounded": number()}
+    return found
 
 
-CALLS: dict[str, Call] = {
-    **MADE,
-    **{f"{name}.for_epsilon": call for name, call in BY_EPSILON.items()},
-    **{f"{name}.for_error": call for name, call in BY_ERROR.items()},
-    **STATED,
-    **questions(),
-}
+CALLS: dict[str, Call] = calls() | STATED
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -73,9 +73,9 @@ def test_huge_numbers_are_taken_or_refused(name: str) -> None:
     assert fails_with_huge(CALLS[name]) == []
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", CASES)
 def test_numpys_scalars_are_the_numbers_that_they_are(name: str) -> None:
-    make, given = MADE[name]
+    make, given = CASES[name].kind, CASES[name].given
     kinds: dict[type, Any] = {int: np.int64, float: np.float64}
     scalars = {
         argument: kinds[type(value)](value) if type(value) in kinds else value

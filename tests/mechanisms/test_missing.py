@@ -46,10 +46,10 @@ from discreet.mechanisms.statistics import (
     second_moments,
 )
 from discreet.mechanisms.thresholds import LaplaceThreshold, sets_of_keys
-from tests.mechanisms.calls import ASKED_OF, MADE
+from tests.mechanisms.computations import rows as one_column
 from tests.mechanisms.hostile import Exit, Hostile, HostileNumber
 from tests.mechanisms.kit import PERSON
-from tests.mechanisms.test_table import rows as one_column
+from tests.mechanisms.registry import CASES as MECHANISMS
 
 Table = Any  # Any: an array of numbers or of objects
 Some = Any  # Any: what each mechanism takes and gives
@@ -137,9 +137,9 @@ LITTLE_NOISE: dict[str, Some] = {
     "SmoothMedian": {"epsilon": 99},
 }
 LOOKING: dict[str, Case] = {
-    name: Case(ONE, MADE[name][0](**MADE[name][1] | LITTLE_NOISE.get(name, {})))
-    for name, stated in ASKED_OF.items()
-    if stated.parts == one_column(PERSON).parts
+    name: Case(ONE, each.kind(**{**each.given, **LITTLE_NOISE.get(name, {})}))
+    for name, each in MECHANISMS.items()
+    if each.about is one_column
 }
 CASES = COMPUTED | LOOKING
 

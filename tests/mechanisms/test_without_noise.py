@@ -12,7 +12,8 @@ from discreet.mechanisms.framework import MedianOfBlocks
 from discreet.mechanisms.quantiles import InterQuartileRange, Quantile, Quantiles
 from discreet.mechanisms.selection import DensestInterval
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
-from tests.mechanisms.calls import ASKED_OF, MADE, SESSIONS
+from tests.mechanisms.kit import PERSON
+from tests.mechanisms.registry import CASES as MECHANISMS
 
 GRID = Grid(0, 10**6)
 TABLE = [1000, 3007, 5011, 5012, 90_000]
@@ -47,18 +48,18 @@ def test_without_noise_the_answer_is_the_datas_own(case: str, width: int) -> Non
         assert (found.tolist() if isinstance(found, np.ndarray) else found) == answer
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("width", [1, 8, 64])
 def test_every_draw_ends(name: str, width: int) -> None:
     """And is the same each time."""
-    make, given = MADE[name]
-    mechanism = make(**given)
+    case = MECHANISMS[name]
+    mechanism = case.made
 
     def drawn() -> Any:  # Any: each its own
         bits = ZeroNoiseBits(width)
-        if name in SESSIONS:
+        if case.is_session:
             return mechanism.begin(bits)(3)
-        stated = ASKED_OF[name]
+        stated = case.about(PERSON)
         return mechanism.sample(stated.checked(stated.compute()), bits)
 
     assert repr(drawn()) == repr(drawn())
