@@ -1,65 +1,27 @@
 """The tails that are found by search: discrete Gaussian, staircase; against direct sums."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given
-from hypothesis import strategies as st
 
 from discreet._exact import ball, precision
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.noise import DiscreteGaussianLaw, NoiseLaw, _normal_tails, half_width
+from discreet.noise import DiscreteGaussianLaw, _normal_tails, half_width
 from discreet.noise._staircase import StaircaseLaw
 from discreet.noise._tail_inversion import invert_tail
-from tests.noise.walk import BITS, discrete_gaussian_law, one, refutation, walk
+from tests.noise.registry import staircase_law
+from tests.noise.walk import one, refutation, walk
 
-SIGMAS = [Fraction(s) for s in ("1/10", "1/2", "1", "2", "7.7", "16", "16.5", "40")]
 STAIRS = [("1", 1, 1), ("0.5", 10, 4), ("2", 5, 5), ("1/3", 3, 1), ("3", 4, 2)]
-Laws = DiscreteGaussianLaw | StaircaseLaw
 
 
 def stairs(drop: str, width: int, top: int) -> StaircaseLaw:
     return StaircaseLaw(drop=Fraction(drop), width=width, top=top)
-
-
-def staircase_law(law: StaircaseLaw) -> Callable[[int], arb]:
-    """By its definition, and the total by levels."""
-
-    def weight(outcome: int) -> arb:
-        magnitude = abs(outcome)
-        level = 0 if magnitude < law.top else 1 + (magnitude - law.top) // law.width
-        return ball(-law.drop * level).exp()
-
-    levels = 4 * BITS
-    with precision(BITS):
-        below = sum((ball(-law.drop * n).exp() for n in range(1, levels)), arb(0))
-        rest = (2 * ball(-law.drop * levels).exp() / law.drop.numerator * 10).union(arb(0))
-        total = 2 * law.top - 1 + 2 * law.width * (below + rest)
-    return lambda outcome: weight(outcome) / total
-
-
-def chance_of(law: Laws) -> Callable[[int], arb]:
-    return staircase_law(law) if isinstance(law, StaircaseLaw) else discrete_gaussian_law(law.sigma)
-
-
-LAWS: list[Laws] = [*map(DiscreteGaussianLaw, SIGMAS), *(stairs(*stair) for stair in STAIRS)]
-
-
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_tail_is_the_sum_of_the_chances(law: Laws) -> None:
-    chance = chance_of(law)
-    with precision(BITS):
-        within = chance(0)
-        for k in range(1, 60):
-            assert (1 - within).overlaps(law.tail(k))
-            assert abs(1 - within - law.tail(k)) < 1e-12
-            within += 2 * chance(k)
 
 
 def test_both_ways_to_a_normal_tail_agree_where_they_meet() -> None:
@@ -71,23 +33,6 @@ def test_both_ways_to_a_normal_tail_agree_where_they_meet() -> None:
                     integrated = _normal_tails._integrated(sigma, k)
                     assert added.overlaps(integrated)
                     assert abs(added - integrated) < close * added
-
-
-@given(
-    st.fractions(Fraction(1, 100), 10**9, max_denominator=10**6),
-    st.fractions(0, 1, max_denominator=10**12).filter(lambda c: 0 < c < 1),
-)
-def test_the_half_width_is_the_narrowest(scale: Fraction, confidence: Fraction) -> None:
-    width = math.ceil(scale)
-    laws: list[NoiseLaw] = [
-        DiscreteGaussianLaw(scale),
-        StaircaseLaw(drop=1 / scale, width=width, top=1 + width // 3),
-    ]
-    for law in laws:
-        q = half_width(law, confidence)
-        with precision(BITS):
-            assert 1 - law.tail(q + 1) >= ball(confidence)
-            assert q == 0 or 1 - law.tail(q) < ball(confidence)
 
 
 @pytest.mark.parametrize("power", [-300, -9, 0, 9, 300])
@@ -108,15 +53,6 @@ def test_a_search_may_begin_anywhere() -> None:
         assert found == [arb(half_width(law, Fraction(2, 3)) + 1)] * 4
         assert invert_tail(law.tail, ball(Fraction(1, 3)), arb("nan")) == found[0]
         assert not invert_tail(law.tail, arb(0).union(arb(1)), arb(5)).is_finite()
-
-
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_standard_deviation_is_that_of_the_chances(law: Laws) -> None:
-    chance = chance_of(law)
-    with precision(BITS):
-        terms = (x * x * chance(x) for x in range(1, 1200))
-        direct = float((2 * sum(terms, arb(0))).sqrt())
-    assert law.stddev() == pytest.approx(direct, rel=1e-9)
 
 
 @pytest.mark.parametrize("stair", [("1", 1, 1), ("1/2", 3, 1), ("2", 3, 3)], ids=str)

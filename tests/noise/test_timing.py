@@ -13,6 +13,7 @@ the processor's cache. There the correlation is about 0.02, and 0.1 to 0.35 betw
 import gc
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from time import perf_counter_ns
 
 import numpy as np
@@ -20,13 +21,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from discreet.noise import (
-    DiscreteGaussianLaw,
-    DiscreteLaplaceLaw,
-    Law,
-    RoundedGaussianLaw,
-    SecureBits,
-)
+from discreet.noise import Law, SecureBits
+from tests.noise.registry import NOISE
 
 LIMIT = 0.15
 COUNT = 2000
@@ -34,8 +30,8 @@ ALPHA = 1e-9
 
 Draw = Callable[[], npt.NDArray[np.int64] | int]
 
-WIDE: list[Law] = [DiscreteLaplaceLaw(10**4), RoundedGaussianLaw(10**4), DiscreteGaussianLaw(10**4)]
-NARROW: list[Law] = [DiscreteLaplaceLaw(1000), RoundedGaussianLaw(1000), DiscreteGaussianLaw(1000)]
+WIDE: list[Law] = [at(Fraction(10**4)) for at in NOISE.values()]
+NARROW: list[Law] = [at(Fraction(1000)) for at in NOISE.values()]
 
 
 def correlation(draw: Draw) -> float:

@@ -1,4 +1,5 @@
-"""Words of ones: each draw ends, and orders and samples are those of the numbers themselves."""
+"""Words of ones: each draw ends, and orders and samples are those of the numbers themselves. The
+laws are in `test_every_law.py`."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -10,25 +11,13 @@ import pytest
 from discreet import noise
 from discreet.audit import ZeroNoiseBits
 from discreet.noise import Bits, permutation, sample_without_replacement
+from tests.noise.registry import LAWS
 
 HALF = Fraction(1, 2)
 SCORES = np.array([1, 3, 2])
 
 
-def of_law(law: Any) -> Callable[[Bits], Any]:  # Any: any law
-    return lambda bits: (law.draw(bits), law.draws(bits, 2).tolist())
-
-
 DRAWN: dict[str, tuple[Callable[[Bits], Any], Any]] = {  # Any: each its own
-    "BernoulliLaw": (of_law(noise.BernoulliLaw(HALF)), (1, [1, 1])),
-    "CategoricalLaw": (of_law(noise.CategoricalLaw([3, 1])), (1, [1, 1])),
-    "DiscreteGaussianLaw": (of_law(noise.DiscreteGaussianLaw(1000)), (0, [0, 0])),
-    "DiscreteLaplaceLaw": (of_law(noise.DiscreteLaplaceLaw(1000)), (0, [0, 0])),
-    "GeometricLaw": (of_law(noise.GeometricLaw(HALF)), (0, [0, 0])),
-    "MaxNormLaw": (lambda bits: noise.MaxNormLaw(9, 2).draws(bits).tolist(), [0, 0]),
-    "RoundedGaussianLaw": (of_law(noise.RoundedGaussianLaw(1000)), (0, [0, 0])),
-    "StaircaseLaw": (of_law(noise.StaircaseLaw(drop=1, width=9, top=2)), (0, [0, 0])),
-    "UniformLaw": (of_law(noise.UniformLaw(1000)), (0, [0, 0])),
     "exponential_choice": (lambda bits: noise.exponential_choice(SCORES, HALF, bits), 1),
     "permutation": (lambda bits: permutation(4, bits).tolist(), [0, 1, 2, 3]),
     "permute_and_flip": (lambda bits: noise.permute_and_flip(SCORES, HALF, bits), 1),
@@ -42,7 +31,7 @@ NOTHING_DRAWN = {"Bits", "Law", "NoiseLaw", "OnGrid", "SecureBits", "Words", "ha
 
 
 def test_every_draw_is_in_the_table() -> None:
-    assert set(noise.__all__) == DRAWN.keys() | NOTHING_DRAWN
+    assert set(noise.__all__) == DRAWN.keys() | LAWS.keys() | NOTHING_DRAWN
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -261,7 +261,8 @@ def geometric(success: Fraction) -> Chance[int]:
 
 def weighted(*weights: Fraction | int) -> Chance[int]:
     """Each place's share of all weights."""
-    return lambda place: Fraction(weights[place]) / sum(weights)
+    chances = {place: Fraction(weight) / sum(weights) for place, weight in enumerate(weights)}
+    return lambda place: chances.get(place, Fraction(0))
 
 
 def coin(probability: Real) -> Chance[int]:
