@@ -72,6 +72,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "noise._bits._Streams": "streams of each thread, made anew in each process",
     "noise._inversion.Inverted": "a table of public probabilities",
     "noise._steps.Stepped": "a table of public probabilities",
+    "noise._steps.StepsResolved": "a table of public probabilities",
     "noise._affine_quantile.Magnitudes": "a table of public probabilities",
     "noise._affine_quantile.Signed": "a table of public probabilities",
     "_ownership.Owned": "the base of those that hold one",

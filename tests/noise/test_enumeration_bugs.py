@@ -14,11 +14,10 @@ from discreet.noise import (
     CategoricalLaw,
     DiscreteLaplaceLaw,
     RoundedGaussianLaw,
-    _affine_quantile,
     _inversion,
     _steps,
 )
-from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
+from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw, Magnitudes
 from discreet.noise._arrays import FloatArray
 from discreet.noise._inversion import Inverse, OutcomeArray, Resolved
 from tests.noise.reference import ExponentialBernoulliLaw
@@ -119,7 +118,7 @@ def test_a_threshold_off_by_one_is_refuted(
 def test_a_magnitude_off_by_one_is_refuted(
     law: Noise, shift: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolve, resolve_many = _affine_quantile.resolve, AffineQuantile.resolve_many
+    resolve, resolve_many = Magnitudes.resolve, AffineQuantile.resolve_many
 
     def decide_shifted(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
         found = resolve(law, numerator, size)
@@ -129,7 +128,7 @@ def test_a_magnitude_off_by_one_is_refuted(
         found, left = resolve_many(stretch, numerators, known)  # type: ignore[arg-type]  # as it came
         return np.where(found == 0, 0, np.maximum(0, found + shift)), left
 
-    monkeypatch.setattr(_affine_quantile, "resolve", decide_shifted)
+    monkeypatch.setattr(Magnitudes, "resolve", decide_shifted)
     monkeypatch.setattr(AffineQuantile, "resolve_many", settle_shifted)
     path.refute(law, chance_of(law), monkeypatch)
 
@@ -165,7 +164,7 @@ def test_a_refinement_skipped_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        _inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
+        _inversion, "finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
     )
     path.refute(law, chance_of(law), monkeypatch)
 
@@ -176,7 +175,7 @@ def test_a_refinement_skipped_for_steps_is_refuted(
     law: Inverse, chance: Chance[int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        _inversion, "_finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
+        _inversion, "finished", lambda law, bits, numerator, size: nearest(law, numerator, size)
     )
     path.refute(law, chance, monkeypatch)
 
@@ -202,7 +201,7 @@ def again(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
 def test_an_open_word_drawn_again_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_inversion, "_finished", again)
+    monkeypatch.setattr(_inversion, "finished", again)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -211,7 +210,7 @@ def test_an_open_word_drawn_again_is_refuted(
 def test_so_it_is_for_steps(
     law: Inverse, chance: Chance[int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_inversion, "_finished", again)
+    monkeypatch.setattr(_inversion, "finished", again)
     path.refute(law, chance, monkeypatch)
 
 
@@ -225,7 +224,7 @@ def test_words_joined_in_the_wrong_order_are_refuted(
             numerator, size = bits.word() << size | numerator, size + bits.width
         return outcome
 
-    monkeypatch.setattr(_inversion, "_finished", backwards)
+    monkeypatch.setattr(_inversion, "finished", backwards)
     path.refute(law, chance_of(law), monkeypatch)
 
 

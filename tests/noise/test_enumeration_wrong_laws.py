@@ -14,10 +14,9 @@ from discreet.noise import (
     DiscreteLaplaceLaw,
     RoundedGaussianLaw,
     Words,
-    _affine_quantile,
     _inversion,
 )
-from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw
+from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw, Magnitudes, Signed
 from discreet.noise._arrays import FloatArray
 from discreet.noise._inversion import Resolved
 from discreet.noise._quantiles import QuantileFunction
@@ -111,15 +110,15 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decide_shared(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-        magnitude = _affine_quantile.resolve(law, numerator, size)
+        magnitude = Magnitudes.resolve(law, numerator, size)
         return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
     def settle_shared(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        found, left = _affine_quantile.resolve_many(law, numerators, size)
+        found, left = Magnitudes.resolve_many(law, numerators, size)
         return np.where(numerators >> np.uint64(size - 1) == 1, -found, found), left
 
-    monkeypatch.setattr(_affine_quantile, "resolve_signed", decide_shared)
-    monkeypatch.setattr(_affine_quantile, "resolve_many_signed", settle_shared)
+    monkeypatch.setattr(Signed, "resolve", decide_shared)
+    monkeypatch.setattr(Signed, "resolve_many", settle_shared)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -128,7 +127,7 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
 def test_a_sign_that_is_always_plus_is_refuted(
     law: Noise, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolve, resolve_many = _affine_quantile.resolve_signed, _affine_quantile.resolve_many_signed
+    resolve, resolve_many = Signed.resolve, Signed.resolve_many
 
     def decide_plus(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
         found = resolve(law, numerator, size)
@@ -138,8 +137,8 @@ def test_a_sign_that_is_always_plus_is_refuted(
         found, left = resolve_many(law, numerators, size)
         return abs(found), left
 
-    monkeypatch.setattr(_affine_quantile, "resolve_signed", decide_plus)
-    monkeypatch.setattr(_affine_quantile, "resolve_many_signed", settle_plus)
+    monkeypatch.setattr(Signed, "resolve", decide_plus)
+    monkeypatch.setattr(Signed, "resolve_many", settle_plus)
     path.refute(law, chance_of(law), monkeypatch)
 
 
@@ -148,7 +147,7 @@ def test_a_minus_zero_drawn_again_is_refuted(law: Noise) -> None:
     def twice(bits: Bits) -> int:
         while True:
             word = bits.word()
-            found = _inversion._finished(law, bits, word, bits.width)
+            found = _inversion.finished(law, bits, word, bits.width)
             if found or not word >> bits.width - 1:
                 return found
 

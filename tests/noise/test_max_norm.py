@@ -12,7 +12,7 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
-from discreet.noise import _max_norm
+from discreet.noise import _inversion, _max_norm
 from discreet.noise._max_norm import MaxNormLaw
 from tests.noise.walk import BITS, refutation, walk
 
@@ -95,7 +95,7 @@ def test_a_radius_is_kept_with_exactly_its_share() -> None:
     blocks = _max_norm._blocks(law.scale, law.length)
     for radius, most, step in ((4, Fraction(3, 2), 0), (9, Fraction(2), 3)):
         refusing = _max_norm._RadiusRejection(blocks.chances, radius, most, Fraction(3, 4), step)
-        found = walk(lambda bits, r=refusing: int(r.is_kept(bits)), 8, 2)  # type: ignore[misc]
+        found = walk(lambda bits, r=refusing: _inversion.draw(r, bits), 8, 2)  # type: ignore[misc]
         with precision(BITS):
             share = blocks.chances.of(radius) / ball(most * Fraction(3, 4) ** step)
         assert refutation(found, lambda kept, p=share: p if kept else 1 - p) is None  # type: ignore[misc]

@@ -9,7 +9,7 @@ probability: docs/proofs/noise.md has the proofs. To read the files in order:
    rounded Gaussian, geometric), `_steps` and `_choices` (few outcomes), `_uniform`, `_staircase`,
    `_discrete_gaussian` and `_max_norm` (by rejection).
 4. Draws that are no numbers: `_selection` (one of many by scores) and `_order` (permutations).
-5. Forecasts of errors: `_half_width`, `_tail_inversion`, `_normal_tails` and `_sums`.
+5. Forecasts of errors: `half_width` in `_laws`, `_tail_inversion`, `_normal_tails`, `_sums`.
 6. `_grid`: noise for real numbers, in whole steps.
 """
 
@@ -17,8 +17,14 @@ from discreet.noise._bits import Bits, SecureBits, Words
 from discreet.noise._choices import BernoulliLaw, CategoricalLaw, poisson_mask
 from discreet.noise._discrete_gaussian import DiscreteGaussianLaw
 from discreet.noise._grid import OnGrid
-from discreet.noise._half_width import half_width
-from discreet.noise._laws import DiscreteLaplaceLaw, GeometricLaw, Law, NoiseLaw, RoundedGaussianLaw
+from discreet.noise._laws import (
+    DiscreteLaplaceLaw,
+    GeometricLaw,
+    Law,
+    NoiseLaw,
+    RoundedGaussianLaw,
+    half_width,
+)
 from discreet.noise._max_norm import MaxNormLaw
 from discreet.noise._order import permutation, sample_without_replacement
 from discreet.noise._selection import exponential_choice, permute_and_flip

@@ -68,8 +68,8 @@ class AffineQuantile:
     def _resolution(self, known: int) -> tuple[int, float]:
         """The least numerator that float64 may resolve, and the radius of x from there on.
 
-        From there on, ln(U) is known to 2^-bits. More bits make the radius smaller, and more
-        numerators too small. The bits chosen here nearly minimize the share that stays open.
+        From this numerator on, ln(U) is known to 2^-bits. With more bits the radius is smaller, and
+        more numerators are below the least one. These bits nearly minimize the share of open draws.
         """
         if self.scale >= 2.0**_WORD:
             return 0, math.inf
@@ -79,7 +79,7 @@ class AffineQuantile:
 
 
 class AffineQuantileLaw(Protocol):
-    """A law that is an affine function of a quantile function."""
+    """A law whose inverse is an affine function of a quantile function."""
 
     def inverse(self, uniform: arb) -> arb:
         """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
@@ -101,12 +101,15 @@ class Magnitudes(Inverted):
         return self.affine_quantile().is_narrow
 
     def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-        """The outcome, if the digits of U decide it."""
-        return resolve(self, numerator, size)
+        """The magnitude, if it is the same for all U in [numerator, numerator + 1] / 2^size."""
+        known = min(size, _WORD)
+        found = self.affine_quantile().resolve(numerator >> size - known << _WORD - known, known)
+        return _by_balls(self, numerator, size) if found is None else found
 
     def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        """Outcomes, and the indices of those that float64 does not decide."""
-        return resolve_many(self, numerators, size)
+        """Magnitudes, and the indices of those that float64 does not decide."""
+        leading = aligned(numerators, size) >> np.uint64(1)
+        return self.affine_quantile().resolve_many(leading.view(np.int64), min(size, _WORD))
 
 
 class Signed(Magnitudes):
@@ -115,41 +118,19 @@ class Signed(Magnitudes):
     __slots__ = ()
 
     def resolve(self: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-        """The outcome, if the digits of U decide it."""
-        return resolve_signed(self, numerator, size)
+        """The magnitude with a sign. The first digit is the sign; U begins with the second."""
+        magnitude = Magnitudes.resolve(self, numerator & (1 << size - 1) - 1, size - 1)
+        return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
     def resolve_many(self: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        """Outcomes, and the indices of those that float64 does not decide."""
-        return resolve_many_signed(self, numerators, size)
-
-
-def resolve(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-    """The magnitude, if it is the same for all U in [numerator, numerator + 1] / 2^size."""
-    known = min(size, _WORD)
-    found = law.affine_quantile().resolve(numerator >> size - known << _WORD - known, known)
-    return _by_balls(law, numerator, size) if found is None else found
-
-
-def resolve_signed(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:
-    """The magnitude with a sign. The first digit is the sign; U begins with the second."""
-    magnitude = resolve(law, numerator & (1 << size - 1) - 1, size - 1)
-    return -magnitude if magnitude and numerator >> size - 1 else magnitude
-
-
-def resolve_many(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-    """`resolve` for many numerators, in float64 only."""
-    leading = aligned(numerators, size) >> np.uint64(1)
-    return law.affine_quantile().resolve_many(leading.view(np.int64), min(size, _WORD))
-
-
-def resolve_many_signed(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-    """`resolve_signed` for many numerators, in float64 only."""
-    leading = aligned(numerators, size)
-    found, left = law.affine_quantile().resolve_many((leading & ~_SIGN).view(np.int64), size - 1)
-    sign = leading.view(np.int64) >> 63  # 0 or -1
-    found ^= sign
-    found -= sign
-    return found, left
+        """Magnitudes with a sign, and the indices of those that float64 does not decide."""
+        leading = aligned(numerators, size)
+        magnitudes = (leading & ~_SIGN).view(np.int64)
+        found, left = self.affine_quantile().resolve_many(magnitudes, size - 1)
+        sign = leading.view(np.int64) >> 63  # 0 or -1
+        found ^= sign
+        found -= sign
+        return found, left
 
 
 def _by_balls(law: AffineQuantileLaw, numerator: int, size: int) -> int | None:

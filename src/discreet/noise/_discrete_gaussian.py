@@ -109,24 +109,20 @@ class DiscreteGaussianLaw:
         over, under = self.sigma.as_integer_ratio()
         if 24 * numerator * over**4 >= found**2 * under**4 << size:
             return True
-        refusing = _Rejection(self.sigma, abs(found))
-        while (reached := steps.resolve(refusing, numerator, size)) is None:
-            numerator = numerator << bits.width | bits.word()
-            size += bits.width
-        return reached == 1
+        return _inversion.finished(_Rejection(self.sigma, abs(found)), bits, numerator, size) == 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Rejection:
-    """The threshold 1 - r(k) / r(0), where r is the ratio of the discrete law's probabilities to
-    the rounded law's."""
+class _Rejection(steps.StepsResolved):
+    """The threshold 1 - r(k) / r(0), where r is the probability under the discrete law over the
+    probability under the rounded law."""
 
     sigma: Fraction
     k: int
     steps: int = 1
 
     def threshold(self, _: int) -> arb:
-        """1 - exp(-k^2 / (2 sigma^2)) mass(0) / mass(k), with mass(k) the normal probability of
+        """1 - exp(-k^2 / (2 sigma^2)) mass(0) / mass(k), where mass(k) is the normal probability of
         [k - 1/2, k + 1/2]. The three differences lose some bits each time sigma doubles."""
         lost = 4 * max(0, math.floor(self.sigma).bit_length())
         with precision(ctx.prec + lost):
@@ -171,8 +167,8 @@ class _Tails:
 
 @lru_cache(maxsize=4)
 def _tails(sigma: Fraction, bits: int) -> _Tails:
-    """P(k) / P(0) is q^(k^2) with q = exp(-1 / (2 sigma^2)), the one before it times q^(2k - 1).
-    A geometric series bounds the terms that the sums leave out."""
+    """With q = exp(-1 / (2 sigma^2)), P(k) / P(0) = q^(k^2), which is the previous ratio times
+    q^(2k - 1). A geometric series bounds the terms beyond the last one."""
     size = bits + _SPARE_BITS
     last = math.ceil(sigma * (math.isqrt(3 * size // 2) + 1))  # its chance is below 2^-size
     with precision(size + _SPARE_BITS):

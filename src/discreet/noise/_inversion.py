@@ -30,7 +30,19 @@ _OPEN = np.iinfo(np.int64).min
 _INT64 = np.iinfo(np.int64)
 
 
-class Inverse(Hashable, Protocol):
+class Resolves(Protocol):
+    """A function of U."""
+
+    def resolve(self, numerator: int, size: int) -> int | None:
+        """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one, or None.
+
+        None is allowed even if they have the same one. But with probability 1 over the digits of U,
+        some size must give an outcome.
+        """
+        ...
+
+
+class Inverse(Hashable, Resolves, Protocol):
     """A law as a function of U that is monotone on [0, 1/2] and on [1/2, 1].
 
     Equal laws compare equal and have the same hash, since they share a guide.
@@ -39,14 +51,6 @@ class Inverse(Hashable, Protocol):
     @property
     def is_narrow(self) -> bool:
         """Whether most cells of a guide have a single outcome."""
-        ...
-
-    def resolve(self, numerator: int, size: int) -> int | None:
-        """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one, or None.
-
-        None is allowed even if they have the same one. But with probability 1 over the digits of U,
-        some size must give an outcome.
-        """
         ...
 
     def resolve_many(self, numerators: Words, size: int) -> Resolved:
@@ -68,9 +72,9 @@ class Inverted:
         return draws(self, bits, shape)
 
 
-def draw(law: Inverse, bits: Bits) -> int:
+def draw(law: Resolves, bits: Bits) -> int:
     """One outcome of the law."""
-    return _finished(law, bits, bits.word(), bits.width)
+    return finished(law, bits, bits.word(), bits.width)
 
 
 def draws(law: Inverse, bits: Bits, shape: Shape) -> OutcomeArray:
@@ -144,7 +148,7 @@ def _finish(law: Inverse, bits: Bits, part: npt.NDArray[np.int64], still: Any) -
     """Decide the open outcomes, each given by index, numerator and size, one by one."""
     beyond = {}
     for place, numerator, size in still:
-        outcome = _finished(law, bits, numerator, size)
+        outcome = finished(law, bits, numerator, size)
         if _INT64.min < outcome <= _INT64.max:
             part[place] = outcome
         else:
@@ -152,7 +156,8 @@ def _finish(law: Inverse, bits: Bits, part: npt.NDArray[np.int64], still: Any) -
     return beyond
 
 
-def _finished(law: Inverse, bits: Bits, numerator: int, size: int) -> int:
+def finished(law: Resolves, bits: Bits, numerator: int, size: int) -> int:
+    """The outcome for these first digits of U; more digits are drawn until they decide."""
     while (outcome := law.resolve(numerator, size)) is None:
         numerator = numerator << bits.width | bits.word()
         size += bits.width

@@ -21,6 +21,7 @@ from discreet.noise._inversion import OutcomeArray, Shape
 from discreet.noise._quantiles import EXPONENTIAL, HALF_NORMAL
 
 _BITS = 128
+_FEWEST_BITS, _MOST_BITS = 64, 1 << 14  # of half-widths
 
 
 class Law(Protocol):
@@ -49,6 +50,19 @@ class NoiseLaw(Law, Protocol):
     def stddev(self) -> float:
         """The standard deviation, with relative error 10^-9; below 10^-150 it may be 0."""
         ...
+
+
+def half_width(law: NoiseLaw, confidence: Fraction) -> int:
+    """The smallest whole q with P(|outcome| <= q) at least the confidence, exactly."""
+    size = _FEWEST_BITS
+    while size <= _MOST_BITS:
+        with precision(size):
+            whole = law.inverse(ball(1 - confidence)).ceil().unique_fmpz()
+        if whole is not None:
+            return max(0, int(whole) - 1)
+        size *= 2
+    near = float(confidence)
+    raise InvalidArgument(f"confidence = {near}...: too close to a jump of the law to be decided")
 
 
 @frozen

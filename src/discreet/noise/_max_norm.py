@@ -17,11 +17,11 @@ from flint import arb, ctx, fmpq
 from discreet._exact import ball, precision, shown, upper_fraction
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet.errors import InvalidArgument
-from discreet.noise import _steps as steps
 from discreet.noise._bits import Bits
 from discreet.noise._choices import CategoricalLaw
-from discreet.noise._inversion import OutcomeArray
+from discreet.noise._inversion import OutcomeArray, draw
 from discreet.noise._laws import GeometricLaw
+from discreet.noise._steps import StepsResolved
 from discreet.noise._uniform import UniformLaw
 
 _BITS = 128
@@ -40,8 +40,8 @@ class MaxNormLaw:
 
     Up to a factor, exp(-k / scale) is the sum of exp(-j / scale) over all j >= k. So z is uniform
     in a cube [-j, j]^length of random radius j, with P(j) proportional to (2j + 1)^length
-    exp(-j / scale). The radius is drawn by rejection, from a law that bounds P(j) up to a factor;
-    as many digits as needed decide whether it is accepted.
+    exp(-j / scale). The radius is drawn by rejection from a law that bounds P(j) up to a factor.
+    Digits of a uniform number are drawn until they decide whether a radius is accepted.
 
     >>> from discreet.audit import SeededBits
     >>> MaxNormLaw(2, length=4).draws(SeededBits(4))
@@ -76,7 +76,8 @@ class MaxNormLaw:
             else:
                 step = GeometricLaw(1 - blocks.ratio).draw(bits)
                 found, over = blocks.end + step, blocks.highest
-            if _RadiusRejection(blocks.chances, found, over, blocks.ratio, step).is_kept(bits):
+            rejection = _RadiusRejection(blocks.chances, found, over, blocks.ratio, step)
+            if draw(rejection, bits):
                 return found
 
     def half_width(self, confidence: Fraction) -> int:
@@ -97,10 +98,10 @@ class MaxNormLaw:
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The probabilities of the radii, in units of that of the ``mode``.
+    """The probabilities of the radii, divided by the probability of the ``mode``.
 
-    As a function of a real radius they rise up to length * scale - 1/2 and fall from there on; the
-    mode is the last integer before that.
+    As a function of a real radius they increase up to length * scale - 1/2 and then decrease. The
+    ``mode`` is the last integer up to this point.
     """
 
     scale: Fraction
@@ -128,8 +129,9 @@ class _Chances:
         return self.of(start) / (1 - self.ratio(start))
 
     def at_most(self, start: int, size: int) -> arb:
-        """An upper bound on the sum of ``size`` of them: their logarithms lie below the tangent at
-        the middle, and sinh(n x) / (n sinh(x)) <= sinh(n x) / (n x) <= exp((n x)^2 / 6)."""
+        """An upper bound on the sum of ``size`` probabilities. Their logarithms lie below the
+        tangent at the middle, and sinh(n x) / (n sinh(x)) <= sinh(n x) / (n x) <= exp((n x)^2 / 6).
+        """
         if size == 1:
             return self.of(start)
         twice = 2 * start + size - 1
@@ -215,9 +217,8 @@ def _above(number: arb) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class _RadiusRejection:
-    """The threshold above which U accepts a radius: 1 minus its probability over
-    ``most * ratio^step``."""
+class _RadiusRejection(StepsResolved):
+    """The threshold from which on U accepts a radius: 1 - its probability / (most * ratio^step)."""
 
     chances: _Chances
     radius: int
@@ -231,10 +232,3 @@ class _RadiusRejection:
         with precision(ctx.prec + lost):
             over = ball(self.most) * (self.step * ball(self.ratio).log()).exp()
             return 1 - self.chances.of(self.radius) / over
-
-    def is_kept(self, bits: Bits) -> bool:
-        """Whether U accepts the radius, by as many digits as decide it."""
-        numerator, size = bits.word(), bits.width
-        while (reached := steps.resolve(self, numerator, size)) is None:
-            numerator, size = numerator << bits.width | bits.word(), size + bits.width
-        return reached == 1

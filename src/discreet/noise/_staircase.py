@@ -48,11 +48,7 @@ class StaircaseLaw:
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""
-        levels, places = self._parts()
-        while True:
-            level, place = levels.draw(bits), places.draw(bits)
-            if place < (self.width if level else 2 * self.top - 1):
-                return self._at(level, place)
+        return int(self.draws(bits, 1)[0])
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes: int64, or Python integers if one of them lies beyond int64."""
@@ -64,7 +60,7 @@ class StaircaseLaw:
             level, place = (
                 _replaced(*pair, refused) for pair in zip((level, place), again, strict=True)
             )
-        return self._all_at(level, place).reshape(shape)
+        return self._at(level, place).reshape(shape)
 
     def tail(self, magnitude: int) -> arb:
         """The probability of an outcome at least this far from 0."""
@@ -101,18 +97,12 @@ class StaircaseLaw:
     def _is_there(self, level: OutcomeArray, place: OutcomeArray) -> npt.NDArray[np.bool_]:
         return place < np.where(level == 0, 2 * self.top - 1, self.width)
 
-    def _at(self, level: int, place: int) -> int:
-        if level == 0:  # 0, 1, -1, 2, -2, ...
-            return (place + 1) // 2 * (1 if place % 2 else -1)
-        magnitude = (abs(level) - 1) * self.width + self.top + place
-        return magnitude if level > 0 else -magnitude
-
-    def _all_at(self, level: OutcomeArray, place: OutcomeArray) -> OutcomeArray:
+    def _at(self, level: OutcomeArray, place: OutcomeArray) -> OutcomeArray:
         farthest = (int(np.abs(level).max(initial=0)) + 2) * self.width
         if object in (level.dtype, place.dtype) or farthest > _INT64:
             level, place = level.astype(object), place.astype(object)
         below = (abs(level) - 1) * self.width + self.top + place
-        inside = (place + 1) // 2 * np.where(place % 2, 1, -1)
+        inside = (place + 1) // 2 * np.where(place % 2, 1, -1)  # 0, 1, -1, 2, -2, ...
         found: OutcomeArray = np.where(level == 0, inside, np.sign(level) * below)
         return found
 

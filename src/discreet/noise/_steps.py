@@ -51,7 +51,17 @@ class EdgedLaw(StepLaw, Protocol):
         ...
 
 
-class Stepped(Inverted):
+class StepsResolved:
+    """A `StepLaw` as a function of U."""
+
+    __slots__ = ()
+
+    def resolve(self: StepLaw, numerator: int, size: int) -> int | None:
+        """The outcome, if the digits of U decide it."""
+        return resolve(self, numerator, size)
+
+
+class Stepped(StepsResolved, Inverted):
     """Draws of an `EdgedLaw`."""
 
     __slots__ = ()
@@ -60,10 +70,6 @@ class Stepped(Inverted):
     def is_narrow(self: StepLaw) -> bool:
         """Whether it has few outcomes."""
         return self.steps <= _FEW
-
-    def resolve(self: StepLaw, numerator: int, size: int) -> int | None:
-        """The outcome, if the digits of U decide it."""
-        return resolve(self, numerator, size)
 
     def resolve_many(self: EdgedLaw, numerators: Words, size: int) -> Resolved:
         """Outcomes, and the indices of those that 64 bits do not decide."""
@@ -101,7 +107,7 @@ def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
 
 
 def _side(threshold: Fraction | arb, numerator: int, size: int) -> bool | None:
-    """True if all these U have reached the threshold, False if none has; else `None`."""
+    """True if all U in the interval reach the threshold, False if none does, `None` otherwise."""
     if isinstance(threshold, Fraction):
         scaled = threshold.numerator << size
         if scaled <= numerator * threshold.denominator:

@@ -8,8 +8,7 @@ from scipy.special import ndtri
 
 from discreet._exact import precision
 from discreet.noise._arrays import FloatArray
-from discreet.noise._half_width import half_width
-from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
+from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw, half_width
 
 PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
 
@@ -27,10 +26,10 @@ def pair_half_width(
     """An upper bound on the smallest q with P(|a M + b N| <= q) >= confidence, for independent
     noises M and N of the same kind and weights a and b.
 
-    It rises with |a| and with |b|, since noise is symmetric and unimodal. Rounded Gaussian noise is
-    within 1/2 of Gaussian noise. Discrete Laplace noise, a difference of the integer parts of two
-    exponentials, is within 1 of Laplace noise. The weighted sum of two Gaussian or two Laplace
-    noises has a known law.
+    The bound increases with |a| and with |b|, since noise is symmetric and unimodal. Rounded
+    Gaussian noise differs from Gaussian noise by at most 1/2. Discrete Laplace noise is a
+    difference of the integer parts of two exponential numbers, and differs from Laplace noise by
+    less than 1. The weighted sum of two Gaussian or two Laplace noises has a known law.
     """
     (one, other), (a, b) = laws, map(abs, weights)
     outside = float(1 - confidence)
@@ -54,7 +53,7 @@ def _two_laplace(a: float, b: float, outside: float) -> float:
 
 
 def _two_laplace_tail(large: float, small: float, t: float) -> float:
-    """P(|X + Y| > t) for Laplace X and Y of these scales; if they are nearly equal, for two of the
+    """P(|X + Y| > t) for Laplace X and Y of these scales. Nearly equal scales are replaced by the
     larger one."""
     if small == 0:
         return math.exp(-t / large)
@@ -66,7 +65,7 @@ def _two_laplace_tail(large: float, small: float, t: float) -> float:
 
 def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
     """A whole q such that the sum of ``count`` <= 64 independent draws lies in [-q, q] at this
-    confidence: the smallest one for one draw, and hardly above it for more.
+    confidence. It is the smallest one for one draw, and hardly larger for more.
 
     Each draw is put into a cell, at most half a cell from the cell's middle. The law of sums of
     cells comes from a Fourier transform.

@@ -115,7 +115,9 @@ def test_the_fewest_runs_for_an_error(eta: Fraction, share: Fraction) -> None:
 
 def test_no_number_of_runs_has_the_error() -> None:
     """Below eta 0 a few runs are likely, however many there are on average."""
-    with pytest.raises(InvalidArgument, match=r"error = 0.1: no such law .* take a larger eta"):
+    with pytest.raises(
+        InvalidArgument, match=r"error = 0.1: no law with this eta .* take a larger eta"
+    ):
         NegativeBinomialRuns.for_error(0.1, 0.95, eta=-0.5)
 
 

@@ -1,7 +1,7 @@
 """Laws of the secret number of runs, and the price of the best run under each."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Annotated, Protocol
@@ -29,7 +29,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
-from discreet.noise import Bits
+from discreet.noise import Bits, _inversion
 
 _BITS = 128
 _DIGITS = 9
@@ -65,10 +65,10 @@ def _makeable(most: int) -> int:
 class NegativeBinomialRuns:
     """K = 1, 2, ... with probability proportional to (1 - gamma)^K Gamma(K + eta) / K!.
 
-    ``eta`` 1 is the geometric law, ``eta`` 0 the logarithmic one, and any number above -1 is
-    allowed. A larger eta keeps K closer to its mean, and costs more: with runs that cost epsilon
-    each, up to (2 + eta) epsilon. A smaller gamma makes more runs, which costs next to nothing in
-    pure privacy. Papernot and Steinke (2022), Definition 1.
+    ``eta`` is any number above -1; 1 is the geometric law, and 0 the logarithmic law. A larger eta
+    makes K vary less around its mean, and costs more: up to (2 + eta) epsilon if each run costs
+    epsilon. A smaller gamma makes more runs, at nearly the same pure epsilon. Papernot and Steinke
+    (2022), Definition 1.
 
     >>> NegativeBinomialRuns.for_mean(20, eta=1)
     NegativeBinomialRuns(eta=1, gamma=0.05)
@@ -87,8 +87,8 @@ class NegativeBinomialRuns:
 
     @staticmethod
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
-        """The law with the largest gamma, to 9 digits, whose mean is at least this, a number from 1
-        on."""
+        """The law with the largest gamma, to 9 digits, whose mean is at least this number, which is
+        1 or above."""
         wanted, shape = _checks.positive(mean=mean), _tuning.shape(eta=eta)
         if wanted < 1:
             raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
@@ -108,8 +108,8 @@ class NegativeBinomialRuns:
     def for_error(
         error: Number, confidence: Number, *, eta: Number, most: int = 0
     ) -> "NegativeBinomialRuns":
-        """The fewest, by a gamma of 9 digits, of which the best lies in this share of one run's
-        outcomes, best first, at this confidence."""
+        """The law with the fewest runs, by a gamma of 9 digits, whose best run is among the best
+        ``error`` (a share) of one run's outcomes at this confidence."""
         share = _checks.probability(error=error)
         missed = 1 - _checks.probability(confidence=confidence)
         shape = _tuning.shape(eta=eta)
@@ -121,8 +121,8 @@ class NegativeBinomialRuns:
         gamma = _largest_gamma(is_enough)
         if not gamma:
             raise InvalidArgument(
-                f"error = {error}: no such law has enough runs; allow a larger error, or take a "
-                "larger eta"
+                f"error = {error}: no law with this eta has enough runs; allow a larger error, or "
+                "take a larger eta"
             )
         return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
 
@@ -177,33 +177,32 @@ def _largest_gamma(is_enough: Callable[[Fraction], bool]) -> Fraction:
 
 
 def draw(runs: RunsLaw, bits: Bits) -> int:
-    """An exact draw of the number of runs: digits of a uniform U are drawn until they decide
-    between which two cumulative probabilities 1 - U lies. Words of ones give the fewest runs."""
-    numerator = size = 0
-    while True:
-        numerator = numerator << bits.width | (1 << bits.width) - 1 - bits.word()
-        size += bits.width
-        if (outcome := _decided(runs, numerator, size)) is not None:
-            return outcome
+    """An exact draw of the number of runs."""
+    return _inversion.draw(_NumberOfRuns(runs), bits)
 
 
-def _decided(runs: RunsLaw, numerator: int, size: int) -> int | None:
-    """The outcome, if all U in [numerator, numerator + 1] / 2^size have the same one."""
-    with precision(size + _BITS):
-        low, high = ball(Fraction(numerator, 1 << size)), ball(Fraction(numerator + 1, 1 << size))
-        whole = sum(_chances(runs), arb(0)) if runs.most else arb(1)
-        below = arb(0)
-        for outcome, chance in enumerate(_chances(runs)):
-            if not low * whole >= below:
-                return None
-            below += chance
-            if (outcome and outcome == runs.most) or high * whole <= below:
-                return outcome
-    raise AssertionError("a law without a ceiling has no last number")
+@dataclass(frozen=True, slots=True)
+class _NumberOfRuns:
+    """The number of runs as a function of U: 1 - U lies between two cumulative probabilities, so
+    that words of ones give the fewest runs."""
 
+    runs: RunsLaw
 
-def _chances(runs: RunsLaw) -> Iterator[arb]:
-    return islice(runs.law.chances(), runs.most + 1 if runs.most else None)
+    def resolve(self, numerator: int, size: int) -> int | None:
+        with precision(size + _BITS):
+            low, high = (ball(Fraction((1 << size) - numerator - i, 1 << size)) for i in (1, 0))
+            whole = sum(self._chances(), arb(0)) if self.runs.most else arb(1)
+            below = arb(0)
+            for outcome, chance in enumerate(self._chances()):
+                if not low * whole >= below:
+                    return None
+                below += chance
+                if (outcome and outcome == self.runs.most) or high * whole <= below:
+                    return outcome
+        raise AssertionError("a law without a ceiling has no last number")
+
+    def _chances(self) -> Iterator[arb]:
+        return islice(self.runs.law.chances(), self.runs.most + 1 if self.runs.most else None)
 
 
 def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
@@ -217,7 +216,7 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
 
 def best_share(runs: RunsLaw, confidence: Fraction) -> Fraction:
     """The smallest share s, to 9 digits, such that the best run is among the best s of one run's
-    outcomes at this confidence; 1 if there is no run with too large a probability."""
+    outcomes at this confidence; 1 if the probability of no run is too large."""
     found = edge(
         lambda share: share_missed(runs, share) <= 1 - confidence,
         Fraction(1),
