@@ -66,6 +66,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "local._mechanism.ReportingMechanism": "a base of frozen values",
     "mechanisms._additive.IndependentNoise": "a base of frozen values",
     "mechanisms._real.NoiseOnGrid": "a base of frozen values",
+    "mechanisms.selection._choice.Choice": "a base of frozen values",
     "mechanisms.thresholds._noisy_counts.NoisyCounts": "a base of frozen values",
     "noise._bits.SecureBits": "a copy or a child has a fresh stream: tests/noise/test_bits.py",
     "noise._bits._Process": "counts forks, one for each process",

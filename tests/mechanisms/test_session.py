@@ -63,7 +63,7 @@ def test_the_charge_comes_before_everything() -> None:
         assert payer.events == ["charge", "begin"]
         first = opened.ask(counted)
         assert opened.ask(counted) == first + 3
-        with pytest.raises(SessionEnded, match="all that was paid for"):
+        with pytest.raises(SessionEnded, match="all paid answers"):
             opened.ask(counted)
     assert payer.events == ["charge", "begin", "compute", "compute"]
     assert payer.charges == [PrivacyLoss.of(Pure(1), unit=PERSON)]

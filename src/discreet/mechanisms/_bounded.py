@@ -89,8 +89,8 @@ class Bounded(Generic[V]):
     ) -> "Bounded[FixedPoint]":
         """State a real number or an array of real numbers, to be rounded to multiples of ``step``.
 
-        A number as ``sensitivity`` is the L1 sensitivity. State that of the real numbers: the price
-        includes the effect of rounding.
+        A number as ``sensitivity`` is the L1 sensitivity. State the sensitivity of the real
+        numbers; the price includes the effect of rounding.
 
         >>> ages = [31, 44, 58]
         >>> mean = Bounded.real(
@@ -139,8 +139,7 @@ class Bounded(Generic[V]):
         named = tuple((_checks.text(columns=c), grid) for c, grid in columns.items())
         if not all(isinstance(grid, Grid) for _, grid in named):
             raise InvalidArgument(f"columns = {columns!r}: give a Grid for at least one name")
-        moved = each if change_of(unit) is Change.ADD_REMOVE else 2 * each
-        sensitivity = Sensitivity(l1=moved, linf=each)
+        sensitivity = Sensitivity(l1=tables_of(unit) * each, linf=each)
         substitutes = _substitutes(null, columns)
         part = RowsPart(_checks.text(name=name), named, each, sensitivity, substitutes)
         return _single(compute, part, unit, basis)
@@ -167,8 +166,9 @@ class Bounded(Generic[V]):
         Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
         """
         places = _checks.positive_count(per_unit=per_unit)
-        moved = places if change_of(unit) is Change.ADD_REMOVE else 2 * places
-        sensitivity = Sensitivity(l0=moved, linf=_checks.positive_count(most=most))
+        sensitivity = Sensitivity(
+            l0=tables_of(unit) * places, linf=_checks.positive_count(most=most)
+        )
         return _single(compute, KeysPart(_checks.text(name=name), places, sensitivity), unit, basis)
 
     @staticmethod
@@ -285,3 +285,8 @@ def change_of(unit: Unit) -> Change:
     if not isinstance(unit, Unit):
         raise InvalidArgument(f"unit = {unit!r}: give a Unit, as Unit('person_id') or Unit.ROW")
     return unit.change
+
+
+def tables_of(unit: Unit) -> int:
+    """The number of tables, of two neighbours, that hold rows of the unit: 2 if it is replaced."""
+    return 1 if change_of(unit) is Change.ADD_REMOVE else 2

@@ -66,8 +66,8 @@ class Release(Generic[W]):
         error = getattr(self.mechanism, "error", None)
         if self.processing:
             raise InvalidArgument(
-                f"the value was changed since ({', '.join(self.processing)}), so that the noise's "
-                "error isn't its own; ask the release that it was made from"
+                f"the value was processed ({', '.join(self.processing)}), so the error of the "
+                "noise no longer applies; ask the release before processing"
             )
         if error is None:
             raise InvalidArgument(f"{self.mechanism!r} states no error for the value as a whole")
@@ -222,8 +222,8 @@ def _check_size(bounded: Bounded[V]) -> None:
     numbers = sum(math.prod(getattr(part, "shape", ())) for part in bounded.parts)
     if numbers > _MOST_NUMBERS:
         raise InvalidArgument(
-            f"{bounded.name!r} has {numbers} numbers, and under a request id an answer of at most "
-            f"{_MOST_NUMBERS} is kept: release it without one"
+            f"{bounded.name!r} has {numbers} numbers, and a request id stores at most "
+            f"{_MOST_NUMBERS}: release it without a request id"
         )
 
 

@@ -56,7 +56,7 @@ class Grid:
         farthest = max(abs(low), abs(high), _FINEST)
         if farthest > _FARTHEST or (steps and each < farthest / _MOST_PLACES):
             raise InvalidArgument(
-                f"{least}, {most}, step = {shown(each)}: float64 can't tell such values apart; "
+                f"{least}, {most}, step = {shown(each)}: float64 can't distinguish these values; "
                 "give a larger step, and numbers up to 2^1022"
             )
 

@@ -59,7 +59,7 @@ class Session(Owned, Generic[V, W]):
             answer = turns.pop()  # if a step below fails, the session has ended
         except IndexError:
             raise SessionEnded(
-                "all that was paid for has been given: open another session"
+                "the session has given all paid answers: open another session"
             ) from None
         self._door.note("bounded", (bounded.parts, bounded.is_joint))
         value = computed(self._door, bounded, self.receipt)

@@ -174,7 +174,7 @@ def test_the_smallest_epsilon_for_an_error_is_found() -> None:
     assert less.error(0.95, apart=1) > 500
     with pytest.raises(InvalidArgument, match="error = 2000000: any value"):
         SmoothMedian.for_error(2_000_000, 0.95, delta=1e-6, grid=grid)
-    with pytest.raises(InvalidArgument, match="error = 0: not even epsilon"):
+    with pytest.raises(InvalidArgument, match="error = 0: even epsilon"):
         SmoothMedian.for_error(0, 0.95, delta=1e-6, grid=grid, apart=10**5, moved=100)
 
 

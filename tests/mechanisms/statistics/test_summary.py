@@ -21,8 +21,8 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import Moments, moment_errors, moments
+from discreet.mechanisms.statistics._intervals import Reach
 from discreet.mechanisms.statistics._layout import MomentLayout
-from discreet.mechanisms.statistics._reach import Reach
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong
 from tests.mechanisms.statistics.kit import (
     ALARM,

@@ -1,22 +1,12 @@
 """The private median or mean of the values of blocks, where each unit is in one block."""
 
-import math
 from dataclasses import KW_ONLY
 from fractions import Fraction
-from typing import Annotated
 
 import numpy as np
-from flint import arb
 
 from discreet import _checks, accounting
-from discreet._exact import (
-    Number,
-    ball,
-    decimal_down,
-    lower_fraction,
-    precision,
-    upper_fraction,
-)
+from discreet._exact import Number, decimal_down
 from discreet._fields import Positive, Size, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -27,28 +17,24 @@ from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._rows import Grid
-from discreet.mechanisms.selection._pieces import choose_piece
-from discreet.noise import Bits, DiscreteLaplaceLaw, UniformLaw
+from discreet.mechanisms.quantiles._column import GridField, a_grid
+from discreet.mechanisms.quantiles._ranks import most_missed
+from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
+from discreet.mechanisms.selection._pieces import choose_place
+from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise._arrays import IndexArray
 
-_BITS = 128
 _DIGITS = 9
-
-
-def _grid(grid: object) -> Grid:
-    if isinstance(grid, Grid):
-        return grid
-    raise InvalidArgument(f"grid = {grid!r}: give the Grid of the blocks' values")
 
 
 @frozen
 class MedianOfBlocks:
-    """Draws a value of the grid with probability proportional to exp(-blocks / scale), where
-    ``blocks`` is the number of values below it or above it, whichever is larger.
+    """Draws a value v of the grid with probability proportional to exp(-b / scale). Here b is the
+    number of blocks with a value below v or the number with a value above v, whichever is larger.
 
-    Guarantee: the privacy loss lies in an interval of length 2 / scale for each value that a unit
-    may move, under either relation: an `accounting.BoundedRange`. This is the exponential mechanism
-    of McSherry and Talwar (2007). The running time is not covered.
+    Guarantee: an `accounting.BoundedRange`. The privacy loss lies in an interval of length
+    2 / scale for each block's value that a unit may move, under either relation. This is the
+    exponential mechanism of McSherry and Talwar (2007). The running time is not covered.
 
     >>> from discreet.mechanisms.framework import sample_and_aggregate
     >>> from discreet import Unit
@@ -64,7 +50,7 @@ class MedianOfBlocks:
 
     scale: Positive  # in blocks
     _: KW_ONLY
-    grid: Annotated[Grid, _grid]
+    grid: GridField
 
     @staticmethod
     def for_epsilon(
@@ -77,12 +63,11 @@ class MedianOfBlocks:
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "MedianOfBlocks":
         """The cheapest mechanism whose error at this confidence is at most ``error`` blocks."""
         blocks = int(_checks.not_negative(error=error)) + 1
-        each = _missed(_grid(grid), confidence)
-        if not each > 0:
-            raise InvalidArgument(
-                "grid: it has one value only, which any scale gives; give a grid of several values"
-            )
-        return MedianOfBlocks(decimal_down(lower_fraction(blocks / each), _DIGITS), grid=grid)
+        failure = 1 - _checks.probability(confidence=confidence)
+        each = most_missed(Fraction(1), a_grid(grid).size, failure)
+        if not each:
+            raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
+        return MedianOfBlocks(decimal_down(blocks / each, _DIGITS), grid=grid)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange` term; raises for values of another grid."""
@@ -92,23 +77,23 @@ class MedianOfBlocks:
     def sample(self, value: IntegerArray, bits: Bits) -> float:
         """A value of the grid."""
         starts, lengths, scores = _stretches(_clipped(value, self.grid), self.grid.size)
-        place = choose_piece(lengths, scores, 1 / self.scale, bits)
-        return self.grid.value(int(starts[place]) + UniformLaw(int(lengths[place])).draw(bits))
+        place = choose_place(starts, lengths, scores, rate=1 / self.scale, bits=bits)
+        return self.grid.value(place)
 
     def error(self, confidence: Number) -> int:
-        """A whole number r such that at this confidence at most half of the blocks plus r have
-        smaller values than the released one, and at most as many have larger values."""
-        with precision(_BITS):
-            blocks = upper_fraction(_missed(self.grid, confidence) * ball(self.scale))
-        return max(0, math.ceil(blocks) - 1)
+        """A whole number r such that at this confidence at most half of the blocks plus
+        r have values below the released one, and at most half plus r have values above it."""
+        return smallest_gap(exponential_chance(1 / self.scale, self.grid.size - 1), confidence)
 
 
 @frozen
 class MeanOfBlocks:
-    """Adds discrete Laplace noise to the sum of the values, and divides it by their number.
+    """Adds discrete Laplace noise to the sum of the blocks' values, and divides by the number of
+    blocks.
 
-    Guarantee: that of `DiscreteLaplace`. A unit moves the sum by at most the width of the grid, a
-    replaced unit by twice that; the float is made after the noise. The running time is not covered.
+    Guarantee: the same as for `DiscreteLaplace`. A unit moves the sum by at most the width of the
+    grid, and a replaced unit by at most twice the width. The result becomes a float after the
+    noise. The running time is not covered.
 
     >>> MeanOfBlocks(0.1, grid=Grid(0, 20, step=0.01), blocks=40).error(0.95)
     Fraction(599, 2000)
@@ -116,7 +101,7 @@ class MeanOfBlocks:
 
     scale: Positive  # of the mean, in the units of the values
     _: KW_ONLY
-    grid: Annotated[Grid, _grid]
+    grid: GridField
     blocks: Size
 
     @staticmethod
@@ -124,7 +109,7 @@ class MeanOfBlocks:
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MeanOfBlocks":
         """The mechanism whose release of these values costs exactly epsilon."""
-        count = _values(bounded, _grid(grid)).shape[0]
+        count = _values(bounded, a_grid(grid)).shape[0]
         return at_epsilon(
             lambda scale: MeanOfBlocks(scale, grid=grid, blocks=count), epsilon, bounded
         )
@@ -132,12 +117,12 @@ class MeanOfBlocks:
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid, blocks: int) -> "MeanOfBlocks":
         """The mechanism with the most noise whose error at this confidence is at most this."""
-        each = _grid(grid).step / _checks.size(blocks=blocks)
+        each = a_grid(grid).step / _checks.size(blocks=blocks)
         inner = DiscreteLaplace.for_error(_checks.positive(error=error) / each, confidence)
         return MeanOfBlocks(inner.scale * each, grid=grid, blocks=blocks)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """One `accounting.DiscreteLaplace` term; raises for values of another grid, or of another
+        """One `accounting.DiscreteLaplace` term; raises for values of another grid and for another
         number of blocks."""
         part = _values(bounded, self.grid)
         if part.shape != (self.blocks,):
@@ -152,8 +137,8 @@ class MeanOfBlocks:
         return float(FixedPoint(1, self.grid.lower + noisy * self._each).floats)
 
     def error(self, confidence: Number) -> Fraction:
-        """The smallest q with the mean's noise in [-q, q] at this confidence, exactly. Rounding to
-        the grid adds at most half a step."""
+        """The smallest q with the noise of the mean in [-q, q] at this confidence, exactly. The
+        rounding of values to the grid adds at most half a step."""
         return self._inner.error(confidence) * self._each
 
     @property
@@ -167,29 +152,24 @@ class MeanOfBlocks:
 
 
 def _stretches(places: IndexArray, size: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """The grid in stretches of equal score: the place of each value, and the gaps between them.
+    """The starts, lengths and scores of the stretches of the grid with equal score.
 
-    Gives the starts, the lengths and the scores: minus the number of values on the fuller side.
+    A stretch is the place of a value, or a gap between values. The score is minus the number of
+    values on the fuller side.
     """
+    # 1. starts and lengths
     values, counts = np.unique(places, return_counts=True)
     ends = np.append(values + 1, size)
     gaps = np.concatenate([[0], values + 1])
     starts = np.stack([gaps, ends - 1], axis=1).ravel()[:-1]  # a gap, a value, a gap, ..., a gap
     lengths = np.diff(np.append(starts, size))
+    # 2. scores
     upto = np.concatenate([[0], np.cumsum(counts)])
     below = np.repeat(upto, 2)[:-1]
     above = places.size - np.repeat(upto, 2)[1:]
     scores = -np.maximum(below, above)
     is_there = lengths > 0
     return starts[is_there], lengths[is_there], scores[is_there]
-
-
-def _missed(grid: Grid, confidence: Number) -> arb:
-    """The score gap, in scales, at which all other values of the grid together are drawn with
-    probability 1 - confidence: ln(others * confidence / (1 - confidence))."""
-    sure = _checks.probability(confidence=confidence)
-    with precision(_BITS):
-        return ball((grid.size - 1) * sure / (1 - sure)).log() if grid.size > 1 else arb(0)
 
 
 def _clipped(value: IntegerArray, grid: Grid) -> IndexArray:
@@ -201,7 +181,7 @@ def _values(bounded: Bounded[IntegerArray], grid: Grid) -> Part:
     part = integers(bounded)
     if len(part.shape) != 1 or not part.shape[0] or part.sensitivity.linf != grid.size - 1:
         raise InvalidArgument(
-            f"{bounded.name!r} is no list of places on {grid!r}: make it by sample_and_aggregate, "
+            f"{bounded.name!r} does not give places on {grid!r}: make it by sample_and_aggregate, "
             "with this grid"
         )
     return part

@@ -1,13 +1,13 @@
 """Propose-test-release: noise for a sensitivity that holds near most tables only."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from discreet import _checks, accounting
-from discreet._exact import Number, ball, decimal_up, precision, upper_fraction
+from discreet._bisection import smallest_whole
+from discreet._exact import Number
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Threshold
@@ -16,20 +16,18 @@ from discreet.mechanisms._bounded import ASSERTED, Bounded, stated
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._sensitivity import Sensitivity
+from discreet.mechanisms.thresholds._keys import leak
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 Proposed = Mapping[str, tuple[int, int]]
 """The distance and the integer of a computation, by the name of its part."""
 
-_BITS = 256
-_DIGITS = 12
-
 
 @dataclass(frozen=True, slots=True)
 class ProposedPart:
-    """An integer, and the distance to the nearest table where it is not stable.
+    """An integer, and the distance to the nearest table where its move may exceed ``bound``.
 
-    The integer moves by at most ``bound`` between neighbours, unless both have the distance 0. The
+    Between neighbours the integer moves by at most ``bound``, unless both have the distance 0. The
     distance moves by at most 1.
     """
 
@@ -91,10 +89,10 @@ class ProposeTestRelease:
     """Releases the integer with discrete Laplace noise of ``value_scale`` if the distance, with
     discrete Laplace noise of ``distance_scale``, is ``threshold`` or more; otherwise ``None``.
 
-    Guarantee, under either relation; ``None`` costs as much as an answer. If the integers of two
-    neighbours differ by more than the bound, both distances are 0, and the value is not ``None``
-    with probability at most ``leak``. Otherwise it is a composition of two discrete Laplace
-    mechanisms. `privacy_loss` covers both cases. The caller asserts that the distance is right.
+    Guarantee, under either relation: `privacy_loss` covers two cases. If the integers of two
+    neighbours differ by more than the bound, both distances are 0, and an integer is released with
+    probability at most ``leak``. Otherwise the mechanism is a composition of two discrete Laplace
+    mechanisms. ``None`` costs as much as an integer. The caller asserts that the distance is right.
     The running time is not covered. Dwork and Lei (2009).
 
     >>> pay = proposed(lambda: (31, 250), bound=4, unit=Unit("person"), name="median pay")
@@ -116,11 +114,10 @@ class ProposeTestRelease:
     ) -> "ProposeTestRelease":
         """The mechanism whose release costs (epsilon, delta), half of the epsilon for the test."""
         half = _checks.positive(epsilon=epsilon) / 2
-        leak = _checks.probability(delta=delta)
         return ProposeTestRelease(
             distance_scale=1 / half,
             value_scale=_part(bounded).bound / half,
-            threshold=_least_threshold(1 / half, leak),
+            threshold=_least_threshold(1 / half, _checks.probability(delta=delta)),
         )
 
     @staticmethod
@@ -159,24 +156,12 @@ class ProposeTestRelease:
     @property
     def leak(self) -> Fraction:
         """The probability, rounded up to 12 digits, that a table at distance 0 passes."""
-        with precision(_BITS):
-            found = upper_fraction(_passes(self.distance_scale, self.threshold))
-        return decimal_up(found, _DIGITS)
+        return leak(DiscreteLaplaceLaw(self.distance_scale), self.threshold, keys=1)
 
 
-def _passes(scale: Fraction, threshold: int) -> Any:  # Any: flint's balls, p^t / (1 + p)
-    inverse = ball(1 / scale)
-    return (-inverse * threshold).exp() / (1 + (-inverse).exp())
-
-
-def _least_threshold(scale: Fraction, leak: Fraction) -> int:
-    """The smallest threshold whose leak, rounded up, is small enough; or the next one."""
-    with precision(_BITS):
-        inverse = ball(1 / scale)
-        least = -(ball(leak) * (1 + (-inverse).exp())).log() / inverse
-        found = max(1, math.ceil(upper_fraction(least)))
-    rest = ProposeTestRelease(distance_scale=scale, value_scale=1, threshold=found)
-    return found if rest.leak <= leak else found + 1
+def _least_threshold(scale: Fraction, delta: Fraction) -> int:
+    law = DiscreteLaplaceLaw(scale)
+    return smallest_whole(lambda threshold: leak(law, threshold, keys=1) <= delta, 1)
 
 
 def _part(bounded: Bounded[Proposed]) -> ProposedPart:

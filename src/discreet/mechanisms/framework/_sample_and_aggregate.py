@@ -10,15 +10,16 @@ import numpy.typing as npt
 
 from discreet import _checks
 from discreet._exact import Number
-from discreet._unit import Change, Unit
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
-from discreet.mechanisms._bounded import Bounded, change_of
+from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._ids import plain
 from discreet.mechanisms._rows import Grid
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._silence import silent
+from discreet.mechanisms.quantiles._column import a_grid
 from discreet.noise._arrays import IndexArray
 
 T = TypeVar("T", bound=np.generic)
@@ -39,12 +40,14 @@ def sample_and_aggregate(
 ) -> Bounded[IntegerArray]:
     """The function's value on each block of the table's rows, as its place on the grid.
 
-    ``read()`` gives the units of the rows and the rows: two arrays, not lists, since all of a list
-    decides the type of the array made of it. The rows' dtype must not depend on the data.
+    ``read()`` returns the ids of the rows' units and the rows, as two arrays. Lists are refused:
+    a single row could decide the dtype of an array made from a list. The dtype must not depend on
+    the data.
 
     A row's block depends on its unit only, by a public hash of the id. The ids 3, 3.0 and "3" are
-    one id; so are integers that float64 can't distinguish, and all missing ids. So one unit moves
-    one value, at most over the whole grid. A replaced unit moves two, since its new id may differ.
+    the same; so are integers that float64 can't distinguish, and all missing ids. So one unit moves
+    one value, at most over the whole grid. A replaced unit moves two values, since its id may
+    change.
 
     The function is called once for each block, with copies of its rows. Values beyond the grid
     become its end. If the function raises or gives no number, the value is the ``default``.
@@ -62,8 +65,7 @@ def sample_and_aggregate(
     Sensitivity(l0=1, l1=2000, l2_squared=4000000, linf=2000)
     """
     count = _checks.size(blocks=blocks)
-    if not isinstance(grid, Grid):
-        raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 120)")
+    a_grid(grid)
     otherwise = float(min(max(_checks.finite(default=default), grid.lower), grid.upper))
     for given in (read, function):
         if not callable(given):
@@ -74,10 +76,9 @@ def sample_and_aggregate(
         values = [_value(function, rows[places], otherwise) for places in _split(ids, count)]
         return grid.places(np.array(values))
 
-    moved = 1 if _is_added(unit) else 2
     return Bounded(
         compute,
-        sensitivity=Sensitivity(l0=moved, linf=grid.size - 1, length=count),
+        sensitivity=Sensitivity(l0=tables_of(unit), linf=grid.size - 1, length=count),
         unit=unit,
         name=name,
         shape=(count,),
@@ -97,7 +98,7 @@ def block_of(ids: npt.NDArray[Any], blocks: int) -> IndexArray:  # Any: ids of a
 
 def _array(given: object) -> npt.NDArray[Any]:  # Any: of any kind
     if not hasattr(given, "dtype"):
-        raise TypeError("read: give arrays; of lists, one row could change what kind they become")
+        raise TypeError("read: give arrays; a single row could decide the dtype of a list")
     return np.asarray(given)
 
 
@@ -119,10 +120,6 @@ def _value(
 
     found = attempt(called, rows, otherwise)
     return otherwise if math.isnan(found) else found
-
-
-def _is_added(unit: Unit) -> bool:
-    return change_of(unit) is Change.ADD_REMOVE
 
 
 def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -1,13 +1,13 @@
 """Approximate bounds: between which powers of two a column's values lie."""
 
-import math
 from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
 
 from discreet import _checks, accounting
-from discreet._exact import Number, ball, precision, upper_fraction
+from discreet._bisection import smallest_whole
+from discreet._exact import Number
 from discreet._fields import Positive, Probability, field, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -17,28 +17,29 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField
+from discreet.mechanisms.selection._gaps import smallest_gap
+from discreet.mechanisms.thresholds._keys import leak, loss_chance
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise._arrays import IndexArray
 
 RARELY = Fraction(1, 1000)
-_BITS = 128
 
 Ends = tuple[float, float]
 
 
 @frozen
 class ApproximateBounds:
-    """Gives the least and the largest value of the bins that seem to hold rows; `None` if no bin
-    does: then there are too few rows for this epsilon.
+    """Releases the least and the largest value of the bins that seem to hold rows, or `None` if no
+    bin does. `None` means that there are too few rows for this epsilon.
 
-    The column's grid may be very wide. Its bins double in width away from 0: one for 0, one for a
-    single step, for 2 to 3 steps, 4 to 7 and so on, on either side (from the end nearest to 0, if
-    0 is not on the grid). A bin counts if its number of rows, with discrete Laplace noise of this
-    scale, reaches the `threshold`: the smallest number that noise alone reaches in any bin with
-    probability at most ``false_bin``.
+    The column's grid may be very wide. The bins double in width away from 0: one bin for 0, and on
+    either side bins of 1 step, of 2 to 3 steps, of 4 to 7 steps, and so on. If 0 is not on the
+    grid, they start from the end nearest to 0. A bin counts if its number of rows, with discrete
+    Laplace noise of this scale, reaches the `threshold`. This is the smallest number that noise
+    alone reaches in any bin with probability at most ``false_bin``.
 
-    Guarantee: epsilon-DP with epsilon = L1 sensitivity of the histogram / scale. A release on the
-    narrower grid is a further charge.
+    Guarantee: epsilon-DP with epsilon = L1 sensitivity of the histogram / scale. A later release on
+    the narrower grid has its own price.
 
     >>> from discreet import Unit
     >>> incomes = Bounded.rows(
@@ -89,9 +90,8 @@ class ApproximateBounds:
     @property
     def threshold(self) -> int:
         """The noisy number of rows at which a bin counts."""
-        with precision(_BITS):
-            each = -((-ball(self.false_bin)).log1p() / self._bins.size).expm1()
-            return self._reached(upper_fraction(-each.log()))
+        law, bins = self._law, self._bins.size
+        return smallest_whole(lambda count: leak(law, count, bins) <= self.false_bin, 1)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""
@@ -104,7 +104,7 @@ class ApproximateBounds:
         bins, steps = self._bins, value.column() - self._origin
         size = np.frexp(np.abs(steps).astype(np.float64))[1]  # of the number in bits: below 2^53
         counts = np.bincount(np.sign(steps) * size - bins[0], minlength=bins.size)
-        noisy = with_noise(counts.astype(np.int64), DiscreteLaplaceLaw(self.scale), bits)
+        noisy = with_noise(counts.astype(np.int64), self._law, bits)
         counting = bins[noisy >= self.threshold]
         if not counting.size:
             return None
@@ -118,18 +118,14 @@ class ApproximateBounds:
         return Grid(lower, upper, self.grid.step)
 
     def error(self, confidence: Number) -> int:
-        """The smallest number of rows with which a bin counts at this confidence (1/2 at least).
-        Bins beyond the two ends that hold fewer rows may be left out."""
-        failure = 1 - max(_checks.probability(confidence=confidence), Fraction(1, 2))
-        with precision(_BITS):
-            return self.threshold + self._reached(upper_fraction(-ball(failure).log())) - 1
+        """The smallest number of rows for which a bin counts at this confidence (at least 1/2).
+        A bin beyond the released ends may hold fewer rows."""
+        sure = max(_checks.probability(confidence=confidence), Fraction(1, 2))
+        return smallest_gap(loss_chance(self._law, self.threshold), sure) + 1
 
-    def _reached(self, surprise: Fraction) -> int:
-        """The smallest whole number k >= 1 that noise reaches with probability at most
-        exp(-surprise); the probability is exp(-k / scale) / (1 + exp(-1 / scale))."""
-        with precision(_BITS):
-            spare = upper_fraction((1 + (-ball(1 / self.scale)).exp()).log() * -1)
-        return max(1, math.ceil(self.scale * (surprise + spare)))
+    @property
+    def _law(self) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(self.scale)
 
     @property
     def _origin(self) -> int:

@@ -1,7 +1,9 @@
 """A quantile of a column, by permute-and-flip over the gaps between its values."""
 
-import math
+from collections.abc import Callable
 from fractions import Fraction
+
+from flint import arb
 
 from discreet import _checks, accounting
 from discreet._exact import Number
@@ -15,7 +17,7 @@ from discreet.mechanisms.quantiles._column import a_grid, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles._ranks import Score
 from discreet.mechanisms.selection._flipped_pieces import flip_piece
-from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
+from discreet.mechanisms.selection._gaps import flip_chance
 from discreet.noise import Bits, UniformLaw
 
 
@@ -23,14 +25,14 @@ class PermuteAndFlipQuantile(OneQuantile):
     """Visits the values of the column's grid in random order, and takes each with probability
     exp(-rows by which it misses the level / scale); the first value taken is the answer.
 
-    `Quantile` defines the miss of a value. At the same pure epsilon its answers are never closer on
-    average. Use this mechanism for one release under a pure epsilon. For many composed releases, or
-    with a delta, `Quantile` costs less, by its `BoundedRange`.
+    `Quantile` defines the miss of a value. At the same pure epsilon, the answers of `Quantile` are
+    never closer on average. Use this mechanism for one release under a pure epsilon. For many
+    composed releases, or with a delta, `Quantile` costs less, by its `BoundedRange`.
 
-    Guarantee: epsilon-DP with epsilon = 2 max(level, 1 - level) / scale for each row of a unit that
-    comes or goes, 2 / scale for each replaced row: an `accounting.ReportNoisyMax`. Empty tables and
-    tables with a single value are covered. The running time, which reveals the number of different
-    values, is not covered.
+    Guarantee: an `accounting.ReportNoisyMax`, epsilon-DP with epsilon 2 max(level, 1 - level) /
+    scale for each added or removed row of a unit, and 2 / scale for each replaced row. Empty tables
+    and tables with a single value are covered. The running time, which reveals the number of
+    different values, is not covered.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -72,8 +74,8 @@ class PermuteAndFlipQuantile(OneQuantile):
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax` term, for the rows of a unit and its relation.
 
-        A shift of all misses changes no choice. So misses that move apart by a number of rows count
-        as moving by half of it each, up or down.
+        A shift of all misses changes no choice. So two misses that move apart by a distance count
+        as two moves, each by half of this distance.
         """
         part_on(bounded, self.grid)
         term = accounting.ReportNoisyMax(self.scale, width(bounded, self.level) / 2)
@@ -86,13 +88,5 @@ class PermuteAndFlipQuantile(OneQuantile):
         inside = UniformLaw(int(found.lengths[piece])).draw(bits)
         return self.grid.value(int(found.starts[piece]) + inside)
 
-    def error(self, confidence: Number) -> int:
-        """The number of rows by which the value misses the level at this confidence, beyond the
-        miss of the best value of the grid: the smallest whole number that holds for all tables.
-        With `Score.MID_RANK` and a level other than 1/2 it may be larger.
-
-        With the interval score the best value misses by 0. With mid-ranks it misses by at most half
-        of the rows that equal the quantile. No value misses by more with the interval score.
-        """
-        chance = flip_chance(self._rate, self.grid.size - 1)
-        return math.ceil(Fraction(smallest_gap(chance, confidence), self._parts))
+    def _worse_chance(self) -> Callable[[int], arb]:
+        return flip_chance(self._rate, self.grid.size - 1)

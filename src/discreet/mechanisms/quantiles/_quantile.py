@@ -1,7 +1,10 @@
 """A quantile of a column, by the exponential mechanism over the gaps between its values."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+
+from flint import arb
 
 from discreet import _checks, accounting
 from discreet._exact import Number, decimal_down
@@ -13,6 +16,7 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import a_grid, a_level, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles._ranks import Score, a_score, choose, most_missed
+from discreet.mechanisms.selection._gaps import exponential_chance
 from discreet.noise import Bits
 
 _DIGITS = 9
@@ -22,14 +26,14 @@ class Quantile(OneQuantile):
     """Draws a value of the column's grid with probability proportional to
     exp(-rows by which it misses the level / scale).
 
-    A value misses the level by 0 rows if at most a share ``level`` of the rows lies below it, and
-    at most the rest above it. Each of these values is a quantile, also between two rows. With
-    ``score=Score.MID_RANK``, a value misses by the distance of the level from the middle of its
-    ranks: better if values are dense and each is shared by several rows.
+    A value misses the level by 0 rows if at most a share ``level`` of the rows lies below it and at
+    most a share 1 - ``level`` lies above it. Each of these values is a quantile; it may lie between
+    two rows. With ``score=Score.MID_RANK``, a value misses by the distance of the level from the
+    middle of its ranks; this is better if values are dense and each is shared by several rows.
 
-    Guarantee: the privacy loss lies in an interval of length 2 max(level, 1 - level) / scale for
-    each row of a unit that comes or goes, 2 / scale for each replaced row: an
-    `accounting.BoundedRange`. Empty tables and tables with a single value are covered. The running
+    Guarantee: an `accounting.BoundedRange`. The privacy loss lies in an interval whose length is
+    2 max(level, 1 - level) / scale for each added or removed row of a unit, and 2 / scale for each
+    replaced row. Empty tables and tables with a single value are covered. The running
     time, which reveals the number of different values, is not covered.
 
     >>> import numpy as np
@@ -78,14 +82,5 @@ class Quantile(OneQuantile):
         """One of the grid's values."""
         return self.grid.value(choose(self._stretches(value), self._rate, bits))
 
-    def error(self, confidence: Number) -> int:
-        """The number of rows by which the value misses the level at this confidence, beyond the
-        miss of the best value of the grid: the smallest whole number that holds for all tables.
-        With `Score.MID_RANK` and a level other than 1/2 it may be larger.
-
-        With the interval score the best value misses by 0. With mid-ranks it misses by at most half
-        of the rows that equal the quantile. No value misses by more with the interval score.
-        """
-        failure = 1 - _checks.probability(confidence=confidence)
-        least = most_missed(self.scale, self.grid.size, failure)
-        return max(0, math.ceil(least - Fraction(1, self._parts)))
+    def _worse_chance(self) -> Callable[[int], arb]:
+        return exponential_chance(self._rate, self.grid.size - 1)

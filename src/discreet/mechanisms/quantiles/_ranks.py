@@ -1,21 +1,21 @@
 """The miss of a place: its distance from a quantile, in rows; and the choice of a place by it.
 
-Of n rows, L lie below a place and E at it. For the level q = a/b, q n rows should lie below. There
-are two ways to count the miss (`Score`):
+Of n rows, L lie below a place and E at it. For the level q = a/b, the target rank is q n. There are
+two ways to count the miss (`Score`):
 
-- by the interval [L, L + E] of the place's ranks: the miss is the distance of q n from it, and b
-  times the miss is the whole number max(0, b L - a n, a n - b (L + E)). For any rows some place has
-  a miss of 0: that of the row of rank q n, rounded up, or any place if there is no row;
-- by the mid-rank L + E/2, which counts equal rows by halves: the miss is the distance of q n from
-  it, and 2 b times the miss is the whole number |2 b L + b E - 2 a n|, which is even if b is.
+- By the interval [L, L + E] of the place's ranks: the miss is the distance of q n from it. Times b,
+  it is the integer max(0, b L - a n, a n - b (L + E)). For any rows some place has the miss 0: the
+  place of the row of rank q n, rounded up. Without rows, every place has the miss 0.
+- By the mid-rank L + E/2, which counts equal rows by halves: the miss is the distance of q n from
+  it. Times 2 b, it is the integer |2 b L + b E - 2 a n|, which is even if b is even.
 
-The law depends on the number of rows only through the misses. One row moves both kinds of misses
-equally far (`docs/proofs/mechanisms.md`): a row that comes or goes moves each miss by at most
-max(q, 1 - q), a replaced row by at most 1. So all changes lie in an interval of twice that length.
-The changes of several rows add up. So the exponential mechanism with the weights exp(-miss / scale)
-has privacy losses in an interval of length 2 max(q, 1 - q) / scale for each row of a unit that
-comes or goes, and 2 / scale for each replaced row: the normalizing constant shifts the interval,
-but does not lengthen it (Dong, Durfee and Rogers 2020).
+The number of rows affects the law only through the misses. For both kinds of misses, an added or
+removed row moves each miss by at most max(q, 1 - q), and a replaced row by at most 1
+(`docs/proofs/mechanisms.md`). So the changes of all misses lie in an interval of twice that length.
+The changes of several rows add up. Hence the exponential mechanism with the weights
+exp(-miss / scale) has privacy losses in an interval of length 2 max(q, 1 - q) / scale for each
+added or removed row of a unit, and 2 / scale for each replaced row. The normalizing constant shifts
+the interval and does not lengthen it (Dong, Durfee and Rogers 2020).
 """
 
 import math
@@ -27,8 +27,8 @@ import numpy as np
 
 from discreet._exact import ball, precision, upper_fraction
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.selection._pieces import choose_piece
-from discreet.noise import Bits, UniformLaw
+from discreet.mechanisms.selection._pieces import choose_place
+from discreet.noise import Bits
 from discreet.noise._arrays import IndexArray
 
 _BITS = 128
@@ -97,19 +97,18 @@ def stretches(
 
 
 def choose(found: Stretches, rate: Fraction, bits: Bits) -> int:
-    """A place, with probability proportional to exp(-rate * miss). It always takes two draws."""
-    piece = choose_piece(found.lengths, -found.misses, rate, bits)
-    return int(found.starts[piece]) + UniformLaw(int(found.lengths[piece])).draw(bits)
+    """A place, with probability proportional to exp(-rate * miss)."""
+    return choose_place(found.starts, found.lengths, -found.misses, rate=rate, bits=bits)
 
 
 def most_missed(scale: Fraction, places: int, failure: Fraction) -> Fraction:
-    """The x such that, for any rows, a place drawn with probability proportional to
-    exp(-miss / scale) misses by x rows more than the best place with at most this probability.
+    """A number x of rows: a place drawn with probability proportional to exp(-miss / scale) misses
+    by x more than the best place with at most the probability ``failure``, for any rows.
 
-    If all places but the best miss by x more, the probability is w / (1 + w) with
-    w = (places - 1) exp(-x / scale); if some of them miss by less or by more, it is smaller. With
-    the interval score the best miss is 0, and rows at the two ends of the grid attain the bound;
-    with mid-ranks, rows at a single place attain it for the median.
+    If all places except the best miss by x more, the probability is w / (1 + w) with
+    w = (places - 1) exp(-x / scale). If some of them miss by less or by more, it is smaller. With
+    the interval score the best miss is 0, and rows at the two ends of the grid attain the bound.
+    With mid-ranks, rows at a single place attain it for the median.
     """
     with precision(_BITS):
         log = (ball(places - 1) * ball((1 - failure) / failure)).log()
@@ -117,12 +116,12 @@ def most_missed(scale: Fraction, places: int, failure: Fraction) -> Fraction:
 
 
 def most_missed_apart(scale: Fraction, places: int, failure: Fraction) -> int:
-    """`most_missed` if no two rows are at the same place.
+    """`most_missed`, for rows at different places.
 
-    If a place misses by x rows, x rows lie between it and the quantile, at places that miss by at
-    most 0, 1, 2, ... rows. Their weights add up to (1 - u) / (1 - exp(-1 / scale)) with
-    u = exp(-x / scale). The weights of all places that miss by x or more add up to at most
-    ``places`` times u.
+    If a place misses by x rows, x rows lie between it and the quantile. Their places miss by at
+    most 0, 1, 2, ... rows, so the weights of these places add up to at least (1 - u) /
+    (1 - exp(-1 / scale)) with u = exp(-x / scale). The weights of all places that miss by x or more
+    add up to at most ``places`` times u.
     """
     with precision(_BITS):
         apart = -ball(-1 / scale).expm1()

@@ -53,9 +53,9 @@ class SmoothMedian:
        e^epsilon unless |noise| > scale * m epsilon / 2, which has a probability below
        2 e^(-m epsilon / 2), at most delta.
 
-    All of it is computed in whole numbers. The time of a draw may depend a little on the scale,
-    which is private; this is not covered. The error depends on how dense the values are, an
-    argument of `error`. The error of `Quantile` does not; it costs no delta and is mostly smaller.
+    All of it is computed in integers. The time of a draw may depend a little on the scale, which is
+    private; this is not covered. The error depends on the density of the values, an argument of
+    `error`. `Quantile` has no such dependence and no delta, and its error is mostly smaller.
 
     >>> from discreet import Unit
     >>> ages = Bounded.rows(
@@ -114,7 +114,7 @@ class SmoothMedian:
         low = Fraction(1, _STRONGEST)
         if not fits(low):
             raise InvalidArgument(
-                f"error = {error}: not even epsilon {_STRONGEST} has it; allow more"
+                f"error = {error}: even epsilon {_STRONGEST} has a larger one; allow more"
             )
         high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
         return made(edge(fits, low, high, _CLOSE_DIGITS))
@@ -180,7 +180,7 @@ class SmoothMedian:
 
     @property
     def _patience(self) -> int:
-        """m."""
+        """The number m of the proof."""
         return math.ceil(_surprise(self.delta) * 2 / self.epsilon)
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from fractions import Fraction
 from typing import Self
 
 from discreet._exact import Number
@@ -21,15 +22,16 @@ from discreet.mechanisms.selection._scores import (
 )
 
 
-@frozen
 class Choice(ABC):
-    """The choice of one public candidate. Its pure epsilon is the rate times the distance by which
-    a unit can move two scores apart."""
+    """The choice of one public candidate. Its pure epsilon is the distance by which a unit can move
+    two scores apart, over the scale of the noise."""
 
-    candidates: CandidatesField = field(named=False, text=candidates_as_code)
-    rate: Positive  # for one unit of score
-    _: KW_ONLY
-    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def _of_scale(cls, candidates: Sequence[Key], scale: Fraction, moves: Moves) -> Self:
+        """The mechanism with noise of this scale."""
 
     @classmethod
     def for_epsilon(
@@ -41,7 +43,7 @@ class Choice(ABC):
         moves: Moves = Moves.ANYHOW,
     ) -> Self:
         """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        return at_epsilon(lambda scale: cls(candidates, 1 / scale, moves=moves), epsilon, bounded)
+        return at_epsilon(lambda scale: cls._of_scale(candidates, scale, moves), epsilon, bounded)
 
     @classmethod
     def for_error(
@@ -54,7 +56,7 @@ class Choice(ABC):
     ) -> Self:
         """The mechanism with the most noise whose error at this confidence is at most this."""
         names = public(candidates=candidates)
-        return at_error(lambda scale: cls(names, 1 / scale, moves=moves), error, confidence)
+        return at_error(lambda scale: cls._of_scale(names, scale, moves), error, confidence)
 
     @abstractmethod
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
@@ -63,3 +65,17 @@ class Choice(ABC):
     @abstractmethod
     def error(self, confidence: Number) -> int:
         """The distance of the chosen score from the largest score, at this confidence."""
+
+
+@frozen
+class ChoiceByRate(Choice):
+    """A choice whose noise has the scale 1 / rate."""
+
+    candidates: CandidatesField = field(named=False, text=candidates_as_code)
+    rate: Positive  # for one unit of score
+    _: KW_ONLY
+    moves: MovesField = field(default=Moves.ANYHOW, brief=True)
+
+    @classmethod
+    def _of_scale(cls, candidates: Sequence[Key], scale: Fraction, moves: Moves) -> Self:
+        return cls(candidates, 1 / scale, moves=moves)

@@ -7,16 +7,15 @@ import numpy as np
 
 from discreet._exact import Number, shown
 from discreet._fields import Positive, field, frozen
-from discreet._unit import Change
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import at_epsilon, at_error
-from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._columns import column_of, part_on, rows_part
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
-from discreet.mechanisms.selection._pieces import choose_piece
-from discreet.noise import Bits, UniformLaw
+from discreet.mechanisms.selection._pieces import choose_place
+from discreet.noise import Bits
 from discreet.noise._arrays import IndexArray
 
 
@@ -36,9 +35,9 @@ class DensestInterval:
     x holds the rows from x up to, but not including, x + width.
 
     Guarantee: the privacy loss lies in an interval of length rate * D, so epsilon is at most this.
-    D is the largest number of rows of a unit, or twice that for a replaced unit: new rows only
-    raise scores. The probabilities are exact. The running time, which reveals the number of rows,
-    is not covered. McSherry and Talwar (2007).
+    D is the largest number of rows of a unit, or twice this number for a replaced unit: new rows
+    only raise scores. The probabilities are exact. The running time, which reveals the number of
+    rows, is not covered. McSherry and Talwar (2007).
 
     >>> from discreet import Unit
     >>> wages = Grid(0, 100, step=0.01)
@@ -91,8 +90,8 @@ class DensestInterval:
         """The lower end of the chosen interval, in the units of the column."""
         starts, scores = self._pieces(value.column())
         lengths = np.diff(starts, append=self.grid.size)
-        piece = choose_piece(lengths, scores, self.rate, bits)
-        return self.grid.value(int(starts[piece]) + UniformLaw(int(lengths[piece])).draw(bits))
+        place = choose_place(starts, lengths, scores, rate=self.rate, bits=bits)
+        return self.grid.value(place)
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with at most q rows fewer in the chosen interval than in the
@@ -114,5 +113,4 @@ class DensestInterval:
 
 def _apart(bounded: Bounded[Rows]) -> int:
     """The distance by which a unit can move two scores apart."""
-    ways = 1 if bounded.unit.change is Change.ADD_REMOVE else 2
-    return ways * rows_part(bounded).per_unit
+    return tables_of(bounded.unit) * rows_part(bounded).per_unit

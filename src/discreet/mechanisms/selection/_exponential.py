@@ -7,14 +7,14 @@ from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
-from discreet.mechanisms.selection._choice import Choice
+from discreet.mechanisms.selection._choice import ChoiceByRate
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.mechanisms.selection._scores import score_range
 from discreet.noise import Bits
 
 
-class ExponentialMechanism(Choice):
+class ExponentialMechanism(ChoiceByRate):
     """Chooses one candidate, each with probability proportional to exp(rate * its score).
 
     It is the largest of the scores with Gumbel noise of scale 1 / rate on each. The computation

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from fractions import Fraction
+from typing import Self
 
 import numpy as np
 
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
+from discreet.mechanisms.selection._choice import Choice
 from discreet.mechanisms.selection._gaps import smallest_gap
 from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
@@ -20,7 +22,6 @@ from discreet.mechanisms.selection._scores import (
     MovesField,
     candidates_as_code,
     noisy_max,
-    public,
     score_range,
     with_laplace,
 )
@@ -28,19 +29,19 @@ from discreet.noise import Bits
 
 
 @frozen
-class NoisyMax:
+class NoisyMax(Choice):
     """Chooses the candidate with the largest score after discrete Laplace noise of this ``scale``
     on each; of equal ones the first.
 
     The computation gives one integer for each candidate, in their order; the candidates are
     public. With Gumbel noise this is `ExponentialMechanism`, with exponential noise
-    `PermuteAndFlip`: at the same price both choose better, and the first one composes better.
+    `PermuteAndFlip`. At the same price both choose better, and the first one composes better.
 
-    Guarantee: epsilon-DP with epsilon = D / scale, where D is the distance by which a unit can move
-    two scores apart, as in `ExponentialMechanism`: given all other noise, a candidate wins if its
-    own noise reaches some whole number, which moves by at most D. Only the winner is released,
-    not its noisy score. It holds when a unit comes, goes or is replaced, as the sensitivity does.
-    The noise is exact. The running time is not covered. Dwork and Roth (2014), Claim 3.9.
+    Guarantee: epsilon-DP with epsilon = D / scale. D is the distance by which a unit can move two
+    scores apart, as in `ExponentialMechanism`. Proof: for any noise of the others, a candidate wins
+    if its own noise reaches some whole number, and a unit moves this number by at most D. Only the
+    winner is released, not its noisy score. The guarantee covers both relations, as the sensitivity
+    does. The noise is exact. The running time is not covered. Dwork and Roth (2014), Claim 3.9.
 
     >>> from discreet import Unit
     >>> votes = Bounded(
@@ -56,28 +57,9 @@ class NoisyMax:
     _: KW_ONLY
     moves: MovesField = field(default=Moves.ANYHOW, brief=True)
 
-    @staticmethod
-    def for_epsilon(
-        epsilon: Number,
-        bounded: Bounded[IntegerArray],
-        candidates: Sequence[Key],
-        *,
-        moves: Moves = Moves.ANYHOW,
-    ) -> "NoisyMax":
-        """The mechanism whose choice from this computation's scores costs exactly epsilon."""
-        return at_epsilon(lambda scale: NoisyMax(candidates, scale, moves=moves), epsilon, bounded)
-
-    @staticmethod
-    def for_error(
-        error: Number,
-        confidence: Number,
-        candidates: Sequence[Key],
-        *,
-        moves: Moves = Moves.ANYHOW,
-    ) -> "NoisyMax":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        names = public(candidates=candidates)
-        return at_error(lambda scale: NoisyMax(names, scale, moves=moves), error, confidence)
+    @classmethod
+    def _of_scale(cls, candidates: Sequence[Key], scale: Fraction, moves: Moves) -> Self:
+        return cls(candidates, scale, moves=moves)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.ReportNoisyMax`; raises unless there is a score for each candidate."""
@@ -90,9 +72,9 @@ class NoisyMax:
         return self.candidates[int(np.argmax(noisy))]
 
     def error(self, confidence: Number) -> int:
-        """The smallest whole q, to some thousandths, with the chosen score at most q below the
-        largest one at this confidence, for any scores. Equal scores of all but the last candidate,
-        which is the best, attain it."""
+        """The smallest whole q, up to some thousandths, with the chosen score at most q below the
+        largest one at this confidence, for any scores. It is attained if the last candidate is the
+        best and all others have equal scores."""
         others = len(self.candidates) - 1
         return smallest_gap(
             race_chance(self.scale, self.scale, confidence, under=others), confidence

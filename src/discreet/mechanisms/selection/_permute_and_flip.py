@@ -6,13 +6,13 @@ from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
-from discreet.mechanisms.selection._choice import Choice
+from discreet.mechanisms.selection._choice import ChoiceByRate
 from discreet.mechanisms.selection._gaps import flip_chance, smallest_gap
 from discreet.mechanisms.selection._scores import noisy_max, score_range
 from discreet.noise import Bits
 
 
-class PermuteAndFlip(Choice):
+class PermuteAndFlip(ChoiceByRate):
     """Visits the candidates in random order, and takes each with probability
     exp(rate * (its score - the largest)); the first one taken is the choice.
 
@@ -21,8 +21,8 @@ class PermuteAndFlip(Choice):
     gives one integer for each candidate, in their order; the candidates are public.
 
     Guarantee: epsilon-DP with epsilon = rate * D, where D is the distance by which a unit can move
-    two scores apart, as in `ExponentialMechanism`. Its privacy loss has no such interval, so
-    several choices together cost more. It holds when a unit comes, goes or is replaced, as the
+    two scores apart, as in `ExponentialMechanism`. No interval of this length holds its privacy
+    loss, so several choices together cost more. The guarantee covers both relations, as the
     sensitivity does. The running time, which depends a little on the number of scores close to the
     largest, is not covered. McKenna and Sheldon (2020).
 

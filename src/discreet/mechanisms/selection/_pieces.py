@@ -21,7 +21,7 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.errors import InvalidArgument
-from discreet.noise import Bits
+from discreet.noise import Bits, UniformLaw
 from discreet.noise._arrays import FloatArray
 
 Whole = Sequence[int] | npt.NDArray[Any]  # Any: integers of any kind
@@ -31,8 +31,8 @@ _SHIFT = 6
 _CELLS = 1 << _SHIFT  # of a factor 2
 _TERMS = 5
 _NEAR = 50
-_FARTHEST = 700  # e^-700 stands for all that is less
-_RADIUS = 2.0**-38  # of a weight in float64, relatively
+_FARTHEST = 700  # e^-700 replaces smaller numbers
+_RADIUS = 2.0**-38  # relative error of a weight in float64
 _ROUNDING = 2.0**-51  # of each sum, and more
 _LONGEST = 1 << 900
 _MODEST = Fraction(1, 10**15), Fraction(10**15)
@@ -44,9 +44,9 @@ def choose_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> i
     """The place i of one of the pieces, with probability proportional to
     lengths[i] * exp(rate * scores[i]).
 
-    The exponential mechanism of McSherry and Talwar (2007) where the candidates of a piece, whole
-    numbers of them from 1 up to 2^900, have the same integer as their score; which of them it is
-    may then be drawn uniformly. The rate is at least 0.
+    The exponential mechanism of McSherry and Talwar (2007), where all candidates of a piece have
+    the same integer score. A piece has 1 up to 2^900 candidates; draw one of them uniformly
+    afterwards. The rate is at least 0.
 
     >>> from discreet.audit import SeededBits
     >>> choose_piece([2**40, 3, 2**40], [0, 20, -5], Fraction(1, 2), SeededBits(1))
@@ -55,10 +55,22 @@ def choose_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> i
     return pieces_of(lengths, scores, rate).choose(bits)
 
 
+def choose_place(
+    starts: Whole, lengths: Whole, scores: Whole, *, rate: Fraction, bits: Bits
+) -> int:
+    """A place of the pieces that begin at ``starts``, with probability proportional to
+    exp(rate * score). It always takes two draws."""
+    piece = choose_piece(lengths, scores, rate, bits)
+    return int(starts[piece]) + UniformLaw(int(lengths[piece])).draw(bits)
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Pieces by their lengths, how far each score lies below some number, and so their weights:
-    each to a part in 2^39, or off by less than e^-600 times the largest."""
+    """Pieces, with their lengths, the distances of their scores below some number, and weights.
+
+    A weight has a relative error of at most 2^-39, or an absolute one below e^-600 times the
+    largest weight.
+    """
 
     lengths: _Array
     gaps: _Array
@@ -66,7 +78,7 @@ class Pieces:
     weights: FloatArray
 
     def choose(self, bits: Bits) -> int:
-        """One of them, as `choose_piece` says."""
+        """The place of one piece, as in `choose_piece`."""
         start = int(np.argmin(self.gaps))
         edges = np.cumsum(np.concatenate([self.weights[start:], self.weights[:start]]))
         first, last, numerator, size = 0, edges.size, 0, 0
@@ -86,7 +98,7 @@ class Pieces:
         return pieces_of(lengths, -gaps, self.rate)
 
     def _climbed_exactly(self, start: int, numerator: int, size: int) -> tuple[int, int]:
-        """The first and the last step, from that place on and round, that U may be on."""
+        """The first and the last step that U may be on, counted cyclically from ``start``."""
         with precision(size + _SPARE_BITS + self.gaps.size.bit_length()):
             powers = cache(lambda gap: ball(-gap * self.rate).exp())
             pairs = zip(self.lengths.tolist(), self.gaps.tolist(), strict=True)
@@ -101,7 +113,7 @@ def pieces_of(lengths: Whole, scores: Whole, rate: Fraction) -> Pieces:
     """The pieces with these lengths and scores, all integers."""
     many, heights = _whole(lengths), _whole(scores)
     if many.ndim != 1 or many.shape != heights.shape or not many.size:
-        raise InvalidArgument("lengths, scores: give as many of the one as of the other, not none")
+        raise InvalidArgument("lengths, scores: give equally many of both, at least one")
     if not (many.min() >= 1 and many.max() <= _LONGEST):
         raise InvalidArgument("lengths: give whole numbers from 1 up to 2^900")
     if rate < 0:
@@ -114,7 +126,7 @@ def pieces_of(lengths: Whole, scores: Whole, rate: Fraction) -> Pieces:
 
 
 def _powers(gaps: _Array, rate: Fraction) -> FloatArray:
-    """e^(-rate * gap) for each, to a part in 2^39, or e^-700 for all that is less."""
+    """The powers e^(-rate * gap), with relative error 2^-39; e^-700 for smaller ones."""
     if gaps.dtype == object or not _MODEST[0] < rate < _MODEST[1]:
         return e_to_minus(np.array([float(min(gap * rate, _FARTHEST)) for gap in gaps.tolist()]))
     far = int(_FARTHEST / rate) + 1
@@ -124,7 +136,7 @@ def _powers(gaps: _Array, rate: Fraction) -> FloatArray:
 
 
 def e_to_minus(x: npt.NDArray[Any]) -> FloatArray:
-    """e^-x for each float x of 0 or above, to a part in 2^40; beyond 700, e^-700."""
+    """The powers e^-x for floats x >= 0, with relative error 2^-40; e^-700 for x above 700."""
     near = np.minimum(x, _FARTHEST)
     cells = np.rint(near * (_CELLS / np.log(2)))
     near -= cells * (np.log(2) / _CELLS)  # e^-x = 2^(-cells / 64) e^-near, |near| < 0.0055
@@ -139,7 +151,7 @@ def e_to_minus(x: npt.NDArray[Any]) -> FloatArray:
 
 @cache
 def _table() -> FloatArray:
-    """2^(-j / 64)."""
+    """The powers 2^(-j / 64)."""
     with precision(_SPARE_BITS):
         return np.array([float(arb(2) ** ball(Fraction(-j, _CELLS))) for j in range(_CELLS)])
 
@@ -164,7 +176,7 @@ def _last(edges: list[arb], high: arb) -> int:
 
 
 def _whole(numbers: Whole) -> _Array:
-    """As int64 where all fit."""
+    """The numbers as int64, or as Python integers if one of them does not fit."""
     array = np.asarray(numbers)
     if array.dtype.kind not in "iuO":
         raise InvalidArgument(f"lengths, scores: {array.dtype}; give integers")

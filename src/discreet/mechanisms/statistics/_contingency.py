@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
-from discreet._unit import Change
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import IntegerArray
@@ -31,7 +30,7 @@ def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
     """The number of rows for each combination of the columns' values, an array with an axis for
     each column: release it by `DiscreteLaplace` or `Gaussian`.
 
-    Guarantee: the sensitivity is exact for the rows' unit and relation: all rows of a unit may be
+    Guarantee: the sensitivity is exact for the rows' unit and relation. All rows of a unit may be
     in one cell, or move from one cell to another. Raises `InvalidArgument` for anything but rows,
     and for more than 2^24 cells.
 
@@ -48,14 +47,14 @@ def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
     part = rows_part(rows)
     shape = tuple(grid.size for _, grid in part.columns)
     if math.prod(shape) > _MOST_CELLS:
-        raise InvalidArgument(f"{rows.name!r} has {math.prod(shape)} cells: at most 2^24 go")
+        raise InvalidArgument(f"{rows.name!r} has {math.prod(shape)} cells: give at most 2^24")
 
     def compute() -> IntegerArray:
         places = rows.checked(rows.compute()).places
         cells = np.ravel_multi_index(tuple(places.T), shape)
         return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
-    m, moved = part.per_unit, 1 if rows.unit.change is Change.ADD_REMOVE else 2
+    m, moved = part.per_unit, tables_of(rows.unit)
     return Bounded(
         compute,
         sensitivity=Sensitivity(

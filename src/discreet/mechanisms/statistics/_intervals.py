@@ -1,8 +1,16 @@
-"""Estimates with intervals, and interval arithmetic."""
+"""Estimates with intervals: bounds on the noise of a weighted sum, and interval arithmetic."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import _checks
+from discreet.mechanisms._discrete_laplace import DiscreteLaplace
+from discreet.mechanisms._gaussian import Gaussian
+from discreet.noise._sums import pair_half_width
+
+MomentNoise = DiscreteLaplace | Gaussian
 
 _SAFE = 1e-12  # above the rounding of floats of size 1
 _ROUNDS = 4
@@ -34,8 +42,8 @@ class NoisyEstimate:
 def ratio(
     total: float, count: float, reach: Callable[[float], float], least: float
 ) -> NoisyEstimate:
-    """All t from ``least`` to 1 with abs(total - t count) <= reach(t), which rises with abs(t), or
-    somewhat more: each round takes the reach at the ends of the last interval."""
+    """An interval that holds all t from ``least`` to 1 with abs(total - t count) <= reach(t), where
+    the reach increases with abs(t). Each round takes the reach at the ends of the last interval."""
     found = NoisyEstimate(total / max(count, 1.0), -math.inf, math.inf).within(least, 1.0)
     for _ in range(_ROUNDS if count > 0 else 0):
         q = reach(max(abs(found.lower), abs(found.upper))) + _SAFE * (abs(total) + count)
@@ -55,3 +63,23 @@ def square(one: NoisyEstimate) -> NoisyEstimate:
     low, high = sorted((abs(one.lower), abs(one.upper)))
     has_zero = one.lower <= 0 <= one.upper
     return NoisyEstimate(one.value**2, 0.0 if has_zero else low**2, high**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A bound q(a, b) with P(|a M + b N| <= q) >= confidence for independent noises M and N, in
+    units of ``unit``."""
+
+    noise: MomentNoise
+    confidence: Fraction
+    unit: int
+
+    def of(self, one: float, other: float) -> float:
+        """The bound for these weights."""
+        weights = one / self.unit, other / self.unit
+        return pair_half_width((self.noise.law, self.noise.law), weights, self.confidence)
+
+
+def split(confidence: object, count: int) -> Fraction:
+    """The confidence that each of ``count`` statements needs for all to hold at this one."""
+    return 1 - (1 - _checks.probability(confidence=confidence)) / count

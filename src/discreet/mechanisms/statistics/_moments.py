@@ -9,9 +9,9 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._rows import Rows
+from discreet.mechanisms.statistics._intervals import MomentNoise
 from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._products import gram
-from discreet.mechanisms.statistics._reach import MomentNoise
 
 
 def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:

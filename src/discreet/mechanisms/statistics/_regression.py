@@ -11,8 +11,7 @@ from scipy.special import chdtri
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._gaussian import Gaussian
-from discreet.mechanisms.statistics._intervals import NoisyEstimate
-from discreet.mechanisms.statistics._reach import split
+from discreet.mechanisms.statistics._intervals import NoisyEstimate, split
 from discreet.mechanisms.statistics._summary import Moments
 from discreet.noise._arrays import FloatArray
 
@@ -44,21 +43,21 @@ def regression(
     """The least-squares coefficients of ``outcome`` on these columns and an intercept, each with an
     interval.
 
-    Guarantee: with at least this probability all intervals together hold the least-squares
-    solution without noise, for the rows after rounding to the grids (any solution, if there are
-    several). If noise hides some direction, the intervals are the whole line, and the estimates
-    leave this direction out.
+    Guarantee: with at least this probability the intervals together hold the least-squares solution
+    without noise (any solution, if there are several), for the rows after rounding to the grids. If
+    noise hides some direction, the intervals are the whole line, and the estimates leave this
+    direction out.
 
-    The proof, in y: let b solve G b = h, while G' = G + E and h' = h + e are noisy. b being fixed,
-    u = G' b - h' = E b - e is made of weighted sums of noises, so that |u| <= k (t |b|^2 + 1)^(1/2)
-    for a k and a t that depend on nothing private (`_Spread`). With K near G'^-1 and b' = K h',
-    b - b' = K (u + h' - G' b') + (I - K G') (b - b'), so with D = |b - b'| and |b| <= |b'| + D,
-    D (1 - |I - K G'| - k t^(1/2) |K|) <= |K| (k (t |b'|^2 + 1)^(1/2) + |h' - G' b'|). What this
-    says of D bounds u, and with it each row of K u.
+    Proof, in the units of y: let G b = h without noise, and G' = G + E and h' = h + e with noise.
+    For a fixed b, u = G' b - h' = E b - e consists of weighted sums of noises. So |u| <= k (t |b|^2
+    + 1)^(1/2) for public numbers k and t (`_Spread`). Let K be near the inverse of G', b' = K h'
+    and D = |b - b'|. Then b - b' = K (u + h' - G' b') + (I - K G') (b - b'). With |b| <= |b'| + D
+    this gives a bound on D: D (1 - |I - K G'| - k t^(1/2) |K|) <= |K| (k (t |b'|^2 + 1)^(1/2) + |h'
+    - G' b'|). The bound on D implies one on u, and hence one on each row of K u.
 
-    Not covered: sampling from a population (these are no standard errors). Lengths depend on the
-    data, so only the errors of the moments are forecast. Raises `InvalidArgument` for unknown and
-    for repeated names.
+    Not covered: sampling from a population (these are no standard errors). The lengths of the
+    intervals depend on the data, so only the errors of the moments are known in advance. Raises
+    `InvalidArgument` for unknown and for repeated names.
     """
     names = [outcome, *on]
     if isinstance(on, str) or not on or len(set(names)) < len(names):
@@ -76,20 +75,22 @@ def regression(
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """At this confidence, |E b - e| <= k (t |b|^2 + 1)^(1/2) for any fixed b of p + 1 numbers.
+    """Numbers k and t with |E b - e| <= k (t |b|^2 + 1)^(1/2) at this confidence, for any fixed b
+    of p + 1 numbers.
 
-    Gaussian noise of standard deviation s: the p + 1 sums have covariances s^2 times
-    (|b|^2 + 1) I + M, where M_00 = 0, M_0i = 3/2 b_0 b_i, M_ii = -1/2 b_i^2, M_ij = 5/4 b_i b_j:
-    the matrix E is symmetric, and half of a square's noise is the count's. For |v| = 1 and
-    w_i = |b_i v_i|, which add up to |b| at most, v M v <= 3 w_0 W + 5/4 W^2 with W = w_1 + ...,
-    so at most 9/7 |b|^2. Hence t = 16/7, and k^2 is the quantile of chi-square with p + 1 degrees,
-    times s^2. Rounding adds at most 1/2 for each of p + 3 noises to each of p + 1 sums.
+    Gaussian noise of standard deviation s: the covariance matrix of the p + 1 sums is s^2 times
+    (|b|^2 + 1) I + M with M_00 = 0, M_0i = 3/2 b_0 b_i, M_ii = -1/2 b_i^2 and M_ij = 5/4 b_i b_j,
+    because E is symmetric and half of the noise of a square is the count's. For |v| = 1 let
+    w_i = |b_i v_i|; they add up to at most |b|. With W = w_1 + ... + w_p,
+    v M v <= 3 w_0 W + 5/4 W^2 <= 9/7 |b|^2. Hence t = 16/7, and k^2 is s^2 times the quantile of
+    the chi-square law with p + 1 degrees of freedom. Rounding adds at most 1/2 for each of p + 3
+    noises to each of p + 1 sums.
 
-    Discrete Laplace noise of scale s: its moments are at most those of Laplace noise, term by
-    term of (cosh u - 1) / (cosh u - cosh v) <= u^2 / (u^2 - v^2), so that a sum with the weights a
-    lies beyond q with probability 2 exp(-v q) / product of (1 - (a_i s v)^2) at most. As |a|^2 is
-    at most |b|^2 + 1 and -ln(1 - x) is convex, a single weight is the worst. Hence t = 1, and k is
-    (p + 1)^(1/2) times the q that leaves each of p + 1 sums its share.
+    Discrete Laplace noise of scale s: its moments are at most those of Laplace noise, term by term,
+    by (cosh u - 1) / (cosh u - cosh v) <= u^2 / (u^2 - v^2). So a sum with weights a exceeds q in
+    magnitude with probability at most 2 exp(-v q) / product of (1 - (a_i s v)^2). Since |a|^2 is at
+    most |b|^2 + 1 and -ln(1 - x) is convex, a single weight is the worst case. Hence t = 1, and k
+    is (p + 1)^(1/2) times the q at which each of p + 1 sums has its share of the probability.
     """
 
     k: float
@@ -97,7 +98,7 @@ class _Spread:
 
     @staticmethod
     def of(known: Moments, p: int, confidence: Number) -> "_Spread":
-        """For this noise, in units of y."""
+        """The numbers for the noise of these moments, in the units of y."""
         if not isinstance(known.noise, Gaussian):
             each = _chernoff(float(1 - split(confidence, p + 1)))
             return _Spread(math.sqrt(p + 1) * each * float(known.noise.scale / known.unit), 1.0)
@@ -113,8 +114,8 @@ class _Spread:
 
 
 def _chernoff(outside: float) -> float:
-    """A q that Laplace noise of scale 1 exceeds with at most this probability: any tilt has one,
-    and the smallest of many is taken."""
+    """A number that Laplace noise of scale 1 exceeds in magnitude with at most this probability:
+    the smallest Chernoff bound of many tilts."""
     tilts = 1 - np.geomspace(1e-6, 1, 400, endpoint=False)
     return float(np.min((math.log(2 / outside) - np.log1p(-(tilts**2))) / tilts)) * _SAFE
 
@@ -122,7 +123,7 @@ def _chernoff(outside: float) -> float:
 def _solved(
     matrix: FloatArray, vector: FloatArray, spread: _Spread, into: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """``into`` times the solution, and how far each number may lie from the truth."""
+    """``into`` times the solution, and a bound on the error of each number."""
     values, vectors = np.linalg.eigh(matrix)
     # 1. the solution in the directions above the noise
     is_known = values > spread.k * math.sqrt(spread.t)
@@ -149,8 +150,8 @@ def _solved(
 
 
 def _into_columns_units(known: Moments, y: int, x: list[int]) -> FloatArray:
-    """From y to the columns' own units: slopes by the ratio of ranges; the intercept, but for the
-    outcome's middle, follows."""
+    """The matrix from the units of y to those of the columns: slopes times the ratio of ranges, and
+    the intercept without the outcome's middle."""
     slopes = known.halves[y] / known.halves[x]
     into = np.diag([known.halves[y], *slopes])
     into[0, 1:] = -slopes * known.middles[x]

@@ -16,9 +16,16 @@ from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.statistics._components import nearest_positive
-from discreet.mechanisms.statistics._intervals import NoisyEstimate, product, ratio, square
+from discreet.mechanisms.statistics._intervals import (
+    MomentNoise,
+    NoisyEstimate,
+    Reach,
+    product,
+    ratio,
+    split,
+    square,
+)
 from discreet.mechanisms.statistics._layout import Columns, MomentIndex, MomentLayout
-from discreet.mechanisms.statistics._reach import MomentNoise, Reach, split
 from discreet.noise._arrays import FloatArray
 
 
@@ -98,7 +105,7 @@ class Moments:
 
     def mean(self, column: str, confidence: Number = 0.95) -> NoisyEstimate:
         """The mean, with an interval that holds the mean without noise at this confidence (Fieller
-        1954): the whole grid, if nothing is known. Without rows any mean is right."""
+        1954). The interval may be the whole grid. Without rows any mean is right."""
         i = self.number(column)
         within = self._mean(i, split(confidence, 1))
         return within.moved(self.halves[i], self.middles[i])
@@ -129,7 +136,7 @@ class Moments:
         return names.index(column)
 
     def _mean(self, i: int, confidence: Fraction) -> NoisyEstimate:
-        """The mean of y: sum - mean * count is only noise, with the weights 1 and mean."""
+        """The mean of y. Its sum minus mean * count is noise, with the weights 1 and mean."""
         reach = Reach(self.noise, confidence, self.unit)
         total = float(self.matrix[0, i + 1])
         return ratio(total, self.count, lambda far: reach.of(1.0, far), -1.0)

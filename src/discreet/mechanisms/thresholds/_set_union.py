@@ -11,13 +11,13 @@ from discreet import _checks
 from discreet._bisection import smallest_whole
 from discreet._exact import Number, decimal_up, shown
 from discreet._fields import Positive, frozen
-from discreet._unit import Change, Unit
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._attempts import attempt
-from discreet.mechanisms._bounded import ASSERTED, Bounded, change_of, stated
+from discreet.mechanisms._bounded import ASSERTED, Bounded, stated, tables_of
 from discreet.mechanisms._gaussian import gaussian_term, stddev_for
 from discreet.mechanisms._ids import is_missing, plain
 from discreet.mechanisms._parts import Key, KeysPart, Part, key_of
@@ -62,10 +62,10 @@ def sets_of_keys(
 ) -> Bounded[Mapping[Key, int]]:
     """State the keys that each unit has, under the unit's id, for `SetUnion`.
 
-    If a unit has more than ``per_unit`` different keys, those count whose hash, with the unit's id,
-    is smallest. Each of n counted keys gets the weight 1 / sqrt(n), rounded down to a multiple of
-    2^-20, so the squares of a unit's weights add up to at most 1. Sets without an id (None, NaN, an
-    empty text) are left out.
+    If a unit has more than ``per_unit`` different keys, the keys with the smallest hashes count; a
+    hash depends on the key and the unit's id. Each of n counted keys gets the weight 1 / sqrt(n),
+    rounded down to a multiple of 2^-20, so the squares of a unit's weights add up to at most 1.
+    Sets without an id (None, NaN, an empty text) are left out.
 
     >>> words = sets_of_keys(
     ...     lambda: {1: ["ache", "rash"], 2: ["ache"]}, per_unit=20, unit=Unit("patient_id"),
@@ -79,8 +79,7 @@ def sets_of_keys(
         raise InvalidArgument(
             "sets: give a function without arguments, which runs after the charge"
         )
-    # weights are not negative: squares add
-    moved = 1 if change_of(unit) is Change.ADD_REMOVE else 2
+    moved = tables_of(unit)  # weights are not negative, so squares add
     sensitivity = Sensitivity(l0=moved * each, l2_squared=moved * _WHOLE**2, linf=_WHOLE)
     part = WeightsPart(_checks.text(name=name), each, sensitivity)
     joint = Bounded.together(
@@ -106,11 +105,11 @@ class SetUnion:
     noise to each sum, and shows the keys whose sum is ``threshold`` or more: only the keys, in
     order. Standard deviation and threshold are in units of one unit's whole weight.
 
-    Guarantee: that of Gaussian noise for an L2 sensitivity of 1, or the root of 2 for a unit that
-    is replaced, apart from delta: the probability that a key is shown which a single unit has. It
-    holds when a unit comes, goes or is replaced, for sets of at most ``per_unit`` keys. The
-    weights of a unit don't depend on other units. The noise is exact; the running time is not
-    covered. Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin (2020), the weighted Gaussian.
+    Guarantee: the price of Gaussian noise for an L2 sensitivity of 1 (the root of 2 for a replaced
+    unit), and a delta: the probability to show a key that only one unit has. It covers both
+    relations, for sets of at most ``per_unit`` keys. The weights of a unit don't depend on other
+    units. The noise is exact. The running time is not covered. Gopi, Gulhane, Kulkarni, Shen,
+    Shokouhi and Yekhanin (2020), the weighted Gaussian.
 
     >>> words = sets_of_keys(
     ...     lambda: {n: ["ache", f"word {n}"] for n in range(60)}, per_unit=20,

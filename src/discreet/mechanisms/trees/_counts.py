@@ -37,10 +37,10 @@ class TreeCounts:
     ranges, over ``branching`` parts of each range, and so on down to the counts.
 
     Guarantee: the sum of the prices of all levels. On each level a unit moves the sums, in L1, by
-    at most as much as the counts, under either relation. ``total`` bounds how far a unit moves the
-    total, if this is known to be less: 0 if a replaced unit is in one bin before and in one bin
-    after, and then the total costs nothing. The caller asserts it, and also that no count leaves
-    int64: it would become the end of int64, and the total would move after all. Sums beyond int64
+    at most as much as the counts, under either relation. ``total`` is a smaller bound on the move
+    of the total, if one is known. It is 0 if a replaced unit is in one bin before and in one bin
+    after; then the total costs nothing. The caller asserts ``total``, and that all counts fit into
+    int64: a count beyond int64 would become its end, and the total would move. Sums beyond int64
     become its ends.
 
     The value is a tuple of arrays, from the total down to the counts. `consistent` turns it into
@@ -162,7 +162,7 @@ def consistent(release: Release[TreeLevels]) -> Release[FloatArray]:
     """
     mechanism = release.mechanism
     if not isinstance(mechanism, TreeCounts) or release.processing:
-        raise InvalidArgument(f"{release.name!r}: give what TreeCounts released, as it came")
+        raise InvalidArgument(f"{release.name!r}: give an unprocessed release by TreeCounts")
     return release.processed(
         lambda levels: _least_squares(levels, mechanism.branching), by="least squares on the tree"
     )

@@ -9,12 +9,12 @@ from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import PositiveCount, frozen
 from discreet._ownership import Owned
-from discreet._unit import Change, Unit
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import integers
-from discreet.mechanisms._bounded import Bounded, change_of
+from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, price
@@ -29,11 +29,11 @@ class StreamCounter:
     Each total is the sum of at most log2(steps) + 1 noisy sums over runs of 1, 2, 4, ... steps,
     and each step is in at most this number of runs.
 
-    Guarantee: for a unit that moves the numbers of at most ``per_unit`` steps, each by at most
-    ``most``, all totals together cost the sum of the prices of all lengths of runs, even if later
-    numbers depend on earlier totals. A replaced unit moves twice as many steps. The caller asserts
-    ``per_unit``. The running time is not covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi
-    and Rothblum (2010).
+    Guarantee: all totals together cost the sum of the prices of all lengths of runs, even if later
+    numbers depend on earlier totals. A unit moves the numbers of at most ``per_unit`` steps, each
+    by at most ``most``; a replaced unit moves twice as many. The caller asserts ``per_unit``. The
+    running time is not covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi and Rothblum
+    (2010).
 
     >>> unit = Unit("patient_id")
     >>> counter = StreamCounter.for_epsilon(1, unit, steps=365)
@@ -115,8 +115,7 @@ class StreamCounter:
 
     def _levels(self, unit: Unit) -> list[Sensitivity]:
         """The sensitivities of the sums over runs of 1, 2, 4, ... steps."""
-        moved = self.per_unit * (1 if change_of(unit) is Change.ADD_REMOVE else 2)
-        places = min(moved, self.steps)
+        places = min(tables_of(unit) * self.per_unit, self.steps)
         return [
             Sensitivity(l0=places, l1=places * self.most, linf=min(places, 1 << level) * self.most)
             for level in range(self.steps.bit_length())
