@@ -61,6 +61,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "ledger._store.Transaction": "a view inside one transaction",
     "ledger._store.Store": "connects anew in each process; one in memory refuses another process",
     "ledger._store._Stores": "the stores of this process, which a fork waits for",
+    "local.client._bits.Randomizer": "a base of frozen values",
     "local.client._bits.SystemBits": "has no state: each call asks the operating system",
     "local._mechanism.FrequencyEstimator": "a base of frozen values",
     "local._mechanism.ReportingMechanism": "a base of frozen values",

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.errors import InvalidArgument
 from discreet.local import CountMeanSketch, PiecewiseMean, Rappor
-from discreet.local.client._sketch import SketchReports
+from discreet.local.client._hashing import SketchReports
 from tests.local.test_bad_input import MADE
 
 Mechanism = Any  # Any: of every kind

@@ -9,16 +9,15 @@ add to those of a ledger whose units are added or removed.
 `discreet.local.client` runs on a device and needs nothing else of discreet. Read first
 `client/_randomized_response`, then `_randomized_response`, the mechanism on top of it, with
 `_mechanism` (the common methods), `_estimate` (intervals) and `_forecast` (errors in advance). All
-other mechanisms have the same shape; those of means share `_means`.
+other mechanisms have the same shape; `_means` has those for means.
 """
 
 from discreet.local._count_mean_sketch import CountMeanSketch
-from discreet.local._duchi_mean import DuchiMean
 from discreet.local._estimate import Estimate, EstimateInterval
 from discreet.local._hadamard_response import HadamardResponse
 from discreet.local._local_hashing import LocalHashing
+from discreet.local._means import DuchiMean, PiecewiseMean
 from discreet.local._mechanism import ONE_REPORT
-from discreet.local._piecewise_mean import PiecewiseMean
 from discreet.local._randomized_response import RandomizedResponse
 from discreet.local._rappor import Rappor
 from discreet.local._unary_encoding import UnaryEncoding

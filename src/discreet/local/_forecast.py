@@ -15,12 +15,10 @@ from discreet.errors import InvalidArgument
 from discreet.local._estimate import Rates, RealArray
 from discreet.local._odds import LARGEST, SMALLEST
 
-_SPREAD, _ROOM = 12, 40  # standard deviations, and counts, beyond which lies less than 1e-16
+_SPREAD, _ROOM = 12, 40  # counts beyond 12 stddevs + 40 have a probability below 1e-16
 _MOST = 1 << 32
 
-ClientGroup = tuple[
-    int, Fraction
-]  # so many clients, and the chance that the report of one supports
+ClientGroup = tuple[int, Fraction]  # a number of clients, and their probability of support
 
 
 class Forecasting(Protocol):
@@ -49,8 +47,8 @@ def share_stddev(rates: Rates, reports: int, share: Number | None) -> float:
 
 
 def share_error(rates: Rates, confidence: Number, reports: int, share: Number | None) -> float:
-    """The error that the estimate for a category of this share, or of any share, stays within
-    with this probability."""
+    """The error of the estimate at this confidence, for a category of this share or of any
+    share."""
     size = report_count(reports)
     error = max(deviation(case, confidence) for case in _cases(rates, size, share))
     return error / float(size * rates.spread)
@@ -62,8 +60,8 @@ def stddev(of: Sequence[ClientGroup]) -> float:
 
 
 def deviation(of: Sequence[ClientGroup], confidence: Number) -> float:
-    """The smallest distance from its mean that the number of supports stays within with this
-    probability, by its exact law in floats."""
+    """The smallest distance d such that the number of supports is within d of its mean at this
+    confidence, by its exact law in floats."""
     wanted = float(_checks.probability(confidence=confidence))
     mean = sum(size * chance for size, chance in of)
     start, law = 0, np.ones(1)
@@ -81,8 +79,8 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
     wanted = _checks.positive(error=error)
     if (least := make(LARGEST).error(confidence, reports)) > wanted:
         raise InvalidArgument(
-            f"error = {error}: {reports} reports have one of {least:.3g} even at epsilon 32; "
-            "allow more, or ask more clients"
+            f"error = {error}: with {reports} reports it is {least:.3g} even at epsilon 32; allow "
+            "a larger error, or ask more clients"
         )
 
     def is_enough(epsilon: Fraction) -> bool:
@@ -95,8 +93,8 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
 
 
 def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[ClientGroup]]:
-    """The clients with the category, rounded to whole clients, and those without it. Without a
-    share: no client and all clients, since every variance lies between theirs."""
+    """The clients with the category, rounded to an integer, and the clients without it. Without a
+    share, the two extreme cases: no client or all clients hold it; every variance lies between."""
     if share is None:
         yield from ([(reports, rates.other)], [(reports, rates.own)])
         return
@@ -108,7 +106,7 @@ def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[Cl
 
 
 def _binomial(size: int, chance: Fraction) -> tuple[int, RealArray]:
-    """The first count of a binomial that matters, and the probabilities from there on."""
+    """The first count that is not negligible, and the probabilities from this count on."""
     mean, reach = float(size * chance), _SPREAD * stddev([(size, chance)]) + _ROOM
     first, last = max(0, floor(mean - reach)), min(size, ceil(mean + reach))
     k = np.arange(first, last + 1, dtype=np.float64)

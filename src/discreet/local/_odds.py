@@ -23,8 +23,8 @@ def local_epsilon(**named: object) -> Fraction:
         return exact
     (name,) = named
     raise InvalidArgument(
-        f"{name} = {shown(exact)}: give a number from 0.000001, below which reports tell "
-        "nothing, to 32, above which they hide nothing"
+        f"{name} = {shown(exact)}: give a number from 0.000001 to 32; with less, reports are "
+        "useless, and with more, they protect nothing"
     )
 
 

@@ -1,4 +1,4 @@
-"""RAPPOR: reports again and again about a value that stays the same."""
+"""RAPPOR: repeated reports of a value that stays the same."""
 
 from fractions import Fraction
 
@@ -25,7 +25,7 @@ from discreet.local._odds import LocalEpsilon, epsilon_above, local_epsilon, odd
 from discreet.local.client import PermanentAnswers
 from discreet.local.client._bits import Integers
 
-_MOST_ROUNDS = 1000  # for which the loss is computed; more rounds are charged as infinitely many
+_MOST_ROUNDS = 1000  # more rounds are charged as infinitely many
 
 
 @frozen
@@ -33,10 +33,11 @@ class Rappor(FrequencyEstimator):
     """Each client stores a noisy permanent answer, and reports it with fresh noise in each round.
 
     Guarantee: all reports ever made from one permanent answer are together
-    ``epsilon``-differentially private for their client, and those of one round ``once``; the loss
-    of several rounds is computed exactly and lies between the two. It holds as long as the value
-    stays the same: a client whose value changes, or that loses its permanent answer and makes
-    another, pays again. That a client reports, and when, is not covered.
+    ``epsilon``-differentially private for their client, and the reports of one round are
+    ``once``-differentially private. The loss of several rounds lies between the two and is computed
+    exactly. The guarantee holds as long as the value stays the same. A client pays again if its
+    value changes, or if it loses its permanent answer and makes another. That a client reports, and
+    when, is not covered.
 
     The permanent answers are the clients' state. `memoise` returns them to the caller, who stores
     them on the client's device; `randomize` takes them in place of values and stores nothing. A
@@ -61,8 +62,8 @@ class Rappor(FrequencyEstimator):
         """Refuse rounds that cost more than all rounds together."""
         if self.once > self.epsilon:
             raise InvalidArgument(
-                f"once = {shown(self.once)}: one round can't lose more than all of them, which is "
-                f"epsilon = {shown(self.epsilon)}"
+                f"once = {shown(self.once)}: one round can't cost more than all rounds; give at "
+                f"most epsilon = {shown(self.epsilon)}"
             )
 
     @staticmethod
@@ -81,8 +82,8 @@ class Rappor(FrequencyEstimator):
 
     @property
     def client(self) -> client.Rappor:
-        """The part that runs on a device. Each of the two bits in which values differ may lose
-        half of each epsilon."""
+        """The part that runs on a device. Two values differ in two bits, and each bit may cost half
+        of each epsilon."""
         permanent, reported = (_truth(odds_below(e / 2)) for e in (self.epsilon, self.once))
         instantaneous = (reported - (1 - permanent)) / (2 * permanent - 1)
         return client.Rappor(permanent, instantaneous, self.categories)
@@ -94,8 +95,8 @@ class Rappor(FrequencyEstimator):
         return Rates.of(reported, 1 - reported)
 
     def memoise(self, values: object) -> PermanentAnswers:
-        """A permanent answer for one value, or one for each of several: for the clients to store.
-        Make it once for each value that a client ever has."""
+        """Permanent answers for one value or for several, which the clients must store. Make one
+        for each value that a client ever has."""
         return with_our_error(self.client.memoise, values)
 
     def randomize(self, permanent: PermanentAnswers) -> Reports:
@@ -107,16 +108,16 @@ class Rappor(FrequencyEstimator):
         return boolean_rows(self.categories, reports)
 
     def supports(self, reports: Reports) -> Integers:
-        """How often each bit was set in a round. Rounds share their permanent answers, so that
-        the average of several has a larger error than independent ones would have."""
+        """The number of reports of a round that set each bit. Rounds share their permanent answers,
+        so the mean of several rounds has a larger error than with independent reports."""
         return column_sums(reports, self.categories)
 
     def privacy_loss(self, rounds: int | None = None, unit: Unit = ONE_REPORT) -> PrivacyLoss:
         """The privacy loss of all reports of this many rounds together; without a number, of any
         number of rounds.
 
-        It is not the sum over rounds, since they share their permanent answer. It is computed from
-        the probabilities of all of them: two bits, each with half of the loss.
+        It is not the sum over rounds, since rounds share their permanent answers. It is computed
+        from the joint probabilities of all rounds: two bits, each with half of the loss.
         """
         if rounds is not None and _checks.positive_count(rounds=rounds) == 1:
             each: Fraction = self.once / 2
@@ -128,8 +129,8 @@ class Rappor(FrequencyEstimator):
 
     def shuffled(self, reports: int, unit: Unit = ONE_REPORT) -> PrivacyLoss:
         """The privacy loss of one report in a single round, seen only among this many others.
-        Further rounds use the same permanent answers and nothing is proven of several shuffled
-        ones: charge those by `privacy_loss`."""
+        Further rounds use the same permanent answers, and no theorem covers several shuffled
+        rounds: charge these by `privacy_loss`."""
         return shuffled(self.once, reports, unit)
 
 

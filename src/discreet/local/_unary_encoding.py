@@ -30,8 +30,8 @@ class UnaryEncoding(ReportingMechanism, FrequencyEstimator):
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
     do, if a client reports once; this is checked from the client's exact probabilities. That
-    a client reports, and when, is not covered. A report is a row of truth values, one for each
-    category; ``np.packbits`` makes bytes of them for the way.
+    a client reports, and when, is not covered. A report is a row of booleans, one for each
+    category; ``np.packbits`` packs them into bytes for sending.
 
     >>> mechanism = UnaryEncoding.optimised(1, 64)
     >>> reports = mechanism.randomize([3, 3, 7])
@@ -54,21 +54,21 @@ class UnaryEncoding(ReportingMechanism, FrequencyEstimator):
         worst = self.client.worst_ratio()
         if not costs_at_most(worst, self.epsilon):
             raise InvalidArgument(
-                f"epsilon = {shown(self.epsilon)}: the client's probabilities differ by up to a "
-                f"factor of {float(worst)}, which is more than e^epsilon"
+                f"epsilon = {shown(self.epsilon)}: the client's probabilities differ by a factor "
+                f"of {float(worst)}; give a client with at most e^epsilon"
             )
 
     @staticmethod
     def symmetric(epsilon: Number, categories: int) -> "UnaryEncoding":
-        """The encoding that reports every bit as it is with odds e^(epsilon / 2)."""
+        """The encoding that reports each bit unchanged with odds e^(epsilon / 2)."""
         exact, count = local_epsilon(epsilon=epsilon), category_count(categories=categories)
         odds = odds_below(exact / 2)
         return UnaryEncoding(exact, client.UnaryEncoding(odds / (odds + 1), 1 / (odds + 1), count))
 
     @staticmethod
     def optimised(epsilon: Number, categories: int) -> "UnaryEncoding":
-        """The encoding that sets the own bit half of the time, and the others as seldom as epsilon
-        allows: it has the least variance for rare categories."""
+        """The encoding that sets the own bit with probability 1/2, and the others as rarely as
+        epsilon allows. It has the least variance for rare categories."""
         exact, count = local_epsilon(epsilon=epsilon), category_count(categories=categories)
         other = 1 / (odds_below(exact) + 1)
         return UnaryEncoding(exact, client.UnaryEncoding(_HALF, other, count))
@@ -92,13 +92,13 @@ class UnaryEncoding(ReportingMechanism, FrequencyEstimator):
         return boolean_rows(self.client.categories, reports)
 
     def supports(self, reports: Reports) -> Integers:
-        """How often each bit was set."""
+        """The number of reports that set each bit."""
         return column_sums(reports, self.client.categories)
 
     def spent(self) -> PrivacyLoss:
-        """Two bits differ. In the symmetric encoding that is two randomized responses of half the
-        epsilon. If the own bit is set by a fair coin, half of all pairs of bits tell nothing, as
-        in a randomized response over e^epsilon + 3 categories."""
+        """Two bits differ. In the symmetric encoding they are two randomized responses, each with
+        half of epsilon. If the own bit is set by a fair coin, half of all pairs of bits are
+        independent of the value, as in randomized response over e^epsilon + 3 categories."""
         if self.client.own + self.client.other == 1:
             return 2 * accounting.RandomizedResponse(self.epsilon / 2)
         if self.client.own == _HALF:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.local import client
-from discreet.local.client import _bits, _duchi, _piecewise, _randomized_response, _unary, _values
+from discreet.local.client import _bits, _means, _randomized_response, _unary, _values
 from discreet.noise import Bits
 from tests.local import kit
 from tests.local.kit import Law, law_of, outcome, worst
@@ -39,7 +39,7 @@ OPEN: dict[str, tuple[Any, int, float]] = {  # words of 4 bits, and what they le
 @pytest.fixture
 def _four_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Means on four steps, so that every script can be played."""
-    for module in (_values, _duchi, _piecewise, kit):
+    for module in (_values, _means, kit):
         monkeypatch.setattr(module, "STEPS", 4)
 
 
@@ -96,7 +96,7 @@ def test_other_odds_have_their_law_too(
     [
         ("randomized response", _randomized_response),
         ("unary", _unary),
-        ("piecewise", _piecewise),
+        ("piecewise", _means),
         ("hashing", _randomized_response),
     ],
 )

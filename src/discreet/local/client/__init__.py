@@ -4,19 +4,16 @@ It needs Python and NumPy, and nothing else of discreet. The folder works under 
 the rest of the package, so that it can be copied to where the values are. Each class is plain
 numbers with two methods: `randomize` draws reports, and `worst_ratio` computes, in exact
 arithmetic, the largest factor between a report's probabilities for two values. Its logarithm is
-the epsilon. Read `_bits` (random words, and exact draws from them), `_values` (checks of values)
-and `_randomized_response` first; the others have the same shape.
+the epsilon. Read `_bits` (random words, exact draws, and the base class), `_values` (checks of
+values) and `_randomized_response` first; the others have the same shape.
 """
 
 from ._bits import SystemBits  # noqa: TID252  # the folder works under any name
-from ._duchi import DuchiMean  # noqa: TID252
 from ._hadamard import HadamardResponse  # noqa: TID252
-from ._hashing import LocalHashing  # noqa: TID252
-from ._piecewise import PiecewiseMean  # noqa: TID252
+from ._hashing import CountMeanSketch, LocalHashing, SketchReports  # noqa: TID252
+from ._means import DuchiMean, PiecewiseMean  # noqa: TID252
 from ._randomized_response import RandomizedResponse  # noqa: TID252
-from ._rappor import PermanentAnswers, Rappor  # noqa: TID252
-from ._sketch import CountMeanSketch, SketchReports  # noqa: TID252
-from ._unary import UnaryEncoding  # noqa: TID252
+from ._unary import PermanentAnswers, Rappor, UnaryEncoding  # noqa: TID252
 
 __all__ = [
     "CountMeanSketch",

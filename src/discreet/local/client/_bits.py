@@ -5,8 +5,9 @@ exactly that probability, whatever rational it is, and uses one byte most of the
 """
 
 import os
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+Reports = TypeVar("Reports")
 
 LARGEST = 1 << 62  # limit of the integers that are drawn
 
@@ -43,6 +45,20 @@ class SystemBits:
 
 
 SYSTEM = SystemBits()
+
+
+class Randomizer(ABC, Generic[Reports]):
+    """Draws reports of values."""
+
+    __slots__ = ()
+
+    def randomize(self, values: object) -> Reports:
+        """Reports of one value or of several, with bits of the operating system's generator."""
+        return self.draw_reports(values, SYSTEM)
+
+    @abstractmethod
+    def draw_reports(self, values: object, bits: Bits) -> Reports:
+        """`randomize` with given bits: for tests only, since bits must be secret."""
 
 
 def coins(chance: Fraction, count: int, bits: Bits) -> Booleans:

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
+from ._bits import Bits, Integers, Randomizer, below, coins  # noqa: TID252  # works under any name
 from ._values import category_array, check_categories, check_odds  # noqa: TID252
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardResponse:
+class HadamardResponse(Randomizer[Integers]):
     """Reports a number below ``size`` which, with these odds to 1, has an even number of ones in
     common with the value plus 1.
 
@@ -33,12 +33,8 @@ class HadamardResponse:
         each category."""
         return int(1 << self.categories.bit_length())
 
-    def randomize(self, values: object) -> Integers:
-        """Reports: numbers below ``size``, in the shape of the values."""
-        return self.draw_reports(values, SYSTEM)
-
     def draw_reports(self, values: object, bits: Bits) -> Integers:
-        """`randomize` with given bits: for tests only, since bits must be secret."""
+        """Numbers below ``size``, in the shape of the values."""
         array = category_array(values, self.categories)
         rows = array.ravel() + 1
         found = below(self.size, rows.size, bits)
@@ -48,5 +44,5 @@ class HadamardResponse:
         return found.reshape(array.shape)
 
     def worst_ratio(self) -> Fraction:
-        """The odds: one half of the reports has odds / (odds + 1), the other half the rest."""
+        """The odds: half of the reports have the total probability odds / (odds + 1)."""
         return self.odds

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
+from ._bits import Bits, Integers, Randomizer, below, coins  # noqa: TID252  # works under any name
 from ._values import category_array, check_categories, check_odds  # noqa: TID252
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(Randomizer[Integers]):
     """Reports the truth with these odds to 1 against each other category.
 
     >>> client = RandomizedResponse(Fraction(3), 2)
@@ -31,12 +31,8 @@ class RandomizedResponse:
         """The probability of the value itself."""
         return self.odds / (self.odds + self.categories - 1)
 
-    def randomize(self, values: object) -> Integers:
-        """Reports: categories, in the shape of the values."""
-        return self.draw_reports(values, SYSTEM)
-
     def draw_reports(self, values: object, bits: Bits) -> Integers:
-        """`randomize` with given bits: for tests only, since bits must be secret."""
+        """Categories, in the shape of the values."""
         array = category_array(values, self.categories)
         is_true = coins((self.odds - 1) / (self.odds + self.categories - 1), array.size, bits)
         anything = below(self.categories, array.size, bits)

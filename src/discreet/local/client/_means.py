@@ -1,18 +1,59 @@
-"""The piecewise mean: a place on a grid, more likely within a window around the value."""
+"""Means: one bit whose probability depends on the value, or a place near the value on a grid."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from ._bits import SYSTEM, Bits, Integers, below, coins  # noqa: TID252  # works under any name
+from ._bits import (  # noqa: TID252  # works under any name
+    Bits,
+    Booleans,
+    Integers,
+    Randomizer,
+    below,
+    coins,
+)
 from ._values import STEPS, check_ends, check_odds, steps  # noqa: TID252
 
 _MOST_PLACES = 1 << 32  # times the steps of a value: 2^62
 
 
 @dataclass(frozen=True, slots=True)
-class PiecewiseMean:
+class DuchiMean(Randomizer[Booleans]):
+    """Rounds the value to ``lower`` or ``upper`` at random, then reports that bit with these odds.
+
+    >>> client = DuchiMean(Fraction(3), 0.0, 20.0)
+    >>> client.chance(0), client.chance(1 << 30)
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+
+    odds: Fraction
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        """Refuse odds of 1 or below."""
+        check_odds(self.odds)
+        check_ends(self.lower, self.upper)
+
+    def chance(self, step: int) -> Fraction:
+        """The probability of a set bit, for a value of that step out of 2^30."""
+        return (1 + (self.odds - 1) * Fraction(step, STEPS)) / (self.odds + 1)
+
+    def draw_reports(self, values: object, bits: Bits) -> Booleans:
+        """Bits, in the shape of the values."""
+        array = steps(values, self.lower, self.upper)
+        rounded = below(STEPS, array.size, bits) < array.ravel()
+        is_false = coins(1 / (self.odds + 1), array.size, bits)
+        return np.not_equal(rounded, is_false).reshape(array.shape)
+
+    def worst_ratio(self) -> Fraction:
+        """The ratio of the two ends; every other chance lies between theirs."""
+        return self.chance(STEPS) / self.chance(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseMean(Randomizer[Integers]):
     """Reports one of ``places``; those in the value's window have these odds to 1 against each
     place outside. The window starts at the value's place on average.
 
@@ -45,12 +86,8 @@ class PiecewiseMean:
         inside = (self.odds - 1) * self.window
         return inside / (inside + self.places)
 
-    def randomize(self, values: object) -> Integers:
-        """Reports: places, in the shape of the values."""
-        return self.draw_reports(values, SYSTEM)
-
     def draw_reports(self, values: object, bits: Bits) -> Integers:
-        """`randomize` with given bits: for tests only, since bits must be secret."""
+        """Places, in the shape of the values."""
         array = steps(values, self.lower, self.upper)
         whole, rest = np.divmod(array.ravel() * self.starts, STEPS)
         start = whole + (below(STEPS, array.size, bits) < rest)
