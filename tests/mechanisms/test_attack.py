@@ -3,14 +3,19 @@
 import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from flint import arb
 
 from discreet._exact import ball, fraction, precision
+from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity
+from discreet.mechanisms._additive import IndependentNoise
+from discreet.noise import NoiseLaw
 from tests.mechanisms.kit import PERSON, least_delta, number
+from tests.mechanisms.registry import CASES, Case
 from tests.noise.walk import Walk, discrete_laplace, gaussian, walk
 
 BITS = 256
@@ -68,6 +73,53 @@ def test_rounded_gaussian_loses_at_most_delta(sigma: str, sensitivity: int, epsi
             assert least_delta(p, q, fraction(epsilon)) >= ball(fraction(charged)) * ball(
                 Fraction(4, 5)
             )
+
+
+ADDED: dict[str, Case] = {
+    name: case for name, case in CASES.items() if hasattr(case.kind, "stddev_of_noise")
+}
+
+
+def integer_noise(mechanism: Any) -> IndependentNoise:  # Any: for integers or for real numbers
+    """The mechanism on integers, or on the steps of a grid."""
+    found = getattr(mechanism, "in_steps", mechanism)
+    assert isinstance(found, IndependentNoise)
+    return found
+
+
+def refuted_at(charged: PrivacyLoss, law: NoiseLaw, sensitivity: int) -> list[float]:
+    """The epsilons at which the law's exact probabilities exceed the delta of the price."""
+    reach = int(12 * law.stddev()) + 6 + sensitivity
+    with precision(BITS):
+        tails = [arb(1), *(law.tail(k) for k in range(1, reach + sensitivity + 2))]
+        chances = [1 - tails[1], *((a - b) / 2 for a, b in itertools.pairwise(tails[1:]))]
+        p = [chances[abs(x)] for x in range(-reach, reach + 1)]
+        q = [chances[abs(x - sensitivity)] for x in range(-reach, reach + 1)]
+        return [
+            epsilon
+            for epsilon in (0, 0.1, 0.3, 0.5, 1.0, 2.0)
+            if least_delta(p, q, fraction(epsilon))
+            > ball(fraction(charged.delta(epsilon))) + arb("1e-15")
+        ]
+
+
+@pytest.mark.parametrize("name", ADDED)
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_the_price_of_added_noise_covers_its_exact_law(name: str, sensitivity: int) -> None:
+    """Of every mechanism that adds noise; noise that is a tenth too small is refuted."""
+    bounded = number(sensitivity=sensitivity)
+    for made in (ADDED[name].made, ADDED[name].attack.make(Fraction(5))):
+        mechanism = integer_noise(made)
+        assert not refuted_at(mechanism.privacy_loss(bounded), mechanism.law, sensitivity)
+    right, less = (
+        integer_noise(ADDED[name].attack.make(Fraction(scale))) for scale in ("5", "4.5")
+    )
+    assert refuted_at(right.privacy_loss(bounded), less.law, sensitivity)
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_an_attack_is_made_with_noise_of_the_scale_asked_for(name: str) -> None:
+    assert 99 < ADDED[name].attack.make(Fraction(100)).stddev_of_noise() < 142
 
 
 MOVES = [(1, 1), (1, -1), (1, 0), (0, 1)]
