@@ -1,4 +1,4 @@
-"""Count-mean sketch: shares of the categories that are asked for, among very many."""
+"""Count-mean sketch: the shares of some categories, out of a very large number."""
 
 from fractions import Fraction
 from typing import Annotated
@@ -52,11 +52,11 @@ class CountMeanSketch(ReportingMechanism):
     Guarantee: each report is epsilon-differentially private for its client whatever the others
     do, if a client reports once. That a client reports, and when, is not covered.
 
-    For up to 2^62 categories: hash texts to numbers first. The functions are polynomials over a
-    prime field: of two categories with d digits in base ``buckets``, at most d - 1 in ``buckets``
-    functions put both into one bucket, for all data and without any random seed. So collisions
-    move an estimate by at most (d - 1) / buckets, and by nothing on average over categories; its
-    interval allows for them.
+    There may be up to 2^62 categories; hash texts to numbers first. The functions are polynomials
+    over a prime field. If two categories have d digits in base ``buckets``, at most d - 1 of the
+    ``buckets`` functions put both into one bucket; this holds for all data and needs no random
+    seed. So collisions move an estimate by at most (d - 1) / buckets, and by 0 on average over
+    categories. The interval includes their effect.
 
     >>> mechanism = CountMeanSketch(4, categories=10**9, buckets=101)
     >>> reports = mechanism.randomize([123_456_789] * 300 + [5] * 700)
@@ -65,10 +65,11 @@ class CountMeanSketch(ReportingMechanism):
     >>> bool(found.lower[0] < 0.3 < found.upper[0]), bool(found.lower[1] == 0)
     (True, True)
 
-    More buckets have fewer collisions, and longer reports: a truth value for each.
+    With more buckets there are fewer collisions, and a report is longer: it has a boolean for each
+    bucket.
 
     Apple (2017), Learning with Privacy at Scale; here with optimised unary encoding, and with
-    polynomials, two of which meet in fewer places than they have coefficients.
+    polynomials as hash functions.
     """
 
     epsilon: LocalEpsilon
@@ -92,8 +93,8 @@ class CountMeanSketch(ReportingMechanism):
 
     @property
     def rates(self) -> Rates:
-        """The probabilities of support, with collisions under one in ``buckets`` functions on
-        average, and under d - 1 of them at most."""
+        """The probabilities of support. Two categories collide under one of the ``buckets``
+        functions on average, and under at most d - 1 of them."""
         own, other = self.client.own, self.client.other
         each = (own - other) / self.buckets
         most = self.client.digits - 1
@@ -105,8 +106,8 @@ class CountMeanSketch(ReportingMechanism):
         return with_our_error(self.client.randomize, values)
 
     def sketch(self, reports: SketchReports) -> Integers:
-        """How often each bucket (columns) was set under each function (rows). Sketches of several
-        groups of clients add up."""
+        """The number of reports that set each bucket (columns) under each function (rows). Sketches
+        of several groups of clients add up."""
         good = self._well_formed(reports)
         sizes = histogram(good.functions, self.buckets)
         # the rows of each function, one function after the other
@@ -159,12 +160,12 @@ class CountMeanSketch(ReportingMechanism):
         return SketchReports(np.array(functions, np.int64), np.array(rows, bool))
 
     def spent(self) -> PrivacyLoss:
-        """As optimised unary encoding; the hash function tells nothing."""
+        """The price of optimised unary encoding; the hash function is independent of the value."""
         return half_informative(self.epsilon)
 
     def error(self, confidence: Number, reports: int, share: Number | None = None) -> float:
-        """The error that the estimate for a category of this share stays within, with at least
-        this probability and whatever the other clients hold: its noise and the most collisions."""
+        """An upper bound on the error of the estimate for a category of this share at this
+        confidence, for any values of the other clients: its noise and the most collisions."""
         rates = self.rates
         noise = max(
             _forecast.share_error(Rates.of(rates.own, other), confidence, reports, share)

@@ -1,10 +1,11 @@
 """Estimates from reports, with intervals that hold at least their confidence.
 
-A count of supports is a sum of independent booleans of different probabilities, since some clients
-hold the category and others don't. Its tails lie below those of the binomial with the same mean
-(Hoeffding 1956, Theorem 4, for counts one or more away from the mean), so that the interval of
-Clopper and Pearson (1934), taken one count further out, holds whatever the clients hold. Since it
-is that of a binomial, it also holds for a population of which they are independent draws.
+A count of supports is a sum of independent booleans with different probabilities, since some
+clients hold the category and others don't. Its tails lie below those of the binomial law with the
+same mean (Hoeffding 1956, Theorem 4), for counts at least 1 away from the mean. So the interval of
+Clopper and Pearson (1934), taken one count further out, holds for any values of the clients. Being
+an interval for the binomial law, it also holds for a population of which the clients are
+independent draws.
 """
 
 from dataclasses import dataclass
@@ -44,17 +45,17 @@ class Evidence(Protocol):
         ...
 
     def interval(self, miss: float) -> EstimateInterval:
-        """Intervals, each end of which misses with at most half this probability."""
+        """Intervals; each end excludes the truth with at most half this probability."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Estimate:
-    """Shares of all clients for each category, or a mean, with how wrong they may be.
+    """Shares of all clients for each category, or a mean, with their errors.
 
-    ``values`` are unbiased, so that a share may lie below 0. ``stddev`` is that of the noise, at
-    these values. Both are arrays, of shape () for a mean. ``reports`` were used; ``malformed``
-    ones, which no client makes, were left out.
+    ``values`` are unbiased, so a share may lie below 0. ``stddev`` is the standard deviation of the
+    noise, at these values. Both are arrays, of shape () for a mean. ``reports`` counts the reports
+    that were used, ``malformed`` those that no client makes and that were left out.
     """
 
     values: RealArray
@@ -69,8 +70,8 @@ class Estimate:
         return Estimate(evidence.values(), evidence.stddev(), reports, malformed, evidence)
 
     def interval(self, confidence: Number = 0.95) -> EstimateInterval:
-        """Ends that hold the truth with at least this probability, each value by itself; for m
-        values jointly, ask for 1 - (1 - confidence) / m. They lie within the possible values."""
+        """Intervals that hold the truth with at least this probability, each value by itself. For m
+        values together, ask for 1 - (1 - confidence) / m. All ends are possible values."""
         return self.evidence.interval(float(1 - _checks.probability(confidence=confidence)))
 
     def __repr__(self) -> str:
@@ -81,8 +82,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The probabilities that a report supports a category: ``own`` if the client holds it, else
-    ``other`` on average, and from ``least`` to ``most`` where that depends on the own category."""
+    """The probabilities that a report supports a category: ``own`` if the client holds it, and
+    otherwise ``other`` on average, from ``least`` to ``most`` depending on the client's category.
+    """
 
     own: Fraction
     other: Fraction
@@ -91,12 +93,12 @@ class Rates:
 
     @staticmethod
     def of(own: Fraction, other: Fraction) -> "Rates":
-        """The rates of which the second is the same for all clients that don't hold it."""
+        """Rates for which all clients that don't hold the category have the same probability."""
         return Rates(own, other, other, other)
 
     @property
     def spread(self) -> Fraction:
-        """How much more probable support is from a client that holds the category."""
+        """The difference of the two probabilities of support."""
         return self.own - self.other
 
 
@@ -109,7 +111,8 @@ class SupportCounts:
     rates: Rates
 
     def values(self) -> RealArray:
-        """The shares: the supports beyond those that clients without the category give."""
+        """The shares, from the number of supports above the number expected without the
+        category."""
         excess = self.counts - float(self.reports * self.rates.other)
         return np.asarray(excess / float(self.reports * self.rates.spread))
 
@@ -135,7 +138,8 @@ class SupportCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundedShares:
-    """The mean of independent shares whose variance and distance from their mean are bounded."""
+    """The mean of independent shares. Their variances and their distances from their means are
+    bounded."""
 
     mean: float
     reports: int
@@ -162,7 +166,7 @@ class BoundedShares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledShares:
-    """Shares of the way from lower to upper, as numbers that were rounded by at most ``slack``."""
+    """Shares as numbers from ``lower`` to ``upper``, which were rounded by at most ``slack``."""
 
     share: Evidence
     lower: float
@@ -189,16 +193,16 @@ class ScaledShares:
 
 
 def mean_chance(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
-    """Intervals for the mean probability of ``reports`` independent booleans, by the number that
-    are set.
+    """Intervals for the mean probability m of ``reports`` independent booleans, from the number c
+    of those that are set.
 
-    If the lower end lies above the mean chance m, then P(Bin(n, m) >= c - 1) < miss / 2 at the
-    count c, so that c - 1 is above the median and c at least n m + 1, where Hoeffding's theorem
-    bounds the count's tail by the binomial's. The upper end is its mirror image.
+    If the lower end lies above m, then P(Bin(n, m) >= c - 1) < miss / 2. So c - 1 is above the
+    median, and c is at least n m + 1. There Hoeffding's theorem bounds the tail of the count by the
+    tail of the binomial. The upper end is the mirror image.
     """
     less = np.maximum(counts - 1, 0).astype(np.float64)
     more = np.minimum(counts + 1, reports).astype(np.float64)
-    with np.errstate(invalid="ignore"):  # where nothing is set, or all
+    with np.errstate(invalid="ignore"):  # if none or all are set
         lower = special.betaincinv(less, reports - less + 1, miss / 2) * (1 - _ROUND)
         unset = special.betaincinv(reports - more, more + 1, miss / 2) * (1 - _ROUND)
     return np.where(less > 0, lower, 0.0), 1 - np.where(more < reports, unset, 0.0)

@@ -28,8 +28,8 @@ class HadamardResponse(ReportingMechanism, FrequencyEstimator):
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
     do, if a client reports once. That a client reports, and when, is not covered. A report is a
-    number of log2(categories) + 1 bits. Best for an epsilon up to 1: as another category fits
-    half of the time, more of it helps little beyond 3.
+    number of log2(categories) + 1 bits. It is best for an epsilon up to 1. Another category fits
+    half of the time, so an epsilon above 3 improves the estimate only a little.
 
     >>> mechanism = HadamardResponse(0.5, 1000)
     >>> reports = mechanism.randomize([3, 3, 7])
@@ -68,7 +68,7 @@ class HadamardResponse(ReportingMechanism, FrequencyEstimator):
         return integers_below(self.client.size, reports)
 
     def supports(self, reports: Reports) -> Integers:
-        """For each category, how many reports fit its row: by a Walsh-Hadamard transform."""
+        """The number of reports that fit each category's row, by a Walsh-Hadamard transform."""
         counts = histogram(reports, self.client.size)
         more = _transformed(counts)[1 : self.categories + 1]
         return np.asarray((more + int(counts.sum())) // 2)
@@ -79,7 +79,7 @@ class HadamardResponse(ReportingMechanism, FrequencyEstimator):
 
 
 def _transformed(counts: Integers) -> Integers:
-    """For each row, the number of reports that fit less the number of those that don't."""
+    """For each row, the number of reports that fit minus the number of reports that don't."""
     found, half = counts, 1
     while half < counts.size:
         pairs = found.reshape(-1, 2, half)

@@ -35,9 +35,9 @@ class LocalHashing(ReportingMechanism, FrequencyEstimator):
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
     do, if a client reports once. That a client reports, and when, is not covered. A report is a
-    number that holds the function and the bucket. As exactly one in ``buckets`` of the functions
-    puts two given categories together, estimates are unbiased whatever the clients hold. Without
-    a number of ``buckets``, which is a prime, the one that is best for rare categories is taken.
+    number that encodes the function and the bucket. Exactly one in ``buckets`` of the functions
+    puts two given categories into one bucket, so estimates are unbiased for any values. ``buckets``
+    is a prime; by default it is the best one for rare categories.
 
     >>> mechanism = LocalHashing(1, 64)
     >>> mechanism
@@ -95,9 +95,9 @@ class LocalHashing(ReportingMechanism, FrequencyEstimator):
         return np.asarray(counts[..., 0].ravel()[: self.categories])
 
     def spent(self) -> PrivacyLoss:
-        """Two categories share a bucket, which tells nothing, with probability 1 / g. With odds o
-        against each of g - 1 other buckets, that is randomized response over
-        o / (g - 1) + g + 1 categories; fewer cost more, and so cover this."""
+        """Two categories share a bucket with probability 1 / g; then the report is independent of
+        the value. With odds o against each of g - 1 other buckets, this is randomized response over
+        o / (g - 1) + g + 1 categories. Fewer categories cost more, so rounding down is safe."""
         other = self.buckets - 1
         categories = int(odds_below(self.epsilon) / other) + other + 2
         return PrivacyLoss.of(accounting.RandomizedResponse(self.epsilon, categories))

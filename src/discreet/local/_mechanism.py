@@ -31,48 +31,30 @@ Reports = npt.NDArray[Any]  # Any: integers or booleans, as the mechanism says
 class Client(Protocol):
     """The part of a mechanism that runs on a device."""
 
-    def randomize(self, values: object) -> Reports:
-        """Reports of these values."""
-        ...
+    def randomize(self, values: object) -> Reports: ...
 
 
 class LocalMechanism(Protocol):
-    """A mechanism with a stated privacy loss, and its client."""
+    """A mechanism with the epsilon and the privacy loss of one report, and its client."""
 
     @property
-    def epsilon(self) -> Fraction:
-        """The epsilon of one report."""
-        ...
-
+    def epsilon(self) -> Fraction: ...
     @property
-    def client(self) -> Client:
-        """The client, which makes the reports."""
-        ...
-
-    def spent(self) -> PrivacyLoss:
-        """The privacy loss of one report, as terms."""
-        ...
+    def client(self) -> Client: ...
+    def spent(self) -> PrivacyLoss: ...
 
 
 class FrequencyOracle(Protocol):
-    """A mechanism that counts how many reports support each category."""
+    """A mechanism that counts the reports that support each category."""
 
     @property
-    def rates(self) -> Rates:
-        """The probabilities that a report supports a category."""
-        ...
-
-    def supports(self, reports: Reports) -> Integers:
-        """For each category the number of reports that support it."""
-        ...
-
-    def well_formed(self, reports: Reports) -> Reports:
-        """The reports that a client can have sent; the others are left out."""
-        ...
+    def rates(self) -> Rates: ...
+    def supports(self, reports: Reports) -> Integers: ...
+    def well_formed(self, reports: Reports) -> Reports: ...
 
 
 class ReportingMechanism:
-    """How every mechanism reports, and what a report costs."""
+    """Reports, and the privacy loss of a report."""
 
     __slots__ = ()
 
@@ -93,7 +75,7 @@ class ReportingMechanism:
 
 
 class FrequencyEstimator:
-    """How a mechanism whose reports support categories estimates their shares."""
+    """Estimates of the shares of categories, from reports that support them."""
 
     __slots__ = ()
 
@@ -116,9 +98,9 @@ class FrequencyEstimator:
     def error(
         self: FrequencyOracle, confidence: Number, reports: int, share: Number | None = None
     ) -> float:
-        """The error that the estimate for a category of this share stays within, with this
-        probability, by the exact law of its count. Without a share it is the larger error of
-        shares 0 and 1, between which all variances lie. It is for one category by itself."""
+        """The error of the estimate for one category of this share at this confidence, by the exact
+        law of its count. Without a share it is the larger error of the shares 0 and 1, between
+        which all variances lie."""
         return _forecast.share_error(self.rates, confidence, reports, share)
 
 
@@ -137,11 +119,12 @@ def shuffled(epsilon: Fraction, reports: int, unit: Unit) -> PrivacyLoss:
 
 
 def half_informative(epsilon: Fraction) -> PrivacyLoss:
-    """The privacy loss of a report that tells two values apart with probability 1/2, and then
-    with odds e^epsilon.
+    """The privacy loss of a report that is independent of the value with probability 1/2, and
+    otherwise distinguishes two values with odds o = e^epsilon.
 
-    Randomized response over k categories tells them apart with probability (o + 1) / (o + k - 1),
-    which is 1/2 at k = o + 3; fewer categories cost more, and so cover this.
+    Randomized response over k categories distinguishes two values with probability
+    (o + 1) / (o + k - 1), which is 1/2 at k = o + 3. Fewer categories cost more, so rounding k down
+    is safe.
     """
     categories = int(odds_below(epsilon)) + 3
     return PrivacyLoss.of(accounting.RandomizedResponse(epsilon, categories))
@@ -215,7 +198,7 @@ def is_integer(report: object) -> bool:
 
 
 def histogram(reports: Reports, size: int) -> Integers:
-    """How often each integer below ``size`` was reported."""
+    """The number of reports of each integer below ``size``."""
     array = checked_array(reports, "iu", f"an array of whole numbers from 0 to {size - 1}")
     if int(array.min()) < 0 or int(array.max()) >= size:
         raise InvalidArgument(
@@ -225,7 +208,7 @@ def histogram(reports: Reports, size: int) -> Integers:
 
 
 def column_sums(reports: Reports, length: int) -> Integers:
-    """For each of ``length`` columns, how many rows have it set."""
+    """The number of rows that have each of ``length`` columns set."""
     allowed = f"an array of rows of {length} truth values"
     found = checked_array(reports, "b", allowed, dimensions=2)
     if found.shape[1] != length:

@@ -36,10 +36,11 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
 
     Guarantee: each report is epsilon-differentially private for its client whatever the others
     do, and whoever collects it, if a client reports once. That a client reports, and when, is not
-    covered. Best for few categories, up to some 3 e^epsilon. A report is a category. The odds are
-    just below e^epsilon, unless they are given, as by `with_odds`.
+    covered. It is best for few categories, up to about 3 e^epsilon. A report is a category. The
+    odds are just below e^epsilon, or exact by `with_odds`.
 
-    Two coins, the question answered truly at heads and by the second coin at tails, have odds 3:
+    Example with odds 3: the client flips a coin, and answers truthfully at heads. At tails a second
+    coin decides the answer.
 
     >>> import numpy as np
     >>> coins = RandomizedResponse.with_odds(3)
@@ -101,9 +102,9 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
         return integers_below(self.categories, reports)
 
     def supports(self, reports: Reports) -> Integers:
-        """How often each category was reported."""
+        """The number of reports of each category."""
         return histogram(reports, self.categories)
 
     def spent(self) -> PrivacyLoss:
-        """The term of that name; smaller odds are the same mechanism with more noise."""
+        """One `accounting.RandomizedResponse`; smaller odds only add noise."""
         return PrivacyLoss.of(accounting.RandomizedResponse(self.epsilon, self.categories))

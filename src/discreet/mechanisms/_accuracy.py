@@ -16,17 +16,13 @@ from discreet.errors import InvalidArgument
 class HasPrice(Protocol):
     """A mechanism that states its privacy loss for a computation or, in sessions, for a unit."""
 
-    def privacy_loss(self, about: Any, /) -> PrivacyLoss:  # Any: each mechanism its own
-        """The privacy loss."""
-        ...
+    def privacy_loss(self, about: Any, /) -> PrivacyLoss: ...  # Any: each mechanism its own
 
 
 class HasError(Protocol):
     """A mechanism that states its error."""
 
-    def error(self, confidence: Number, /) -> int:
-        """The error at this confidence."""
-        ...
+    def error(self, confidence: Number, /) -> int: ...
 
 
 Priced = TypeVar("Priced", bound=HasPrice)

@@ -28,10 +28,10 @@ class DiscreteGaussian(IndependentNoise):
     ``stddev`` is in the units of the answer.
 
     Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for single numbers and for
-    arrays and under either relation, and the consequences of the exact law of the noise. Continuous
-    Gaussian noise does not dominate it, so it has a price of its own; `Gaussian` adds rounded
-    noise, which continuous noise does dominate. The running time is not covered. Canonne, Kamath
-    and Steinke (2020).
+    arrays, under either relation; and smaller prices that follow from the exact law of the noise.
+    Continuous Gaussian noise does not dominate it, so its price differs from that of `Gaussian`,
+    whose rounded noise continuous noise does dominate. The running time is not covered. Canonne,
+    Kamath and Steinke (2020).
 
     >>> from discreet import Unit
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
@@ -75,9 +75,7 @@ class DiscreteGaussian(IndependentNoise):
         move by linf at once; else one `accounting.DiscreteGaussianVector` term."""
         square = max(sensitivity.l2_squared, 1)
         places, most = max(sensitivity.l0, 1), max(sensitivity.linf, 1)
-        if (
-            places * most**2 == square
-        ):  # several moves cost as much as the composition of single ones
+        if places * most**2 == square:  # all moves together cost as much as one by one
             return PrivacyLoss.of(accounting.DiscreteGaussian(self.stddev, most)) * places
         return PrivacyLoss.of(accounting.DiscreteGaussianVector(self.stddev, square))
 

@@ -26,7 +26,7 @@ class Gaussian(IndependentNoise):
 
     ``stddev`` is the standard deviation before rounding, in the units of the answer.
 
-    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, for single
+    Guarantee: the same as for the continuous Gaussian mechanism with this ``stddev``, for single
     numbers and for arrays, because v + round(Z) = round(v + Z) for every integer v. The running
     time is not covered. Balle and Wang (2018) for the law of its privacy loss.
 

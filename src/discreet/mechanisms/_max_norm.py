@@ -27,9 +27,8 @@ class MaxNorm:
 
     Guarantee: epsilon-DP with epsilon = L-infinity sensitivity / scale, under either relation:
     the K-norm mechanism (Hardt and Talwar 2010) for a cube, on the integers. If a unit may move
-    each of d numbers by 1, it adds less noise than `DiscreteLaplace` of scale d / epsilon: its
-    largest noise is about d / epsilon, and Laplace noise of this scale exceeds that. The running
-    time is not covered.
+    each of d numbers by 1, its largest noise is about d / epsilon, less than with
+    `DiscreteLaplace` of scale d / epsilon. The running time is not covered.
 
     >>> import numpy as np
     >>> from discreet.mechanisms import Sensitivity
@@ -77,8 +76,8 @@ class MaxNorm:
         return with_noise(value, _JointDraws(self._law), bits)
 
     def error(self, confidence: Number) -> int:
-        """A whole q such that all noises together lie in [-q, q] at this confidence: the smallest
-        one for small scales, and hardly larger for others."""
+        """A whole q such that all noises together lie in [-q, q] at this confidence. It is the
+        smallest one for small scales, and hardly larger for others."""
         return self._law.half_width(_checks.probability(confidence=confidence))
 
     @property

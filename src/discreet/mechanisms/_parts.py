@@ -1,7 +1,7 @@
-"""The kinds of results of computations: public form, and sensitivity.
+"""The kinds of results of computations: their public form, and their sensitivity.
 
-Integers of a fixed shape (`Part`), real numbers of a fixed shape on a grid (`RealPart`), rows whose
-number is private (`RowsPart`), counts under private keys (`KeysPart`).
+Integers of a public shape (`Part`), real numbers of a public shape on a grid (`RealPart`), rows,
+whose number is private (`RowsPart`), and counts under private keys (`KeysPart`).
 """
 
 import math
@@ -87,7 +87,7 @@ class Part:
             ):
                 return int(result)
             raise TypeError(f"part {self.name!r}: expected one integer")
-        # a subclass, for example a masked array, may hide numbers or redefine addition
+        # subclasses are refused: a masked array may hide numbers or redefine addition
         if type(result) is not np.ndarray or result.shape != self.shape:
             raise TypeError(f"part {self.name!r}: expected an array of shape {self.shape}")
         is_own = result.dtype == object and all(type(item) is int for item in result.flat)

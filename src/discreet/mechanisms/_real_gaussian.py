@@ -16,7 +16,7 @@ class RealGaussian(NoiseOnGrid):
     ``stddev`` is the standard deviation before rounding. It and ``step`` are in the units of the
     answer.
 
-    Guarantee: that of the continuous Gaussian mechanism with the same ``stddev``, and an L2
+    Guarantee: the same as for the continuous Gaussian mechanism with this ``stddev`` and an L2
     sensitivity that includes the effect of rounding. Numbers become floats only after the noise,
     so their low bits reveal nothing (Mironov 2012). The running time is not covered. Balle and Wang
     (2018) for the law of its privacy loss.

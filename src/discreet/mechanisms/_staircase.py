@@ -29,10 +29,10 @@ class Staircase(IndependentNoise):
     then falls by e^epsilon after every ``width``.
 
     Guarantee: epsilon-DP, under either relation, for a number that moves by at most ``width``. A
-    number that moves further costs ceil(move / width) epsilon. In an array each number that
-    moves costs this. The running time is not covered. Among all noise that is
-    added to one number, some staircase has the least expected magnitude at a given epsilon, and
-    another the least variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015). The
+    number that moves further costs ceil(move / width) epsilon, and in an array each number that
+    moves costs this. The running time is not covered. Among all laws of noise for one number, some
+    staircase has the least expected magnitude at a given epsilon, and another one the least
+    variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015). The
     gain over discrete Laplace noise is small below epsilon 1, and zero for sensitivity 1.
 
     >>> from discreet import Unit

@@ -44,7 +44,7 @@ class Bits(Protocol):
 class SecureBits:
     """AES-256 in counter mode, keyed from the operating system's generator; 64-bit words.
 
-    The counter mode is that of GCM, whose tag is not used: it runs twice as fast as plain CTR.
+    The counter mode is part of GCM, whose tag is not used. It is twice as fast as plain CTR.
     The stream stays in this process and thread. It is never written to disk. A copy or a pickle of
     this object holds no part of it, and a forked process starts another one. When the process ends
     or forks, words that were made and not yet drawn are wiped, as far as Python can do that.

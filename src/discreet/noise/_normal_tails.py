@@ -54,13 +54,16 @@ def _total(sigma: Fraction) -> arb:
 
 
 def _integrated(sigma: Fraction, k: int) -> arb:
-    """With z = (k - 1/2) / sigma, a bell e^(-z^2 / 2) and Hermite's polynomials He: the integral
-    from there on, less B_2m(1/2) / (2m)! times each derivative of order n = 2m - 1, which is
-    -He_n(z) bell / sigma^n; B_2m(1/2) is -(1 - 2^-n) B_2m.
+    """The midpoint form of the Euler-Maclaurin formula.
 
-    The remainder is at most 2 |B_2m| / (2m)! times the integral of the absolute next derivative,
-    as |B_2m(t) - B_2m(1/2)| <= 2 |B_2m|. Let H be He with all signs positive. The integral J_2m of
-    H_2m beyond z is H_n(z) bell + 2 n J_(2m - 2), since H_n' = n H_(n-1).
+    Let z = (k - 1/2) / sigma, bell = e^(-z^2 / 2), and He the Hermite polynomials. The sum is the
+    integral from z on, minus B_2m(1/2) / (2m)! times the derivative of order n = 2m - 1 for each m.
+    The derivative is -He_n(z) bell / sigma^n, and B_2m(1/2) = -(1 - 2^-n) B_2m.
+
+    The remainder is at most 2 |B_2m| / (2m)! times the integral of the absolute value of the next
+    derivative, since |B_2m(t) - B_2m(1/2)| <= 2 |B_2m|. Let H be He with all signs positive, and
+    J_2m the integral of H_2m from z on. Then J_2m = H_n(z) bell + 2 n J_(2m - 2), since
+    H_n' = n H_(n-1).
     """
     s, z = ball(sigma), ball((k - Fraction(1, 2)) / sigma)
     bell, left = (-z * z / 2).exp(), (arb.pi() / 2).sqrt() * (z / arb(2).sqrt()).erfc()

@@ -76,8 +76,8 @@ class _KeyNoise:
 
     @property
     def turned(self) -> int:
-        """The number that is added to a word's first digit. Gumbel's noise is infinite at both ends
-        of U, so a word of ones is moved to one half."""
+        """The number that is added to a word's first digit. Gumbel noise is infinite at both ends
+        of U; so a word of ones is moved to one half."""
         return int(self.is_gumbel)
 
     def at(self, numerator: int, size: int) -> arb:
@@ -130,12 +130,13 @@ def _cells(noise: _KeyNoise, size: int) -> _NoiseCells:
 
 
 class _Gaps(Protocol):
-    """How far each key lies below that of the largest score, without noise."""
+    """The distance of each key from the key of the largest score, without noise."""
 
     def __len__(self) -> int: ...
 
     def near(self, start: int, stop: int) -> FloatArray:
-        """A slice of them in float64, with relative error 2^-50; above 10^280, at least that."""
+        """A slice of the gaps in float64, with relative error 2^-50; larger gaps count as 10^280
+        or more."""
         ...
 
     def exact(self, place: int) -> Fraction:
@@ -245,13 +246,13 @@ def _contenders(gaps: _Gaps, noise: _KeyNoise, size: int, bits: Bits) -> dict[in
 
 
 def _bar(best: float) -> float:
-    """The bound below which no float belongs to the largest key, where some key is ``best`` or
-    more. No bound if that is below `_LOWEST`."""
+    """A bound: if some key is at least ``best``, no float below the bound belongs to the largest
+    key. Minus infinity if ``best`` is below `_LOWEST`."""
     return best - _SLACK - abs(best) * _ROUNDING if best > _LOWEST else -np.inf
 
 
 def _ahead(noise: _KeyNoise, gaps: _Gaps, contenders: dict[int, int], size: int) -> dict[int, int]:
-    """The contenders without those that lie below another one for certain."""
+    """The contenders, without those that certainly lie below another one."""
     with precision(size + _SPARE_BITS):
         bounds = {}
         for place, numerator in contenders.items():

@@ -2,8 +2,9 @@
 
 Each place becomes ``finer`` finer places. The first, second, ... row at a place goes to the first,
 second, ... of its finer places, in a public order that fills them evenly (0, 1, 2, ... with
-reversed bits); after the last one it starts again. The number of rows at a place decides which
-finer places are taken. So a new row takes one more finer place and moves no other row.
+reversed bits). After the last finer place the order starts again. Which finer places are taken
+depends only on the number of rows at the place. So a new row takes one more finer place and moves
+no other row.
 """
 
 from functools import cache

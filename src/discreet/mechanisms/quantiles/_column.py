@@ -21,8 +21,8 @@ _FINEST = 10**6
 
 
 def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: checked here
-    """The length, in rows, of the interval that holds all changes a unit makes to the misses of a
-    level: see `discreet.mechanisms.quantiles._ranks`."""
+    """The length, in rows, of an interval that holds the changes of all misses of a level by one
+    unit: see `discreet.mechanisms.quantiles._ranks`."""
     part, _ = column_of(bounded)
     is_replaced = bounded.unit.change is Change.REPLACE
     return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))

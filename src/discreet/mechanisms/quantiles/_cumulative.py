@@ -25,11 +25,12 @@ from discreet.noise._arrays import FloatArray
 
 @frozen
 class Cumulative:
-    """Gives the numbers of rows from the first edge up to each other edge, as increasing numbers.
+    """Releases the number of rows from the first edge up to each other edge, as numbers that do not
+    decrease.
 
     Each bin's count gets discrete Laplace noise of this scale. The partial sums are replaced by the
     nearest numbers, in least squares, that do not decrease and are 0 or above. Divide by the last
-    one for a distribution function, at no further cost.
+    number for a distribution function, at no further cost.
 
     Guarantee: epsilon-DP with epsilon = L1 sensitivity of the counts / scale. Sums are
     post-processing. The replacement does not increase the largest error, since the true numbers do
@@ -76,9 +77,8 @@ class Cumulative:
         return np.maximum(rising(list(accumulate(noisy.tolist()))), 0)
 
     def error(self, confidence: Number) -> int:
-        """The number of rows by which no number is off at this confidence, all numbers together,
-        for any rows. For scales up to 128 it is exact if the counts are so large that noisy sums
-        increase."""
+        """The largest error of all numbers together at this confidence, in rows, for any rows. For
+        scales up to 128 it is exact if counts are so large that the noisy sums increase."""
         failure = 1 - _checks.probability(confidence=confidence)
         return most_strayed(self.scale, len(self.edges) - 1, failure)
 

@@ -23,11 +23,12 @@ _LEVELS = Fraction(1, 4), Fraction(3, 4)
 
 @frozen
 class InterQuartileRange:
-    """Draws both quartiles as `Quantile` does, each by itself with this ``scale``, and gives the
-    upper one minus the lower one, or 0 if that is negative.
+    """Draws both quartiles as `Quantile` does, independently with this ``scale``, and releases the
+    upper one minus the lower one, or 0 if the difference is negative.
 
-    Guarantee: that of the two quantiles. The error of the range depends on the density of the
-    values near the quartiles. So only the rows by which the quartiles miss are forecast.
+    Guarantee: the sum of the prices of the two quantiles. The error of the range depends on the
+    density of the values near the quartiles. So `error` states only by how many rows the quartiles
+    miss.
 
     >>> import numpy as np
     >>> from discreet import Unit
@@ -80,6 +81,6 @@ class InterQuartileRange:
 
 
 def _for_each(confidence: Fraction) -> Fraction:
-    """The confidence, rounded up, that each of two independent statements needs for both to hold at
-    this one: the square root."""
+    """The confidence, rounded up, of each of two independent statements that hold together at this
+    confidence: its square root."""
     return max(confidence, 1 - (1 - confidence) / (1 + root_down(confidence)))

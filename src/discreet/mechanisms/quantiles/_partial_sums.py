@@ -15,8 +15,8 @@ _LEAST_FAILURE = Fraction(1, 10**9)
 
 
 def most_strayed(scale: Fraction, count: int, failure: Fraction) -> int:
-    """A whole number that the sums of the first 1, 2, ..., ``count`` of independent discrete
-    Laplace noises all stay within, except with probability ``failure``.
+    """A whole number q such that all partial sums of ``count`` independent discrete Laplace noises
+    lie in [-q, q], except with probability ``failure``.
 
     For scales up to 128 it is the smallest one. For larger scales each noise is rounded to a
     multiple of g = 2h + 1, about a hundredth of the scale, and h is added for each noise.
@@ -40,12 +40,12 @@ def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:
     ratio, one = _decay(step / scale), _decay(1 / scale)
     near = math.exp(half / scale) * (1 - ratio) / (1 + one)
     none = 1 - 2 * _decay((half + 1) / scale) / (1 + one)
-    gap = 1 - ratio**2  # each noise is i steps with the chance near * ratio^|i|, 0 with ``none``
+    gap = 1 - ratio**2  # noise of i steps has probability near * ratio^|i|, of 0 steps ``none``
 
     def stays(width: int) -> float:
         mass = np.zeros(2 * width + 1)
         mass[width] = 1.0
-        # the matrix of ratio^|i - j| has a tridiagonal inverse: convolving is solving
+        # the matrix of ratio^|i - j| has a tridiagonal inverse, so a convolution solves a system
         diagonal = np.full(mass.size, (1 + ratio**2) / gap)
         diagonal[[0, -1]] = 1 / gap if width else 1.0
         off = np.full(mass.size - 1, -ratio / gap)

@@ -95,11 +95,11 @@ class Quantiles:
         return np.array([self.grid.value(found[i] // by) for i in range(len(self.levels))])
 
     def error(self, confidence: Number) -> int:
-        """The number of rows by which each value misses its level at most at this confidence, each
-        value by itself, for any rows of which at most 65 536 are equal (fewer on a grid of more
-        than 2^46 values: `finer`).
+        """An upper bound on the number of rows by which a value misses its level at this
+        confidence, each value by itself.
 
-        It is an upper bound: it adds the worst misses of all splits before a value.
+        It adds the worst misses of all splits before a value. It holds for any rows of which at
+        most 65 536 are equal (fewer on a grid of more than 2^46 values: `finer`).
         """
         failure = 1 - _checks.probability(confidence=confidence)
         found = splits(self.levels)

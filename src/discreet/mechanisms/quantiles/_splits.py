@@ -17,7 +17,7 @@ class Split:
 
     @property
     def lopsided(self) -> Fraction:
-        """How far a row moves misses, relative to a median: 1 for a share of one half, up to 2."""
+        """The move of a miss by one row, relative to a median: from 1, for a share of 1/2, to 2."""
         return 2 * max(self.share, 1 - self.share)
 
 
@@ -47,7 +47,7 @@ def depth(levels: Sequence[Fraction]) -> int:
 def influences(found: Sequence[Split]) -> dict[int, dict[int, Fraction]]:
     """For each quantile, the weight of every split's error in its own error.
 
-    A split of share s, between cuts that are off by e and f rows, has a target that is off by
+    If a split of share s lies between cuts with errors of e and f rows, its target has an error of
     (1 - s) e + s f rows.
     """
     all_of: dict[int, dict[int, Fraction]] = {}

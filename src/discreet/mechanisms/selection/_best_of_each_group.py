@@ -31,11 +31,11 @@ class BestOfEachGroup:
     The computation gives integers of shape (groups, candidates); groups and candidates are public,
     and the value is a mapping from each group to its candidate.
 
-    Guarantee: the choices of `ExponentialMechanism` in the groups that a unit changes. Of the l0
-    scores that it changes, two in one group move apart by at most twice the L-infinity sensitivity;
-    two in different groups cost together as much. So a unit pays for at most l0 / 2 choices,
-    rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. It holds when a unit
-    comes, goes or is replaced, as the sensitivity does. The running time is not covered.
+    Guarantee: the price of an `ExponentialMechanism` for each group that a unit changes. A unit
+    changes at most l0 scores. Two of them in one group move apart by at most twice the L-infinity
+    sensitivity; two in different groups together cost as much. So a unit pays for at most l0 / 2
+    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. The guarantee
+    covers both relations, as the sensitivity does. The running time is not covered.
 
     >>> from discreet import Unit
     >>> jobs = Bounded(
@@ -63,8 +63,8 @@ class BestOfEachGroup:
         candidates: Sequence[Key],
         moves: Moves = Moves.ANYHOW,
     ) -> "BestOfEachGroup":
-        """The mechanism whose choices from this computation's scores cost exactly epsilon, in pure
-        differential privacy."""
+        """The mechanism whose choices from this computation's scores cost exactly this pure
+        epsilon."""
         return at_epsilon(
             lambda scale: BestOfEachGroup(
                 groups=groups, candidates=candidates, rate=1 / scale, moves=moves

@@ -1,38 +1,41 @@
-"""Permute-and-flip over pieces, each of which stands for several candidates of the same score.
+"""Permute-and-flip over pieces. A piece is several candidates with the same score.
 
-A candidate whose score lies ``gap`` below the largest is taken, when it is visited, with
-probability p = exp(-rate * gap); the first one taken is the choice. If all are visited at times
-of their own, uniform on [0, 1], the order is a uniform one. None is taken up to time t with
-probability S(t), the product of all 1 - t p, and one is for certain by time 1, as the best has
-p = 1. Given that it happens at time t, it is each candidate with probability proportional to
-p / (1 - t p). So two uniform numbers do: S(T) = U tells T, and a second one climbs steps of height
-v(T) = length * p / (1 - T p), one for each piece, from the first of the largest score on and round.
+Let ``gap`` be the distance of a candidate's score from the largest score. A visited candidate is
+taken with probability p = exp(-rate * gap), and the first one taken is the choice. Give each
+candidate an independent visiting time, uniform on [0, 1]; then the order is uniform. No candidate
+is taken up to time t with probability S(t), the product of 1 - t p over all candidates. The best
+candidate has p = 1, so some candidate is taken by time 1. If the first one is taken at time t, it
+is each candidate with probability proportional to p / (1 - t p).
 
-How close float64 comes. Let H = -ln S, whose slope V is the sum of all v: it rises from the total
-weight W on, so that H is convex. Newton's method finds some t with H(t) near E = -ln U, by
-whatever path; how far T is from t is then known. Say |H(t) - E| <= D.
+So a draw needs two uniform numbers. The first one, U, gives the time T with S(T) = U. The second
+one chooses a piece by inversion: piece by piece, cyclically from the first piece of the largest
+score on, the cumulative sums of v(T) = length * p / (1 - T p) are steps.
 
-- If T > t, then D >= V(t) (T - t), H being convex.
-- If T < t, let y = 1 - t and d = t - T. No v falls by more than a factor (y + d) / y from t to T,
-  as 1 - T p = 1 - t p + d p. If d were above y, D would be at least that drop of H which y alone
-  makes, y V(t) / 2. So D < y V(t) / 2 tells d <= y, and then D >= d V(t) / 2.
+Float64 decides nearly all draws. Proof of its error bound: let H = -ln S and E = -ln U. The slope V
+of H is the sum of all v. V increases, from the total weight W, so H is convex. Newton's method
+gives some t with |H(t) - E| <= D. The bound on |T - t| does not depend on how t was found:
 
-Hence |T - t| <= 2 D / V(t), if that is below y. D is made of how wide U's digits leave E, of what
-is left over when Newton's method stops, and of float64's error in H: powers are off by a part in
-2^38 at most (what is less than e^-600 of the largest weight does not count), -ln(1 - x) by 2^-42
-from its table where x >= 1/64, and by a part in 2^38 from six terms of its series where x is
-less; the first two move -ln(1 - x) by at most (2^-38 + 2^-36) x / (1 - x). Sums of n numbers lose
-a part n / 2^53. In all that is below (2^-35 + n / 2^52) t V(t). So 3 D / V, V in float64, is a
-proven distance: call it s.
+- If T > t, then D >= V(t) (T - t), since H is convex.
+- If T < t, let y = 1 - t and d = t - T. From t to T no v falls by more than the factor (y + d) / y,
+  since 1 - T p = 1 - t p + d p. If d were above y, H would fall by at least y V(t) / 2 over the
+  distance y alone. So if D < y V(t) / 2, then d <= y, and D >= d V(t) / 2.
 
-A step v moves by at most a part 2 s / y if T moves by s <= y / 4, and by a part 2^-37 / y for the
-error of its power; r = (2^-36 + 3 s) / y + n / 2^51 bounds both and the sums' rounding, so that a
-share of the whole is off by less than 4 r. Pieces that have less than 2^-80 of all weights between
-them are left out, which moves H and the steps' sum by a part 2^-80 / y at most, far less than what
-is allowed for. If the second number lies nearer to an edge than that, balls decide, by the same
-argument at a precision that grows; where the digits leave it open, a word more of both numbers is
-drawn. So each piece has exactly its probability, and nearly always two words are drawn, whatever
-the scores.
+Hence |T - t| <= 2 D / V(t), if this is below y. D has three parts: the width of the interval that
+the digits of U leave for E; the distance at which Newton's method stops; and the error of H in
+float64. For the last one: relative errors of powers are at most 2^-38 (or the power is less than
+e^-600 times the largest weight, which does not matter). -ln(1 - x) has the absolute error 2^-42
+from its table for x >= 1/64, and the relative error 2^-38 from six terms of its series for smaller
+x. The first two change -ln(1 - x) by at most (2^-38 + 2^-36) x / (1 - x). A sum of n numbers has
+the relative rounding error n / 2^53. Together this is below (2^-35 + n / 2^52) t V(t). So
+s = 3 D / V, with V in float64, is a proven bound on |T - t|.
+
+If T moves by s <= y / 4, each v changes by a share of at most 2 s / y; the error of its power
+changes it by at most 2^-37 / y. With r = (2^-36 + 3 s) / y + n / 2^51, which includes the rounding
+of sums, a cumulative share of the whole has an error below 4 r. Pieces with less than 2^-80 of all
+weights together are left out; this changes H and the sum of all v by a share of at most 2^-80 / y,
+far below the bounds. If the second number lies closer to an edge than 4 r, balls decide, by the
+same proof at a higher precision. If the digits do not decide, a further word of both numbers is
+drawn. So each piece has exactly its probability. Nearly always two words are drawn, for any scores.
 """
 
 import itertools
@@ -64,11 +67,11 @@ _SPARE_BITS = 64
 
 
 def flip_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> int:
-    """The place of the piece that has the choice of permute-and-flip in it; each of its candidates
-    is then as likely.
+    """The place of the piece that contains the choice of permute-and-flip. All candidates of this
+    piece are then equally likely.
 
-    McKenna and Sheldon (2020), Permute-and-flip. Lengths, scores and rate are as for
-    `choose_piece`: whole numbers of candidates from 1 up to 2^900, integers, and 0 or above.
+    Lengths, scores and rate are as for `choose_piece`. McKenna and Sheldon (2020),
+    Permute-and-flip.
 
     >>> from discreet.audit import SeededBits
     >>> flip_piece([2**40, 3, 2**40], [0, 20, -5], Fraction(1, 2), SeededBits(1))
@@ -85,13 +88,14 @@ def flip_piece(lengths: Whole, scores: Whole, rate: Fraction, bits: Bits) -> int
 
 
 def _inverted(bits: Bits) -> int:
-    """A word, with every bit the other way: words of ones bring the best."""
+    """A word with inverted bits, so that words of ones give the best piece."""
     return (1 << bits.width) - 1 - bits.word()
 
 
 def _climbed(pieces: Pieces, time: int, place: int, size: int) -> int | None:
-    """The piece, if it is the same for all U in [time, time + 1] / 2^size and all second numbers
-    in [place, place + 1] / 2^size, as far as float64 tells."""
+    """The piece, if float64 proves that it is the same for all U in [time, time + 1] / 2^size and
+    all second numbers in [place, place + 1] / 2^size."""
+    # 1. leave out negligible pieces, and begin with the best one
     kept = np.flatnonzero(
         (pieces.weights > pieces.weights.sum() * (_NEGLIGIBLE / pieces.weights.size))
         | (pieces.gaps == 0)
@@ -99,12 +103,14 @@ def _climbed(pieces: Pieces, time: int, place: int, size: int) -> int | None:
     kept = np.roll(kept, -int(np.argmin(pieces.gaps[kept])))
     weights, lengths = pieces.weights[kept], pieces.lengths[kept].astype(np.float64)
     powers = weights / lengths
+    # 2. the time T
     with precision(_SPARE_BITS):
         least, most = (float(end) for end in _surprises(time, size))
     t, away = _time(lengths, powers, least, most)
     left = 1 - t
     if not (away < left / 4 and left > _NEAREST):
         return None
+    # 3. the step of the second number
     edges = np.cumsum(weights / (1 - t * powers))
     slack = 4 * ((_STEP_RADIUS + 3 * away) / left + kept.size * _ROUNDING) * float(edges[-1])
     low, high = (float(edges[-1]) * ((place + i) / (1 << size)) for i in (0, 1))
@@ -115,7 +121,7 @@ def _climbed(pieces: Pieces, time: int, place: int, size: int) -> int | None:
 def _time(
     lengths: FloatArray, powers: FloatArray, least: float, most: float
 ) -> tuple[float, float]:
-    """Some t, and how far it may be from any T with H(T) between these."""
+    """Some t, and a bound on its distance from any T with H(T) between ``least`` and ``most``."""
     wanted = least if most == math.inf else (least + most) / 2
     highest = wanted / float((lengths * powers).sum())
     highest = min(highest, -math.expm1(-wanted / float(lengths[powers == 1].sum())))
@@ -134,8 +140,11 @@ def _time(
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """H and V in float64: candidates by themselves that have t p >= 1/64 at the largest t, which
-    are some thousand pieces at most, as W t is at most E there; and sums of the others' powers."""
+    """H and V in float64.
+
+    Pieces with t p >= 1/64 at the largest t are computed one by one; there are at most some
+    thousand of them, since W t <= E. For the others, sums of powers are stored.
+    """
 
     lengths: FloatArray
     powers: FloatArray
@@ -152,7 +161,7 @@ class _Taken:
         return _Taken(lengths[is_large], powers[is_large], tuple(sums))
 
     def at(self, t: float) -> tuple[float, float]:
-        """H(t) and V(t)."""
+        """Return H(t) and V(t)."""
         x = t * self.powers
         height = float((self.lengths * _minus_log(x)).sum())
         slope = float((self.lengths * self.powers / (1 - x)).sum())
@@ -163,7 +172,6 @@ class _Taken:
 
 
 def _minus_log(x: FloatArray) -> FloatArray:
-    """-ln(1 - x)."""
     series = np.full_like(x, 1 / _TERMS)
     for k in range(_TERMS - 1, 0, -1):
         series *= x
@@ -173,14 +181,15 @@ def _minus_log(x: FloatArray) -> FloatArray:
 
 
 def _surprises(time: int, size: int) -> tuple[arb, arb]:
-    """-ln U for both ends of U's interval, the smaller one first."""
+    """The values of -ln U at both ends of U's interval, the smaller one first."""
     ends = (ball(Fraction(time + i, 1 << size)) for i in (1, 0))
     least, most = (-end.log() if end > 0 else arb("inf") for end in ends)
     return least, most
 
 
 def _climbed_exactly(pieces: Pieces, time: int, place: int, size: int) -> int | None:
-    """The same by balls."""
+    """`_climbed`, by balls."""
+    # 1. pieces of the same score share one power
     number, start = pieces.gaps.size, int(np.argmin(pieces.gaps))
     gaps, lengths = (np.roll(each, -start).tolist() for each in (pieces.gaps, pieces.lengths))
     with precision(2 * size + _SPARE_BITS + number.bit_length()):
@@ -199,14 +208,14 @@ def _climbed_exactly(pieces: Pieces, time: int, place: int, size: int) -> int | 
         )
         ends = [(a, b, a + high[-1] - b, b + low[-1] - a) for a, b in zip(low, high, strict=True)]
         from_, to = (ball(Fraction(place + i, 1 << size)) for i in (0, 1))
-        # An edge a / (a + b) of the whole lies between the two with these pairs of ends.
+        # the edge a / (a + b) lies between the two quotients of these ends
         first = bisect_left(ends[:-1], True, key=lambda e: not e[1] <= from_ * e[3])
         last = bisect_left(ends[:-1], True, key=lambda e: bool(e[0] >= to * e[2]))
     return (start + first) % number if first == last else None
 
 
 def _left(taken: list[tuple[int, arb]], tops: int, wanted: arb, size: int) -> arb:
-    """1 - T where H(T) is as wanted: by Newton's method in balls, and the proof above."""
+    """A ball around 1 - T with H(T) = ``wanted``: Newton's method, with the error bound above."""
     if not wanted.is_finite():
         return arb(0)
     weight = sum((many * power for many, power in taken), arb(0))
@@ -223,7 +232,7 @@ def _left(taken: list[tuple[int, arb]], tops: int, wanted: arb, size: int) -> ar
 
 
 def _step(power: arb, left: arb) -> arb:
-    """(1 - T) p / (1 - T p), for 1 - T: it rises with that, and is 1 for the best."""
+    """(1 - T) p / (1 - T p) as a function of 1 - T; it increases, and is 1 for the best score."""
     if power == 1:
         return arb(1)
     return power * left / (1 - power + power * left)

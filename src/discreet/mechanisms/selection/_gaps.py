@@ -21,15 +21,18 @@ _LEAST = Fraction(1, 10**250)  # far above where float64 ends
 
 
 def smallest_gap(chance: Callable[[int], arb | float], confidence: Number) -> int:
-    """The smallest whole q with ``chance(q + 1)``, which falls, at most 1 - confidence: the chance
-    that the choice lies more than q below the best, for scores that are whole."""
+    """The smallest whole q with ``chance(q + 1)`` at most 1 - confidence.
+
+    ``chance(gap)`` is the probability that the choice lies at least this gap below the best; it
+    decreases. Scores are integers.
+    """
     allowed = left_over(confidence)
     with precision(_BITS + math.ceil(1 / allowed).bit_length()):
         return smallest_whole(lambda gap: _at_most(chance(gap + 1), allowed), 0)
 
 
 def left_over(confidence: Number) -> Fraction:
-    """1 - confidence; raises if it is too small for float64."""
+    """Return 1 - confidence; raise if it is too small for float64."""
     allowed = 1 - _checks.probability(confidence=confidence)
     if allowed < _LEAST:
         raise InvalidArgument("confidence: give a number of at most 1 - 10^-250")
@@ -37,7 +40,7 @@ def left_over(confidence: Number) -> Fraction:
 
 
 def exponential_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
-    """Of the exponential mechanism: the weights of all the others over all weights."""
+    """For the exponential mechanism: the weights of all others over all weights."""
 
     def chance(gap: int) -> arb:
         weight = others * ball(-rate * gap).exp()
@@ -47,8 +50,8 @@ def exponential_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
 
 
 def flip_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
-    """Of permute-and-flip: each place of the best in the order being as likely, and each before it
-    being passed over with probability 1 - p, it is 1 - (1 - (1 - p)^n) / (n p)."""
+    """For permute-and-flip: 1 - (1 - (1 - p)^n) / (n p). All positions of the best candidate in the
+    order are equally likely, and each candidate before it is passed over with probability 1 - p."""
 
     def chance(gap: int) -> arb:
         fallen, all_of_them = ball(-rate * gap), others + 1
@@ -56,14 +59,15 @@ def flip_chance(rate: Fraction, others: int) -> Callable[[int], arb]:
         left = (-taken).log1p() if 2 * taken < 1 else (-fallen.expm1()).log()
         passed = (all_of_them * left).expm1()
         found = 1 + passed / (all_of_them * taken)
-        return found if found.is_finite() else others * taken / 2  # at least it, where p is tiny
+        return found if found.is_finite() else others * taken / 2  # an upper bound for tiny p
 
     return chance
 
 
 def top_chance(rate: Fraction, tops: int, others: int) -> Callable[[int], float]:
-    """Of ``tops`` choices with no candidate twice, that one of them is not among as many best
-    ones: with Gumbel's noise, j best ones that are left stand against all the others."""
+    """For ``tops`` choices without repetition: the probability that some choice is not one of the
+    ``tops`` best candidates. With Gumbel noise each choice sets the j best that are left against
+    all others."""
 
     def chance(gap: int) -> float:
         weight = float(ball(-rate * gap).exp()) * others

@@ -13,7 +13,7 @@ from discreet.noise._arrays import FloatArray
 
 _FINENESS = 256  # blocks to a scale
 _LARGEST = 10**250
-_SMALLEST = 1e-250  # where noise is 0 in as good as all draws
+_SMALLEST = 1e-250  # noise of this scale is 0 in nearly all draws
 _SPARE_REACH = 20.0
 _BELOW_ONE = 1 - 2.0**-53
 _MARGIN = 1 + 1e-9  # above the error of float64
@@ -30,11 +30,14 @@ def race_chance(
 ) -> Callable[[int], float]:
     """An upper bound on the probability that a noisy number crosses a noisy line, for each gap.
 
-    There are ``under`` numbers below the line by the gap and ``over`` numbers above it, each with
-    independent discrete Laplace noise of this ``scale``. The line has noise of ``own_scale``: one
-    draw, or the lowest of several. The line's noise is summed in blocks of a 256th of its scale,
-    each at its worse end; far tails, which do not matter at the confidence, count as crossings.
+    There are ``under`` numbers below the line by the gap and ``over`` numbers above it by the gap,
+    each with independent discrete Laplace noise of this ``scale``. The noise of the line has
+    ``own_scale``; it is one draw, or the lowest of several.
+
+    The law of the line's noise is divided into blocks of a 256th of its scale, and each block
+    counts with its worse end. Far tails count as crossings; at this confidence they do not matter.
     """
+    # 1. blocks of the line's noise, with their probabilities
     if max(own_scale, scale) > _LARGEST:
         raise InvalidArgument("scale: no error is forecast for more than 10^250")
     own, each = (max(float(one), _SMALLEST) for one in (own_scale, scale))
@@ -49,6 +52,7 @@ def race_chance(
         chances = _of_the_lowest(chances, _tail(low, own), lowest_of)
     beyond = 2 * lowest_of * math.exp(-float(starts[-1] + width) / own)
 
+    # 2. the crossings, for each block
     def chance(gap: int) -> float:
         kept = under * np.log1p(-_tail(low + gap, each))
         if over:
@@ -59,14 +63,15 @@ def race_chance(
 
 
 def _of_the_lowest(chances: FloatArray, reached: FloatArray, draws: int) -> FloatArray:
-    """The chance of each block for the lowest of several draws, from that for a single draw and
-    from P(Z >= the block's low end): S^draws - (S - p)^draws, without cancellation."""
+    """The probability of each block for the lowest of several draws: S^draws - (S - p)^draws,
+    computed without cancellation. For a single draw p is the block's probability, and S that of
+    an outcome not below the block."""
     share = np.minimum(chances / np.maximum(reached, _SMALLEST), _BELOW_ONE)
     return np.asarray(reached**draws * -np.expm1(draws * np.log1p(-share)))
 
 
 def _tail(least: FloatArray, scale: float) -> FloatArray:
-    """P(Z >= x) for whole x, Z being discrete Laplace noise of this scale."""
+    """P(Z >= x) for whole x, where Z is discrete Laplace noise of this scale."""
     p = math.exp(-1 / scale)
     ahead = np.exp(-np.maximum(least, 1) / scale) / (1 + p)
     behind = 1 - np.exp(-np.maximum(1 - least, 1) / scale) / (1 + p)

@@ -63,7 +63,7 @@ CandidatesField = Annotated[Converted[Candidates, Sequence[Key]], public]
 MovesField = Annotated[Moves, checked]
 
 
-def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: to be seen
+def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: checked here
     """The computation's only part; raises unless it gives integers of this shape."""
     part = stated(bounded).part
     if not isinstance(part, Part) or part.shape != shape:
@@ -76,7 +76,7 @@ def scores_part(bounded: Bounded[Any], shape: tuple[int, ...]) -> Part:  # Any: 
 
 def score_range(
     bounded: Bounded[Any], shape: tuple[int, ...], moves: Moves
-) -> int:  # Any: to be seen
+) -> int:  # Any: checked here
     """The distance by which a unit can move two scores apart, at least 1.
 
     Raises unless the computation gives integers of this shape, and for `Moves.TOGETHER` with a
@@ -108,8 +108,8 @@ def noisy_max(scale: Fraction, apart: int, moves: Moves) -> ReportNoisyMax:
 
 
 def with_laplace(value: IntegerArray, scale: Fraction, bits: Bits) -> IntegerArray:
-    """The scores with discrete Laplace noise, as int64 where all sums fit, else as Python's
-    integers."""
+    """The scores with discrete Laplace noise: int64, or Python integers if a sum could exceed
+    int64."""
     noise = DiscreteLaplaceLaw(scale).draws(bits, value.shape)
     if not (_is_small(value) and _is_small(noise)):
         value, noise = value.astype(object), noise.astype(object)

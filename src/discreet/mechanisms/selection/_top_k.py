@@ -39,8 +39,8 @@ _LEAST_RATE = Fraction(1, 10**200)
 class TopKNoise(Enum):
     """The law of the noise on the scores, which decides the price of the k best."""
 
-    GUMBEL = "gumbel"  # priced for each choice: k times how far apart a unit moves two scores
-    LAPLACE = "laplace"  # priced for all scores at once: the L1 sensitivity, whatever k is
+    GUMBEL = "gumbel"  # k times the price of one choice
+    LAPLACE = "laplace"  # the price of all scores by their L1 sensitivity, for any k
 
 
 def _checked_noise(noise: TopKNoise) -> TopKNoise:
@@ -63,8 +63,9 @@ class TopK:
     with a delta, several choices cost far less than k times one.
 
     Guarantee with `TopKNoise.LAPLACE`: that of `DiscreteLaplace` on all scores, since the choice is
-    post-processing of the noisy scores: pure epsilon is rate * (L1 sensitivity), whatever k is. It
-    costs less where a unit moves few scores, as in a histogram in which it counts once.
+    post-processing of the noisy scores: pure epsilon is rate * (L1 sensitivity), for any k. It
+    costs less if a unit moves few scores, as in a histogram in which it counts once.
+
     The running time is not covered. `docs/proofs/mechanisms.md` has the proof.
 
     >>> from discreet import Unit
@@ -105,9 +106,9 @@ class TopK:
         moves: Moves = Moves.ANYHOW,
         noise: TopKNoise | None = None,
     ) -> "TopK":
-        """The mechanism whose k choices from this computation's scores cost exactly epsilon, in
-        pure differential privacy; unless ``noise`` is given, with the noise whose error at a
-        confidence of 95 % is smaller, Gumbel's if both are equal."""
+        """The mechanism whose k choices from this computation's scores cost exactly this pure
+        epsilon. Without ``noise`` it has the noise with the smaller error at a confidence of 95 %,
+        and Gumbel noise if both errors are equal."""
 
         def made(law: TopKNoise) -> TopK:
             return at_epsilon(
@@ -177,7 +178,7 @@ def _l1(bounded: Bounded[IntegerArray], candidates: Candidates) -> int:
 
 
 def _is_closer(laplace: TopK, gumbel: TopK) -> bool:
-    """Whether Laplace noise has the smaller error. Only a smaller scale can have that; where no
+    """Whether Laplace noise has the smaller error. Only noise of a smaller scale can have it. If no
     error is forecast, the scale decides."""
     if laplace.rate <= gumbel.rate or gumbel.rate < _LEAST_RATE:
         return laplace.rate > gumbel.rate

@@ -4,8 +4,8 @@ A function here turns rows (`Bounded.rows`) into integers of known sensitivity, 
 for `DiscreteLaplace` or `Gaussian`; or it reads their release. To read the files in order:
 
 1. Moments: `_layout` (weights and sensitivity), `_products` (exact sums), `_moments`.
-2. Their release: `_summary` (means, covariances), `_regression`; `_reach` bounds the noise and
-   `_intervals` combines intervals.
+2. Their release: `_summary` (means, covariances), `_regression`; `_intervals` bounds the noise and
+   combines intervals.
 3. `_second_moments` and `_components`: principal components.
 4. `_contingency` (tables and the chi-square test) and `_association` (scores of attributes).
 """

@@ -64,16 +64,16 @@ def chi_square_scores(
     The attributes are all columns but the outcome, in their order; the outcome is 1 for cases and 0
     for controls. The numbers of cases R and of controls S are public. If a group has more rows, the
     rows with the largest values of an attribute are left out for it; if it has fewer, the missing
-    ones count as the smallest value. So each attribute has a table of exactly R and S, and one row
-    more or less is one exchange in a group.
+    ones count as the smallest value. So the table of each attribute has exactly R cases and S
+    controls, and an added or removed row exchanges one value in one group.
 
-    Guarantee: with N = R + S, exchanging a case's value moves the statistic by at most
-    N^2 / (R S) S / (S + 1), a control's by N^2 / (R S) R / (R + 1) (Yu, Fienberg, Slavković and
-    Uhler 2014; for R = S that is 4 N / (N + 2), Uhler, Slavković and Fienberg 2013). The proof:
-    with b of the c in a cell's column being controls, the column adds S c / R - 2 N b / R +
-    N^2 b^2 / (R S c), so that the exchange moves the sum by N^2 / (R S) times
-    b'^2 / (c' (c' - 1)) - b^2 / (c (c + 1)), where c' > b' and b' <= S. Replacing a row
-    may exchange one in each group. Rounding adds at most a step for each column that changes.
+    Guarantee: let N = R + S. Exchanging the value of a case moves the statistic by at most
+    N^2 / (R S) S / (S + 1), and that of a control by at most N^2 / (R S) R / (R + 1) (Yu, Fienberg,
+    Slavković and Uhler 2014; for R = S both are 4 N / (N + 2), Uhler, Slavković and Fienberg 2013).
+    Proof: a column of the table with c rows, b of them controls, adds S c / R - 2 N b / R +
+    N^2 b^2 / (R S c). So the exchange of a case moves the sum by N^2 / (R S) times
+    b'^2 / (c' (c' - 1)) - b^2 / (c (c + 1)) with c' > b' and b' <= S. A replaced row may exchange
+    one value in each group. Rounding adds at most one step for each changed column.
     """
     at = _outcome(rows, outcome)
     r, s = _checks.positive_count(cases=cases), _checks.positive_count(controls=controls)

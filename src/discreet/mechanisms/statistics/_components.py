@@ -16,7 +16,7 @@ class Components:
     values: FloatArray
     """The eigenvalues, (direction)."""
     directions: FloatArray
-    """Unit vectors, shape (direction, column); the entry furthest from 0 is positive."""
+    """Unit vectors, shape (direction, column); their entries furthest from 0 are positive."""
 
 
 def principal_components(matrix: FloatArray, count: int) -> Components:

@@ -64,13 +64,14 @@ class Ball:
         return np.asarray(np.where(length > self.radius, shortened, centred))
 
     def sensitivity(self, per_unit: int, change: Change) -> Sensitivity:
-        """Of the products' sums of each two columns, once each, for this number of rows of a unit.
+        """The sensitivity of the sums of x_i x_j for i <= j, for this number of rows of a unit.
 
-        In the box of the grids x_i x_j moves by w_i w_j, or by up to twice that if i and j differ
-        and a row replaces another. In a ball of radius r the products of i <= j have the L2 norm
-        ((|x|^4 + sum of x_i^4) / 2)^(1/2) <= r^2 and the L1 norm (|x|_1^2 + |x|^2) / 2 <=
-        (d + 1) r^2 / 2; two rows' differ, squared, by at most half of |x|^4 + |z|^4 and half of
-        the sum of (x_i^2 - z_i^2)^2, together 2 r^4; and none by more than r^2.
+        In the box of the grids, an added or removed row moves x_i x_j by at most w_i w_j; a
+        replaced row moves it by at most twice as much if i and j differ. In a ball of radius r, the
+        products of one row have the L2 norm ((|x|^4 + sum of x_i^4) / 2)^(1/2) <= r^2 and the L1
+        norm (|x|_1^2 + |x|^2) / 2 <= (d + 1) r^2 / 2. The products of two rows differ, in squared
+        L2 norm, by at most (|x|^4 + |z|^4) / 2 plus half the sum of (x_i^2 - z_i^2)^2, together at
+        most 2 r^4. No product differs by more than r^2.
         """
         w, r2 = self.widths, sum(width**2 for width in self.widths)
         r2 = r2 if self.radius is None else self.radius**2
@@ -92,12 +93,12 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
     """The sums over rows of the products of each two columns, once each, as integers: release them
     by `Gaussian`, and read the release by `second_moment_matrix`.
 
-    Columns count from the middles of their grids, and all have one step. With ``norm``, in the
-    columns' units, longer rows are scaled down to it first: then the noise does not grow with the
-    number of columns. The released matrix is that of Dwork, Talwar, Thakurta and Zhang (2014),
-    "Analyze Gauss".
+    Values count from the middles of their columns' grids; all grids have the same step. With
+    ``norm``, in the columns' units, longer rows are first scaled down to this norm. Then the noise
+    does not grow with the number of columns. Dwork, Talwar, Thakurta and Zhang (2014), "Analyze
+    Gauss".
 
-    Guarantee: the sensitivity is that of the rows' unit and relation; sums are exact at any size.
+    Guarantee: the sensitivity holds for the rows' unit and relation. Sums are exact at any size.
     Raises `InvalidArgument` for anything but rows, columns of several steps, and grids too fine to
     be squared.
     """
@@ -135,14 +136,17 @@ def second_moment_matrix(answer: Release[IntegerArray], rows: Bounded[Rows]) -> 
 
 
 def spectral_error(rows: Bounded[Rows], noise: Gaussian, confidence: Number = 0.95) -> float:
-    """An upper bound on the move of any eigenvalue of `second_moment_matrix` by noise, for all
-    together at this confidence: the noise's largest eigenvalue in magnitude. The first k directions
-    hold at most 2 k times this bound less of the matrix than the best k directions.
+    """An upper bound on the move of the eigenvalues of `second_moment_matrix` by noise, for all
+    eigenvalues together at this confidence.
 
-    Proven for d columns, in stddevs: the largest eigenvalue is 2^(1/2)-Lipschitz in the noise, and
-    2 d^(1/2) at most on average (Sudakov and Fernique, as more noise on the diagonal only adds),
-    so that with probability 1 - exp(-t^2 / 2) it is at most 2 d^(1/2) + 2^(1/2) t; twice, for both
-    ends. Rounding adds at most d / 2, in whole numbers.
+    It bounds the largest magnitude of an eigenvalue of the noise. Along the first k directions the
+    matrix has at most 2 k times this bound less than along the best k directions.
+
+    Proof for d columns, in units of the standard deviation: the largest eigenvalue is a
+    2^(1/2)-Lipschitz function of the noise. Its mean is at most 2 d^(1/2), by the inequality of
+    Sudakov and Fernique, since more noise on the diagonal only increases it. So with probability
+    1 - exp(-t^2 / 2) it is at most 2 d^(1/2) + 2^(1/2) t. The same holds for the smallest one.
+    Rounding adds at most d / 2, in whole numbers.
     """
     ball, d = Ball(rows), len(rows_part(rows).columns)
     outside = float(1 - _checks.probability(confidence=confidence))

@@ -18,15 +18,15 @@ from discreet.noise import RoundedGaussianLaw
 
 @frozen
 class GaussianThreshold(NoisyCounts):
-    """Adds round(Z) to each count, Z being normal with this ``stddev``, and shows the keys whose
-    noisy count is ``threshold`` or more, in order, with that count; absent keys never.
+    """Adds rounded Gaussian noise of this ``stddev`` to each count, and shows the keys whose noisy
+    count is ``threshold`` or more, in order, with that count. Absent keys are never shown.
 
     If a unit counts under many keys, it needs less noise than `LaplaceThreshold`: the noise grows
-    with the root of their number.
+    with the root of the number of keys.
 
-    Guarantee: that of `Gaussian` noise for the L2 sensitivity, plus a delta: the probability that
-    any key is shown which only one unit has. It holds when a unit comes, goes or is replaced. The
-    noise is exact; key and count come from one draw. The running time is not covered. Wilkins,
+    Guarantee: the price of `Gaussian` noise for the L2 sensitivity, and a delta: the probability to
+    show a key that only one unit has. It covers both relations. The noise is exact; the key and its
+    count use the same draw. The running time is not covered. Wilkins,
     Kifer, Zhang and Karrer (2024); docs/proofs/terms.md.
 
     >>> from discreet import Unit

@@ -1,4 +1,4 @@
-"""Private keys: their order, their part of a computation, the chance that one is left out."""
+"""Private keys: their order, their part of a computation, the probability to be left out."""
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -40,7 +40,7 @@ def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:
     """The probability that a count with its noise stays below the threshold, for each count."""
 
     def chance(count: int) -> arb:
-        least = count - threshold + 1  # -Z, which has the same law, is at least that
+        least = count - threshold + 1  # -Z has the law of Z, and is at least this
         return law.tail(least) / 2 if least > 0 else 1 - law.tail(1 - least) / 2
 
     return chance

@@ -18,11 +18,11 @@ from discreet.noise import DiscreteLaplaceLaw
 @frozen
 class LaplaceThreshold(NoisyCounts):
     """Adds discrete Laplace noise of this ``scale`` to each count, and shows the keys whose noisy
-    count is ``threshold`` or more, in order, with that count; absent keys never.
+    count is ``threshold`` or more, in order, with that count. Absent keys are never shown.
 
-    Guarantee: epsilon = L1 sensitivity / scale, plus a delta: the probability that any key is shown
-    which only one unit has. It holds when a unit comes, goes or is replaced. The noise is exact;
-    key and count come from one draw. The running time is not covered. Korolova, Kenthapadi, Mishra
+    Guarantee: epsilon = L1 sensitivity / scale, and a delta: the probability to show a key that
+    only one unit has. It covers both relations. The noise is exact; the key and its count use the
+    same draw. The running time is not covered. Korolova, Kenthapadi, Mishra
     and Ntoulas (2009); docs/proofs/terms.md.
 
     >>> from discreet import Unit

@@ -25,11 +25,12 @@ def _is_finding(finding: object) -> SparseVector:
 
 @frozen
 class NumericSparseVector:
-    """Answers a number that a `SparseVector` finds above the threshold with this number and fresh
-    discrete Laplace noise of ``answer_scale``; other numbers with None.
+    """Releases each number that a `SparseVector` finds above the threshold, with fresh discrete
+    Laplace noise of ``answer_scale``. For other numbers it answers None.
 
-    Guarantee: that of the `SparseVector`, plus ``hits`` answers by `DiscreteLaplace`. The noise of
-    the comparison is never released: that is one of the mistakes in Lyu, Su and Li (2017).
+    Guarantee: the price of the `SparseVector` and of ``hits`` answers by `DiscreteLaplace`. The
+    noisy numbers of the comparisons are never released; Lyu, Su and Li (2017) show that releasing
+    them is not private.
 
     >>> finds = NumericSparseVector.for_epsilon(1, threshold=50, hits=3)
     >>> finds.privacy_loss(Unit("patient_id")).epsilon(), finds.error(0.95)
@@ -69,7 +70,7 @@ class NumericSparseVector:
         moves: Moves = Moves.ANYHOW,
     ) -> "NumericSparseVector":
         """The mechanism with the most noise on the released numbers whose error at this confidence
-        is at most this; the comparisons cost as much as the numbers."""
+        is at most this. The comparisons cost as much as the released numbers."""
         scale = DiscreteLaplace.for_error(error, confidence).scale
         moved = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
         finding = SparseVector.for_epsilon(

@@ -33,10 +33,10 @@ class PartitionSelection:
     for its number of units; only the keys, in order, without their counts.
 
     Guarantee: each key of a unit costs ``epsilon`` and ``delta``. A key without units is never
-    shown, a key of one unit with probability delta. No mechanism that decides each key by its count
-    shows any key more often. It holds when a unit comes, goes or is replaced, which changes the
-    keys of its old and its new rows. Counts must be numbers of units. The probabilities are exact.
-    The running time is not covered. Desfontaines, Voss, Gipson and Mandayam (2022).
+    shown, and a key of one unit is shown with probability delta. No mechanism that decides each key
+    by its count shows any key more often. The guarantee covers both relations; a replaced unit pays
+    for the keys of its old and its new rows. Counts must be numbers of units. The probabilities are
+    exact. The running time is not covered. Desfontaines, Voss, Gipson and Mandayam (2022).
 
     >>> from discreet import Unit
     >>> towns = Bounded.keys(
@@ -101,8 +101,8 @@ class PartitionSelection:
         return _Shown(self.epsilon, self.delta, count)
 
     def _surely(self) -> int:
-        """A count from which on a key is always shown, slightly more than needed. From one unit to
-        the next, the probability to be left out falls by the factor e^epsilon and by delta."""
+        """A count, slightly more than needed, from which on a key is always shown. With each
+        further unit, the probability to be left out falls by the factor e^epsilon and by delta."""
         with precision(_BITS):
             turn = _turn(self.epsilon, self.delta)
             steps = (1 + ball(self.epsilon).expm1() / ball(self.delta)).log() / ball(self.epsilon)

@@ -40,8 +40,8 @@ def _modest(**named: object) -> int:
 
 @frozen
 class SparseVector:
-    """Answers for each number whether it is above a threshold, until ``hits`` of them were above;
-    with one hit it is AboveThreshold.
+    """Answers for each number whether it is above a threshold, until ``hits`` numbers were above.
+    With one hit this is AboveThreshold.
 
     The threshold gets discrete Laplace noise of ``threshold_scale`` once, each number fresh noise
     of ``query_scale``. The answer is "above" if the noisy number is at least the noisy threshold.
@@ -49,10 +49,10 @@ class SparseVector:
 
     Guarantee: epsilon-DP for the whole session with epsilon = s / threshold_scale +
     2 hits s / query_scale, for numbers of at most the ``sensitivity`` s. With `Moves.TOGETHER`, if
-    no number falls when a unit comes, the 2 is a 1. It holds when a unit comes, goes or is
-    replaced, and for questions that depend on earlier answers, with other mechanisms in between
-    (Lyu 2022; Haney et al. 2023). The noise is exact. The running time is not covered. Lyu, Su and
-    Li (2017), Algorithm 7; the paper also shows which variants are not private.
+    no number falls when a unit comes, the factor 2 becomes 1. The guarantee covers both relations,
+    questions that depend on earlier answers, and other mechanisms in between (Lyu 2022; Haney et
+    al. 2023). The noise is exact. The running time is not covered. Lyu, Su and Li (2017), Algorithm
+    7; the paper also shows which variants are not private.
 
     >>> from discreet import Ledger, Limit
     >>> from discreet.mechanisms import session
@@ -164,12 +164,12 @@ class SparseVector:
         return finding(self, bits)
 
     def error(self, confidence: Number, *, questions: int = 1) -> int:
-        """The smallest whole q, to some hundredths, such that at this confidence the first
+        """The smallest whole q, up to some hundredths, such that at this confidence the first
         ``questions`` answers are right for all numbers more than q from the threshold.
 
-        The worst numbers are q + 1 away; half of them are above, or as many as there are hits. The
-        product of the probabilities is log-convex in the number above and symmetric, so its mean
-        is least in the middle.
+        In the worst case all numbers lie q + 1 from the threshold, half of them above it (at most
+        ``hits``). The product of the probabilities is log-convex and symmetric in the number above,
+        so its mean is least in the middle.
         """
         many = _modest(questions=questions)
         over = min(self.hits, many // 2)

@@ -22,13 +22,13 @@ W = TypeVar("W")
 class Scored(Generic[V, W]):
     """Runs a mechanism, and scores its result on the same data, with noise.
 
-    ``measure(value, given)`` is an integer; higher is better. For every possible result ``given``,
-    a unit moves it by at most ``sensitivity``. ``noise`` is a mechanism for integers. The value is
-    a mapping with the ``score`` and the ``value``.
+    ``measure(value, given)`` returns an integer; higher is better. For every possible result
+    ``given``, a unit moves this integer by at most ``sensitivity``, as the caller asserts.
+    ``noise`` is a mechanism for integers. The answer is a mapping with the ``score`` and the
+    ``value``.
 
-    Guarantee: the sum of both privacy losses, by adaptive composition, if the stated sensitivity is
-    right; the caller asserts it. A ``measure`` that fails on some data locks the ledger, as a
-    failed computation does.
+    Guarantee: the sum of both privacy losses, by adaptive composition. If ``measure`` raises, the
+    ledger is locked, as after a failed computation.
     """
 
     is_scored: ClassVar[bool] = True
