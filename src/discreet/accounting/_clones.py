@@ -1,9 +1,10 @@
-"""The pairs of shuffled reports, each of which is private by itself.
+"""The pairs of shuffled reports, if the mechanism of each report is epsilon-private.
 
-Whatever the mechanism, a report of any unit is with probability e^-epsilon a clone: as likely the
-report of the one value as of the other one that the neighbours differ in (Feldman, McMillan and
-Talwar 2021). The shuffle hides the unit's own report among the clones, of which only the numbers
-of either kind count. See docs/proofs/terms.md, under ShuffledReports.
+Whatever the mechanism, the report of any unit is a clone with probability e^-epsilon: it is then
+distributed as the report of one of the two values that the neighbours differ in, with equal
+probability (Feldman, McMillan and Talwar 2021). The shuffle hides the unit's own report among the
+clones, and only the number of clones of either value matters. See docs/proofs/terms.md, under
+ShuffledReports.
 """
 
 import math
@@ -14,17 +15,18 @@ import numpy as np
 from flint import arb
 
 from discreet._exact import ball, precision
-from discreet.accounting._binomial import masses
+from discreet.accounting._sampling import binomial_masses
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, nothing, symmetric
 from discreet.accounting.pld._fourier import Indices
 from discreet.errors import NoBound
 
 _BITS = 128
-_REACH, _BEYOND = 14, 1e-42  # times the root of the mean; what lies beyond, above e^(-14^2 / 2)
-_FAR, _FAR_BEYOND = 40, 1e-300  # in truth below e^(-40^2 / 2), which no float holds
+# multiples of the root of the mean, and bounds on the probability beyond them
+_REACH, _BEYOND = 14, 1e-42  # above e^(-14^2 / 2)
+_FAR, _FAR_BEYOND = 40, 1e-300  # above e^(-40^2 / 2), which no float holds
 _MANY = 1 << 26
-_MOST = 1 << 36  # clones that are counted
+_MOST = 1 << 36  # clones: any more are ignored
 _LARGEST_EPSILON = 300
 _FINENESS = 256
 _FEW = 1 << 12
@@ -40,14 +42,14 @@ def cloned(epsilon: Fraction, reports: int) -> Pair:
 
 
 def log_moment_beyond(epsilon: Fraction, order: Fraction) -> arb:
-    """A bound on ln of what the losses that `cloned` counts as infinite, of which none is above
-    epsilon, add to the moment of this order."""
+    """A bound on ln of a part of the moment of this order: it comes from the losses that `cloned`
+    counts as infinite, although none of them is above epsilon."""
     return ball((order - 1) * epsilon) - ball(_FAR**2 // 2 - 1)
 
 
 def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
     """Numbers of clones, rounded down, with their probabilities, rounded up: fewer clones hide
-    less. -1 stands for next to none: everything counts as revealed then."""
+    less. At -1 everything counts as revealed."""
     others = reports - 1
     with precision(_BITS):
         rate = (-ball(epsilon)).exp()
@@ -62,7 +64,7 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
         if mean > _MANY or least == most:
             yield min(least, _MOST), 1.0
             return
-        found, radius = masses(others, rate, least, most)
+        found, radius = binomial_masses(others, rate, least, most)
     starts = [least]
     while starts[-1] < most:
         starts.append(min(most, starts[-1] + 1 + starts[-1] // _FINENESS))
@@ -81,7 +83,7 @@ def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Float
     first = clones // 2
     last = min(whole, first + math.ceil(_REACH / 2 * math.sqrt(clones)) + 2)
     with precision(_BITS):
-        found, radius = masses(clones, arb(1) / 2, max(first - 1, 0), min(last, clones))
+        found, radius = binomial_masses(clones, arb(1) / 2, max(first - 1, 0), min(last, clones))
     law = np.zeros(last - first + 2)  # of first - 1 to last
     at = 0 if first else 1
     law[at : at + len(found)] = found + radius
@@ -89,10 +91,10 @@ def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Float
     kind = np.arange(first, last + 1)
     p = (own * law[:-1] + (1 - own) * law[1:]) * (weight * (1 + 64 * ROUND))
     over = 2 * kind - whole
-    told = over > 0
-    kind, over, p = kind[told], over[told], p[told]
+    is_loss = over > 0
+    kind, over, p = kind[is_loss], over[is_loss], p[is_loss]
     stride = 1 + len(kind) // _FEW
-    if stride > 1:  # each at the highest loss of its group
+    if stride > 1:  # each group at its highest loss
         starts = np.arange(0, len(kind), stride)
         tops = np.minimum(starts + stride, len(kind)) - 1
         p = np.add.reduceat(p, starts) * (1 + stride * ROUND)
@@ -107,14 +109,14 @@ def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Float
 
 
 def _loss(eps: float, kind: Indices, over: Indices, whole: int) -> Floats:
-    """ln((e^eps a + b) / (a + e^eps b)), for ``kind`` a, ``over`` more than b."""
+    """ln((e^eps a + b) / (a + e^eps b)), where a is ``kind`` and a - b is ``over``."""
     grown = -math.expm1(-eps) * over / (kind * math.exp(-eps) + (whole - kind))
     return np.asarray(np.log1p(grown))
 
 
 def counted_bits(epsilon: Fraction, reports: int) -> Pair:
-    """Shuffled randomized response of single bits, which leaves their number of ones: the pair of
-    one bit, on which the neighbours differ, where all others are 0."""
+    """The pair of shuffled randomized response on bits, which reveals the number of ones only. The
+    neighbours differ in one bit, and all other bits are 0."""
     if not epsilon:
         return nothing()
     eps, others = float(epsilon), reports - 1
@@ -122,15 +124,15 @@ def counted_bits(epsilon: Fraction, reports: int) -> Pair:
         rate = 1 / (1 + ball(epsilon).exp())
         mean = float(others * rate)
         if mean > 64 * _MANY or epsilon > _LARGEST_EPSILON:
-            raise NoBound("no mechanism is known that comes near it")
+            raise NoBound("no mechanism is known that comes near the upper bound")
         reach = _REACH * math.sqrt(mean)
         first = max(0, math.floor(mean - reach) - 1)
         last = min(others, math.ceil(mean + reach) + 64)
-        found, radius = masses(others, rate, first, last)
+        found, radius = binomial_masses(others, rate, first, last)
     law = np.maximum(found - radius, 0.0)
     true, false = 1 / (1 + math.exp(-eps)), math.exp(-eps) / (1 + math.exp(-eps))
     one = np.arange(first, last + 2)
-    below, same = np.append(0.0, law), np.append(law, 0.0)  # of one less, and of as many
+    below, same = np.append(0.0, law), np.append(law, 0.0)  # one less, and as many
     p, q = true * below + false * same, false * below + true * same
     # the ratio of the two masses is e^eps one / (reports - one)
     grown = math.expm1(eps) * (one * math.exp(eps) - (reports - one))

@@ -1,6 +1,6 @@
-"""The kinds of term that a privacy loss is made of, with what is known of each and from where.
+"""The kinds of term that a privacy loss is made of: the bounds on each, with their sources.
 
-By family: `_pure` and `_gaussian`, `_laplace` (promises and noise), `_selection`, `_sampling` and
+By family: `_pure`, `_laplace` and `_gaussian` (promises and noise), `_selection`, `_sampling` and
 `_fixed_samples`, `_shuffling`, `_tuning` (terms around another privacy loss), and `_curves`
 (bounds and distributions that come from elsewhere).
 """

@@ -42,7 +42,6 @@ GivenPoints = Mapping[Any, Number] | Iterable[tuple[Number, Number]]  # Any: key
 
 
 def _points(name: str, given: object) -> list[tuple[object, object]]:
-    """The pairs of a mapping or of a list of pairs."""
     entries = given.items() if isinstance(given, Mapping) else given
     if isinstance(given, str | bytes) or not isinstance(entries, Iterable):
         raise InvalidArgument(f"{name}: give a mapping from number to number, or a list of pairs")
@@ -67,7 +66,7 @@ def _rising(name: str, points: Iterable[tuple[Fraction, Fraction]]) -> CurvePoin
 
 
 def _renyi_points(**named: object) -> CurvePoints:
-    """Orders above 1, with a divergence from 0 on for each."""
+    """Orders above 1, each with a divergence of at least 0."""
     ((name, given),) = named.items()
     points = []
     for order, divergence in _points(name, given):
@@ -79,7 +78,7 @@ def _renyi_points(**named: object) -> CurvePoints:
 
 
 def _profile_points(**named: object) -> CurvePoints:
-    """Epsilons from 0 on, with a delta for each."""
+    """Epsilons of at least 0, each with a delta."""
     ((name, given),) = named.items()
     points = []
     for epsilon, delta in _points(name, given):
@@ -94,7 +93,7 @@ def _profile_points(**named: object) -> CurvePoints:
 
 
 def _loss_points(**named: object) -> CurvePoints:
-    """Losses with their probabilities, which add up to at most 1 under both laws."""
+    """Losses with their probabilities, whose sum is at most 1 under both laws."""
     ((name, given),) = named.items()
     points = []
     for loss, probability in _points(name, given):
@@ -115,7 +114,6 @@ def _loss_points(**named: object) -> CurvePoints:
 
 
 def _change(**named: object) -> Change:
-    """How neighbours differ."""
     ((name, given),) = named.items()
     if not isinstance(given, Change):
         raise InvalidArgument(
@@ -126,11 +124,11 @@ def _change(**named: object) -> Change:
 
 @frozen
 class RenyiCurve(Term):
-    """Anything whose Renyi divergence of each of these orders is at most the number beside it, in
-    both orders of the neighbours (Mironov 2017); ``curve`` maps orders above 1 to divergences.
+    """Anything whose Renyi divergences are bounded by this curve, in both orders of the neighbours
+    (Mironov 2017); ``curve`` maps orders above 1 to divergences.
 
-    Between two orders the bound is the chord of (order - 1) times the divergence, which is convex;
-    above the largest order nothing is known.
+    (order - 1) times the divergence is convex in the order, so between two orders its chord is a
+    bound. Above the largest order nothing is known.
 
     >>> curve = RenyiCurve({2: 0.1, 8: 0.5, 32: 3})
     >>> (10 * curve).renyi(4) <= 5
@@ -142,7 +140,7 @@ class RenyiCurve(Term):
     curve: Annotated[Converted[CurvePoints, GivenPoints], _renyi_points]
 
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """By the chords, and by larger orders, whose divergences are no smaller."""
+        """The bound by the chords, or by a larger order, whose divergence is no smaller."""
         found = [divergence for known, divergence in self.curve if known >= order]
         for (low, less), (high, more) in pairwise(self.curve):
             if low <= order <= high:
@@ -154,12 +152,34 @@ class RenyiCurve(Term):
         return ball(min(found))
 
 
-@frozen
-class ProfileCurve(Term):
-    """Anything that is (epsilon, delta)-differentially private for each epsilon and the delta
-    beside it; ``curve`` maps epsilons to deltas.
+class _UpperPair(Term):
+    """A term with one dominating pair for both orders of the neighbours. No mechanism is known to
+    attain it."""
 
-    `PrivacyLoss.profile` has such a curve, and `from_trade_off` makes one from errors of tests.
+    __slots__ = ()
+
+    def failure_probability(self) -> Fraction:
+        """The probability of an infinite loss."""
+        return _failure(self._pair)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
+        """The pair; none from below."""
+        if side is Side.LOWER:
+            return Unknown(f"no pair is known that {self!r} attains")
+        return (self._pair,)
+
+    @property
+    def _pair(self) -> Pair:
+        raise NotImplementedError
+
+
+@frozen
+class ProfileCurve(_UpperPair):
+    """Anything that is (epsilon, delta)-differentially private for each pair of numbers on this
+    curve; ``curve`` maps epsilons to deltas.
+
+    `PrivacyLoss.profile` returns a profile with such points, and `from_trade_off` makes a curve
+    from the errors of tests.
 
     >>> curve = ProfileCurve({0: 0.1, 1: 1e-3, 2: 1e-7})
     >>> round((1 * curve).epsilon(1e-3), 6)
@@ -171,9 +191,10 @@ class ProfileCurve(Term):
     @staticmethod
     def from_trade_off(errors: GivenPoints) -> "ProfileCurve":
         """The profile of a trade-off function (Dong, Roth and Su 2022, Proposition 2.12), in both
-        orders of the neighbours: ``errors`` maps type I errors of tests to type II errors, so that
-        no test has errors below the lower hull of these points. Points on a curved function are not
-        enough, since its chords lie above it: give corners, as those of `TradeOff.curve`.
+        orders of the neighbours. ``errors`` maps type I errors to type II errors; no test may have
+        errors below the lower hull of these points. Points on a curved function don't suffice,
+        since its chords lie above it: give the corners of a polygon below it, as `TradeOff.curve`
+        does.
 
         >>> ProfileCurve.from_trade_off({0: 1, 0.25: 0.25, 1: 0}).approximate()[1]
         Fraction(0, 1)
@@ -199,33 +220,25 @@ class ProfileCurve(Term):
         delta, epsilon = min((delta, epsilon) for epsilon, delta in self.curve)
         return epsilon, delta
 
-    def failure_probability(self) -> Fraction:
-        """The smallest delta, with what floats lose."""
-        return _fails(self._pair())
-
     def renyi(self, order: Fraction) -> arb:
-        """That of the pair, given that its losses are finite; or that of the smallest delta's
-        epsilon, if that is less."""
-        return at_most_pure(self, order, _renyi_of_atoms(self._pair(), order))
+        """The divergence of the pair, given that its losses are finite; or that of randomized
+        response at the epsilon of the smallest delta, if that is less."""
+        return at_most_pure(self, order, _renyi_of_atoms(self._pair, order))
 
-    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """The pair that has just these deltas; it is not known to be attained."""
-        if side is Side.LOWER:
-            return Unknown(f"no pair is known that {self!r} attains")
-        return (self._pair(),)
-
+    @property
     def _pair(self) -> Pair:
         return _pair_of_points(self.curve)
 
 
 @frozen
-class LossDistribution(Term):
+class LossDistribution(_UpperPair):
     """Anything that one discrete privacy loss distribution dominates, in both orders of the
     neighbours: ``losses`` maps losses ln(p/q) to their probabilities under P. The rest up to 1 is
     the probability of an infinite loss.
 
-    So a distribution from above that was made elsewhere is composed with other terms. `of` makes
-    one from a privacy loss. ``change`` says how neighbours differ; ``None`` if in any way.
+    Such a term composes a pessimistic distribution that was made elsewhere with other terms. `of`
+    makes one from a privacy loss. ``change`` is the relation between neighbours; ``None`` means
+    that the distribution holds for any.
 
     >>> bit = LossDistribution({1: 0.731, -1: 0.2689})
     >>> 0.99 < (1 * bit).epsilon(0.001) < 1.01
@@ -237,9 +250,8 @@ class LossDistribution(Term):
 
     @staticmethod
     def of(loss: PrivacyLoss | Term) -> "LossDistribution":
-        """The distribution that has the privacy profile of this loss, at 241 epsilons, for the
-        same relation between neighbours. A loss with a unit is refused: the sum that a term goes
-        into has one.
+        """The distribution with the privacy profile of this loss, at 241 epsilons, for the same
+        relation between neighbours. A loss with a unit is refused, since a term has none.
 
         >>> from discreet.accounting import Laplace
         >>> exported = LossDistribution.of(3 * Laplace(2))
@@ -254,27 +266,18 @@ class LossDistribution(Term):
         pair = pair_of_profile(lambda epsilon: fraction(profile.delta(epsilon)), top)
         finite = np.isfinite(pair.atoms.loss) & (pair.atoms.p > 0)
         both = zip(pair.atoms.loss[finite].tolist(), pair.atoms.p[finite].tolist(), strict=True)
-        # What is taken away from the masses counts as an infinite loss.
+        # a small part of each mass goes to the infinite loss, so that the sum is at most 1
         masses = [(fraction(one), fraction(p) * _NEARLY_ALL) for one, p in both]
         if not masses:
             raise NoBound("this privacy loss has a delta of 1 at every epsilon")
         return LossDistribution(masses, change_of(whole))
 
-    def failure_probability(self) -> Fraction:
-        """The probability of an infinite loss."""
-        return _fails(self._pair())
-
     def renyi(self, order: Fraction) -> arb:
-        """That of the finite losses, none of which exceeds the largest."""
+        """The divergence of the finite losses, which is at most the largest of them."""
         largest = max(loss for loss, _ in self.losses)
-        return _renyi_of_atoms(self._pair(), order).min(ball(max(largest, Fraction(0))))
+        return _renyi_of_atoms(self._pair, order).min(ball(max(largest, Fraction(0))))
 
-    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """As given; it is not known to be attained."""
-        if side is Side.LOWER:
-            return Unknown(f"no pair is known that {self!r} attains")
-        return (self._pair(),)
-
+    @property
     def _pair(self) -> Pair:
         return _pair_of_losses(self.losses)
 
@@ -301,16 +304,16 @@ def _pair_of_losses(losses: CurvePoints) -> Pair:
     return Pair(Atoms.of(*atoms, (math.inf, infinite, 0.0), (-math.inf, 0.0, max(rest, 0.0))))
 
 
-def _fails(pair: Pair) -> Fraction:
+def _failure(pair: Pair) -> Fraction:
     return min(infinite_probability(pair), Fraction(1))
 
 
 def _renyi_of_atoms(pair: Pair, order: Fraction) -> arb:
-    """The divergence of the pair, given that no loss is infinite. Near order 1 it is bounded by
-    that of a larger order, for which floats give a closer bound."""
-    failure, sharp = _fails(pair), max(order, _LEAST_ORDER)
+    """The divergence of the pair, given that no loss is infinite. Near order 1 the divergence of a
+    larger order serves, for which floats give a closer bound."""
+    failure, sharp = _failure(pair), max(order, _LEAST_ORDER)
     if failure == 1:
-        return arb(0)  # nothing is left to bound
+        return arb(0)  # no loss is finite
     atoms = pair.atoms
     finite = atoms.loss < np.inf
     p = atoms.p[finite] / float_down(1 - failure)
@@ -319,7 +322,7 @@ def _renyi_of_atoms(pair: Pair, order: Fraction) -> arb:
 
 
 def _lower_hull(points: CurvePoints) -> list[tuple[Fraction, Fraction]]:
-    """The lower hull of points of a function that falls, from 0 to 1."""
+    """The lower hull of points on a falling function from [0, 1] to [0, 1]."""
     zero, one = Fraction(0), Fraction(1)
     first = [] if points[0][0] == 0 else [(zero, points[0][1])]
     last = [] if points[-1][0] == 1 else [(one, zero)]

@@ -5,21 +5,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from flint import arb
 
 from discreet._exact import ball, decimal_up, precision, upper_fraction
-from discreet._fields import Converted, PositiveCount, frozen
+from discreet._fields import PositiveCount, frozen
 from discreet._unit import Change
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown, known
-from discreet.accounting._loss import PrivacyLoss, Term, group_loss, inner_loss
+from discreet.accounting._loss import PrivacyLoss, Term, group_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import at_most_pure, between_whole_orders
 from discreet.accounting._sampling import (
     EVERYTHING,
+    AroundLoss,
+    ReplaceLoss,
     amplified,
+    amplified_parts,
     exchanged,
     revealed_draw,
     serving_both,
@@ -29,26 +32,19 @@ from discreet.errors import InvalidArgument
 
 _HIGHEST_ORDER = 256
 _BITS = 256
-_NOTHING = Fraction(1, 2**80)
-_FINENESS = 64  # of how often a unit is drawn, where that is often
-
-
-def replace_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
-    """One named privacy loss for units that are replaced, or for any relation."""
-    ((_, given),) = named.items()
-    return inner_loss(given, Change.REPLACE)
-
-
-ReplaceLoss = Annotated[Converted[PrivacyLoss, PrivacyLoss | Term], replace_loss]
+_NEGLIGIBLE = Fraction(1, 2**80)
+_FINENESS = 64  # numbers of draws above it are rounded up to steps of one part in 64
+_IGNORED = Unknown("a number of draws with a negligible probability")
 
 
 @frozen
-class SampledWithoutReplacement(Term):
+class SampledWithoutReplacement(AroundLoss):
     """Everything that is computed from one sample of exactly ``sample`` of the ``population``
-    units, each such sample being as likely; a count of it means as many fresh samples.
+    units. All samples of this size are equally likely. A count of this term means as many fresh
+    samples.
 
-    ``privacy_loss`` is that of a unit in the sample that is replaced by another. Neighbours
-    replace a unit, so the size of the population is public.
+    ``privacy_loss`` is the privacy loss of a unit in the sample that is replaced by another.
+    Neighbours replace a unit, so the size of the population is public.
 
     >>> from discreet.accounting import Gaussian
     >>> step = SampledWithoutReplacement(Gaussian(2.0), sample=10, population=1000)
@@ -75,9 +71,9 @@ class SampledWithoutReplacement(Term):
         return Fraction(self.sample, self.population)
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From above, one pair for both orders, whose losses above 0 are those of ((1 - rate) Q +
-        rate P, Q); from below this pair and its reverse, which a sum attains where all units but
-        one are alike (docs/proofs/terms.md)."""
+        """From above, one pair for both orders. Its losses above 0 are those of ((1 - rate) Q +
+        rate P, Q). From below, this pair and its reverse: a sum attains both if all units but one
+        are alike (docs/proofs/terms.md)."""
         inner = whole_pairs(self.privacy_loss, side)
         if isinstance(inner, Unknown) or self.rate == 1:
             return inner
@@ -86,24 +82,16 @@ class SampledWithoutReplacement(Term):
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
         """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
         9)."""
-        whole = _bounds.approximate(self.privacy_loss)
-        if isinstance(whole, Unknown):
-            return whole
-        epsilon, delta = whole
-        return amplified(epsilon, self.rate), self.rate * delta
+        return amplified_parts(self.privacy_loss, self.rate)
 
     def failure_probability(self) -> Fraction:
-        """rate times that of what is sampled: the draw may be revealed."""
+        """rate times the failure probability inside: the draw may be revealed."""
         return self.rate * _bounds.failure_probability(self.privacy_loss)
 
-    def zcdp(self) -> Fraction | Unknown:
-        """That of what is sampled: sampling never costs more."""
-        return _bounds.zcdp(self.privacy_loss)
-
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """The smaller one of two bounds, both derived in docs/proofs/terms.md: as if the draw were
-        revealed; and, for whole orders and losses that never fail, a binomial sum after Wang,
-        Balle and Kasiviswanathan (2019, Theorem 9)."""
+        """The smaller of two bounds, both derived in docs/proofs/terms.md. The first one takes the
+        draw as revealed. The second one, for losses that never fail, is a binomial sum after Wang,
+        Balle and Kasiviswanathan (2019, Theorem 9), between whole orders."""
         plain = _bounds.renyi(self.privacy_loss, order)
         if isinstance(plain, Unknown) or self.rate == 1:
             return plain
@@ -114,7 +102,7 @@ class SampledWithoutReplacement(Term):
         return between_whole_orders(order, self._log_moment).min(found)
 
     def _log_moment(self, order: int) -> arb:
-        """ln of a bound on the mean under Q of the ratio to this whole power."""
+        """ln of a bound on the mean, under Q, of the ratio p/q to this whole power."""
         rate, total = ball(self.rate), arb(0)
         for n in range(2, order + 1):
             growth = (n - 1) * known(_bounds.renyi(self.privacy_loss, Fraction(n)))
@@ -127,12 +115,12 @@ class SampledWithoutReplacement(Term):
 
 @frozen
 class SampledWithReplacement(Term):
-    """Everything that is computed from ``sample`` draws, each of one of the ``population`` units,
-    all as likely and whatever was drawn before; a count of it means as many fresh samples.
+    """Everything that is computed from ``sample`` independent draws, each of one of the
+    ``population`` units with equal probability. A count of this term means as many fresh samples.
 
-    ``privacy_loss`` is that of replacing one of the drawn units; one that was drawn several times
-    is replaced as often, which costs `PrivacyLoss.for_group`. Neighbours replace a unit, so the
-    size of the population is public.
+    ``privacy_loss`` is the privacy loss of replacing one drawn unit. A unit that is drawn several
+    times is replaced in each place, which costs `PrivacyLoss.for_group`. Neighbours replace a unit,
+    so the size of the population is public.
 
     >>> from discreet.accounting import Gaussian
     >>> step = SampledWithReplacement(Gaussian(4.0), sample=10, population=10_000)
@@ -147,14 +135,15 @@ class SampledWithReplacement(Term):
     population: PositiveCount
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From above, one pair for both orders: the number of draws of the unit is revealed
-        (Balle, Barthe and Gaboardi 2018, Theorem 10). From below that of an answer to which a unit
-        counts once, however often it was drawn."""
+        """From above, one pair for both orders, as if the number of draws of the unit were revealed
+        (Balle, Barthe and Gaboardi 2018, Theorem 10). From below, the pair of an answer in which a
+        unit counts once, however often it was drawn."""
         return _pairs(self, side)
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
-        """With a the bound ln(1 + (e^epsilon - 1) / population) for a single draw: sample times
-        a, and delta (e^(sample a) - 1) / (e^epsilon - 1), as draws may be exchanged one by one."""
+        """A single draw has epsilon a = ln(1 + (e^epsilon - 1) / population). The draws are
+        exchanged one by one, which gives sample * a, and delta (e^(sample a) - 1) / (e^epsilon -
+        1)."""
         inner = _bounds.approximate(self.privacy_loss)
         if isinstance(inner, Unknown):
             return inner
@@ -172,8 +161,8 @@ class SampledWithReplacement(Term):
             return whole, decimal_up(upper_fraction(total), digits=12)
 
     def failure_probability(self) -> Fraction:
-        """That the unit is drawn too often to be counted, or that one of its draws fails; more
-        draws are taken to fail no less."""
+        """The probability that the unit is drawn more often than is counted, or that its draws
+        fail. More draws are assumed to fail at least as often as fewer."""
         drawn, most = _drawn(self), Fraction(0)
         with precision(_BITS):
             total = drawn.rest
@@ -181,14 +170,14 @@ class SampledWithReplacement(Term):
                 most = max(most, _bounds.failure_probability(group))
                 total += ways * ball(most)
             found = upper_fraction(total)
-        # a failure that is nearly as large makes for a simple Renyi bound
+        # failing with probability delta lets `at_most_pure` apply, which is worth a factor of 2
         whole = self.approximate()
         if not isinstance(whole, Unknown) and whole[1] <= 2 * found:
             found = max(found, whole[1])
         return min(decimal_up(found, digits=12), Fraction(1)) if found else found
 
     def zcdp(self) -> Fraction | Unknown:
-        """That of the most draws that are counted."""
+        """The largest rho of the numbers of draws that are counted."""
         most = Fraction(0)
         for group, _ in _drawn(self).groups:
             rho = _bounds.zcdp(group)
@@ -198,7 +187,7 @@ class SampledWithReplacement(Term):
         return most
 
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """The moments' mean, as if the number of draws of the unit were revealed."""
+        """The mean of the moments, as if the number of draws of the unit were revealed."""
         drawn, power, total, most = _drawn(self), ball(order - 1), arb(0), arb(0)
         for group, ways in drawn.groups:
             divergence = _bounds.renyi(group, order)
@@ -211,9 +200,9 @@ class SampledWithReplacement(Term):
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """The privacy loss of all draws of a unit together, if there is at least one: each loss with
-    its probability, and a bound on the probability of more draws, or of a number of draws for
-    which there is no bound."""
+    """The privacy loss of all draws of a unit together, if it is drawn: ``groups`` holds a loss for
+    each number of draws, with its probability. ``rest`` is a bound on the probability of all other
+    numbers of draws: too many, or without a bound on their loss."""
 
     groups: tuple[tuple[PrivacyLoss, arb], ...]
     rest: arb
@@ -224,7 +213,7 @@ def _drawn(term: SampledWithReplacement) -> _Drawn:
     groups, rest = [], arb(0)
     with precision(_BITS):
         for times, ways in _numbers(term.sample, term.population):
-            group = group_loss(term.privacy_loss, times) if times else Unknown("hardly ever drawn")
+            group = group_loss(term.privacy_loss, times) if times else _IGNORED
             if isinstance(group, Unknown):
                 rest += ways
             else:
@@ -248,8 +237,8 @@ def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unkno
 
 
 def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
-    """Pairs with the probabilities of their numbers of draws. Where losses are too large for a
-    grid, everything counts as revealed."""
+    """A pair for each number of draws, with its probability. If losses are too large for a grid,
+    everything counts as revealed."""
     found: list[tuple[arb, Pair]] = []
     rest = drawn.rest
     for group, ways in drawn.groups:
@@ -265,12 +254,12 @@ def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
 
 
 def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
-    """Numbers of draws, rounded up to fewer different ones where there are many, and their
-    probabilities; 0 stands for all others, which hardly ever happen."""
+    """Numbers of draws with their probabilities. Large numbers are rounded up, so that there are
+    few; 0 stands for all numbers whose probability is negligible."""
     if units == 1:
         yield most, arb(1)
         return
-    nothing = ball(_NOTHING)
+    nothing = ball(_NEGLIGIBLE)
     mass, block, stop = (1 - ball(Fraction(1, units))) ** most, arb(0), 1
     for times in range(1, most + 1):
         mass *= ball(Fraction(most - times + 1, times * (units - 1)))

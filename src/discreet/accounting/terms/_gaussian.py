@@ -1,4 +1,4 @@
-"""Gaussian noise, continuous and discrete, and the promise of zCDP that is made after it."""
+"""Gaussian noise, continuous and discrete, and zero-concentrated differential privacy."""
 
 import math
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from discreet.accounting.pld._coarsen import Group, coarsen
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from discreet.accounting.pld._normal_sums import NormalSums
 
-_REACH = 38  # standard deviations: beyond lies less than 1e-313
+_REACH = 38  # standard deviations: the probability beyond is less than 1e-313
 _NEAR = 10
-_FINENESS = 50  # groups to a standard deviation
+_FINENESS = 50  # groups per standard deviation
 _MOST_GROUPS = 4096
 _SMALL = 32
 _LARGEST_SQUARE = 10**12  # of the sensitivity over the standard deviation
@@ -31,8 +31,8 @@ _TAIL = 1e-300
 class Gaussian(Term):
     """The Gaussian mechanism; ``multiplier`` is its standard deviation over the L2 sensitivity.
 
-    It stands for vectors of any length, and for rounded Gaussian noise on integers too: rounding
-    v + Z, for an integer v, is adding the rounded Z, so it is post-processing.
+    It covers vectors of any length, and rounded Gaussian noise on integers: for an integer v,
+    adding the rounded Z equals rounding v + Z, which is post-processing.
 
     >>> (1 * Gaussian(4.0)).epsilon(delta=1e-6)
     1.0607018623282738
@@ -67,7 +67,7 @@ class Gaussian(Term):
 @frozen
 class Zcdp(Term):
     """Anything that is rho-zero-concentrated differentially private (Bun and Steinke 2016,
-    Definition 1.1), nothing else being known of it.
+    Definition 1.1); nothing else is known of it.
 
     >>> Zcdp(0.1)
     accounting.Zcdp(rho=0.1)
@@ -84,7 +84,7 @@ class Zcdp(Term):
         return self.rho
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From below, the Gaussian mechanism's, which satisfies it; no mechanism is the worst."""
+        """From below, the pair of a Gaussian mechanism with this rho; from above, none."""
         if side is Side.UPPER:
             return Unknown(f"no dominating pair is known of {self!r}")
         return (normal(2 * self.rho),)
@@ -100,8 +100,8 @@ class DiscreteGaussianVector(Term):
     coordinate of an integer vector, whose squared L2 distance to a neighbour is at most
     ``squared_sensitivity``.
 
-    Its Renyi divergences are known; no pair of laws is known that dominates all directions of a
-    move. For one coordinate, or an L1 bound, there is `DiscreteGaussian`.
+    Its Renyi divergences are known, but no pair of laws that dominates a move in any direction. For
+    one coordinate, or a bound on the L1 distance, use `DiscreteGaussian`.
 
     >>> (1 * DiscreteGaussianVector(10, squared_sensitivity=8)).zcdp()
     0.04
@@ -125,12 +125,11 @@ class DiscreteGaussianVector(Term):
 
 @frozen
 class DiscreteGaussian(Term):
-    """Integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)), for an integer vector
-    whose L1 distance to a neighbour is at most the whole number ``sensitivity``; so for one
-    number too.
+    """Integer noise with P(x) proportional to exp(-x^2 / (2 stddev^2)), for a whole number, or a
+    vector of them, whose L1 distance to a neighbour is at most the whole number ``sensitivity``.
 
     It is not dominated by `Gaussian`: with standard deviation 1 its delta is 1.8 times as large
-    at epsilon 4.3, and further out the factor grows. If the L2 distance is bounded instead:
+    at epsilon 4.3, and the factor grows with epsilon. For a bound on the L2 distance, use
     `DiscreteGaussianVector`.
 
     >>> (1 * DiscreteGaussian(10, sensitivity=2)).zcdp()
@@ -152,7 +151,7 @@ class DiscreteGaussian(Term):
         return self.sensitivity**2 / (2 * self.stddev**2)
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """One coordinate moved by the whole sensitivity: outcome by outcome, or in groups, if the
+        """One coordinate moved by the whole sensitivity: outcome by outcome, or in groups if the
         standard deviation is large. From above the far tails count as infinite losses; from below
         they are left out."""
         if 2 * self.zcdp() > _LARGEST_SQUARE:
@@ -180,7 +179,7 @@ def _loss(term: DiscreteGaussian, outcome: int) -> Fraction:
 
 
 def _outcomes(term: DiscreteGaussian) -> Iterator[Group]:
-    """The outcomes near either centre, each by itself."""
+    """The outcomes near either centre, one by one."""
     sums, distance = NormalSums(term.stddev), term.sensitivity
     reach = math.ceil(_REACH * term.stddev) + 1
     near = range(-reach, reach + 1)
@@ -197,7 +196,7 @@ def _outcomes(term: DiscreteGaussian) -> Iterator[Group]:
 
 
 def _groups(term: DiscreteGaussian) -> Iterator[Group]:
-    """All outcomes from below the one centre to above the other, in groups."""
+    """All outcomes from below one centre to above the other, in groups."""
     sums, edges = NormalSums(term.stddev), _edges(term)
     total = sums.total()
     ours = sums.of_groups(edges)
@@ -208,7 +207,8 @@ def _groups(term: DiscreteGaussian) -> Iterator[Group]:
 
 
 def _edges(term: DiscreteGaussian) -> list[int]:
-    """The starts of the groups, and the end: fine ones near the centres, coarse ones far out."""
+    """The first outcomes of the groups, and the end; groups are small near the centres and large
+    far out."""
     distance = term.sensitivity
     near, far = math.ceil(_NEAR * term.stddev), math.ceil(_REACH * term.stddev) + 1
     size = max(1, int(term.stddev / _FINENESS), (2 * near + distance) // _MOST_GROUPS)
@@ -219,7 +219,7 @@ def _edges(term: DiscreteGaussian) -> list[int]:
 
 
 def _with_tails(atoms: Atoms, side: Side) -> Atoms:
-    """From above, what is missing or uncertain counts as an infinite loss."""
+    """From above, missing and uncertain mass counts as an infinite loss."""
     if side is Side.LOWER:
         return atoms
     tails = Atoms.of((math.inf, _TAIL, 0.0), (-math.inf, 0.0, _TAIL))

@@ -9,9 +9,9 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
-from discreet.accounting._loss import Term
 from discreet.accounting.pld._coarsen import Group, coarsen
 from discreet.accounting.pld._dominating_pairs import Pair, Side, laplace
+from discreet.accounting.terms._pure import EpsilonTerm
 
 _MOST_GROUPS = 1024
 _LARGEST_EPSILON = 10**6
@@ -19,11 +19,11 @@ _BITS = 128
 
 
 @frozen
-class Laplace(Term):
+class Laplace(EpsilonTerm):
     """The Laplace mechanism; ``multiplier`` is the noise's scale over the L1 sensitivity, so that
     epsilon is 1 / multiplier.
 
-    It stands for vectors of any length: many small moves never cost more than one of their total.
+    It covers vectors of any length: many small moves never cost more than one move by their total.
 
     >>> (1 * Laplace(4)).epsilon()
     0.25
@@ -40,17 +40,13 @@ class Laplace(Term):
 
     def renyi(self, order: Fraction) -> arb:
         """ln((a e^((a-1) eps) + (a-1) e^(-a eps)) / (2a-1)) / (a-1) (Mironov 2017, Proposition
-        6), the largest power being taken out of the logarithm."""
+        6). The largest power is taken out of the logarithm."""
         a, eps = ball(order), ball(1 / self.multiplier)
         rest = (a - 1) * ((1 - 2 * a) * eps).exp()
         return eps + ((a + rest) / (2 * a - 1)).log() / (a - 1)
 
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return 1 / (2 * self.multiplier**2)
-
     def pairs(self, side: Side) -> tuple[Pair, ...]:
-        """Two Laplace laws, one coordinate being moved by the whole sensitivity."""
+        """Two Laplace laws: one coordinate is moved by the whole sensitivity."""
         return (laplace(1 / self.multiplier),)
 
     def for_group(self, size: int) -> "Laplace":
@@ -59,7 +55,7 @@ class Laplace(Term):
 
 
 @frozen
-class DiscreteLaplace(Term):
+class DiscreteLaplace(EpsilonTerm):
     """Integer noise with P(x) proportional to exp(-|x| / scale), for an integer vector whose
     L1 distance to a neighbour is at most the whole number ``sensitivity``.
 
@@ -94,13 +90,9 @@ class DiscreteLaplace(Term):
         move = ball(self.sensitivity / self.scale)
         return move + (grows + falls * ((1 - 2 * a) * move).exp()).log() / (a - 1)
 
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return (self.sensitivity / self.scale) ** 2 / 2
-
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """One coordinate moved by the whole sensitivity D: the outcomes on either side of the two
-        centres have the losses D/scale and -D/scale, those between are merged if they are many."""
+        """One coordinate moved by the whole sensitivity D. The outcomes on either side of the two
+        centres have the losses D/scale and -D/scale. Those between are merged if they are many."""
         if self.sensitivity / self.scale > _LARGEST_EPSILON:
             return Unknown(f"{self!r} hides nothing that could be computed")
         size = -(-(self.sensitivity - 1) // _MOST_GROUPS) or 1
@@ -110,7 +102,7 @@ class DiscreteLaplace(Term):
         return (Pair(atoms, lattice=spacing if size == 1 else None),)
 
     def _groups(self, size: int) -> Iterator[Group]:
-        """Groups of ``size`` outcomes, but for the first one and the last, by geometric series."""
+        """Groups of ``size`` outcomes, except the first and the last, by geometric series."""
         inverse, distance = 1 / self.scale, self.sensitivity
         share = 1 / (1 + (-ball(inverse)).exp())
         whole = ball(inverse * distance)

@@ -1,4 +1,4 @@
-"""Promises of (epsilon, delta)-differential privacy, and the mechanisms known by them."""
+"""Promises of (epsilon, delta)-differential privacy, and randomized response."""
 
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -24,9 +24,29 @@ from discreet.errors import InvalidArgument
 _BITS = 256
 
 
+class EpsilonTerm(Term):
+    """A term whose epsilon is known: `approximate` states it. The bounds here hold for anything
+    with this epsilon, apart from failures."""
+
+    __slots__ = ()
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta."""
+        raise NotImplementedError
+
+    def renyi(self, order: Fraction) -> arb:
+        """The Renyi divergence of randomized response on one bit, which is the largest of all
+        (Mironov 2017, Proposition 5)."""
+        return randomized_response_renyi(self.approximate()[0], order)
+
+    def zcdp(self) -> Fraction:
+        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        return self.approximate()[0] ** 2 / 2
+
+
 @frozen
-class Pure(Term):
-    """Anything that is epsilon-differentially private, nothing else being known of it.
+class Pure(EpsilonTerm):
+    """Anything that is epsilon-differentially private; nothing else is known of it.
 
     The worst such mechanism is randomized response on one bit (Kairouz, Oh and Viswanath 2015,
     Theorem 3.3 with delta 0), whose Renyi curve therefore bounds every other.
@@ -44,14 +64,6 @@ class Pure(Term):
         """(epsilon, 0)."""
         return self.epsilon, Fraction(0)
 
-    def renyi(self, order: Fraction) -> arb:
-        """The Renyi divergence of randomized response (Mironov 2017, Proposition 5)."""
-        return randomized_response_renyi(self.epsilon, order)
-
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return self.epsilon**2 / 2
-
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """Randomized response on one bit."""
         return (randomized_response(self.epsilon),)
@@ -62,8 +74,8 @@ class Pure(Term):
 
 
 @frozen
-class Approximate(Term):
-    """Anything that is (epsilon, delta)-differentially private, nothing else being known of it.
+class Approximate(EpsilonTerm):
+    """Anything that is (epsilon, delta)-differentially private; nothing else is known of it.
 
     The worst such mechanism reveals everything with probability delta and is randomized response
     otherwise (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
@@ -82,21 +94,12 @@ class Approximate(Term):
         """(epsilon, delta)."""
         return self.epsilon, self.delta
 
-    def renyi(self, order: Fraction) -> arb:
-        """Randomized response's, which holds but with probability delta."""
-        return randomized_response_renyi(self.epsilon, order)
-
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4), but with probability
-        delta."""
-        return self.epsilon**2 / 2
-
     def failure_probability(self) -> Fraction:
         """delta."""
         return self.delta
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
-        """Randomized response, unless everything is revealed."""
+        """Randomized response; with probability delta everything is revealed."""
         return (randomized_response(self.epsilon, leak=self.delta),)
 
     def for_group(self, size: int) -> "Approximate | Unknown":
@@ -113,68 +116,14 @@ class Approximate(Term):
         return Approximate(size * self.epsilon, delta)
 
 
-def _categories(**named: object) -> int:
-    """One named number of categories: a whole number, 2 or above."""
-    count = _checks.positive_count(**named)
-    if count < 2:
-        raise InvalidArgument(f"{next(iter(named))} = {count}: give a whole number, 2 or above")
-    return count
-
-
 @frozen
-class RandomizedResponse(Term):
-    """One value of ``categories`` reported truly with odds e^epsilon to 1 against each other
-    value; neighbours exchange the value for any other (Warner 1965; k-ary by Kairouz, Oh and
-    Viswanath 2016).
-
-    >>> answer = RandomizedResponse(1.5, categories=10)
-    >>> answer
-    accounting.RandomizedResponse(epsilon=1.5, categories=10)
-    >>> (100 * answer).epsilon(1e-6) < (100 * Pure(1.5)).epsilon(1e-6)
-    True
-    """
-
-    change: ClassVar[Change] = Change.REPLACE
-    is_attained: ClassVar[bool] = True
-
-    epsilon: NotNegative
-    categories: Annotated[int, _categories] = field(default=2)
-
-    def approximate(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, 0)."""
-        return self.epsilon, Fraction(0)
-
-    def renyi(self, order: Fraction) -> arb:
-        """By summing over the outcomes: with odds e^epsilon the old value, with odds 1 the new
-        one, and with odds 1 each of the others, whose loss is 0. The largest power is taken out
-        of the logarithm, so that nothing overflows."""
-        a, eps, others = ball(order), ball(self.epsilon), ball(self.categories - 2)
-        old_and_new = ((1 - 2 * a) * eps).exp() + others * (-a * eps).exp()
-        odds = (1 + others) * (-eps).exp()
-        return eps + (old_and_new.log1p() - odds.log1p()) / (a - 1)
-
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return self.epsilon**2 / 2
-
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
-        """The old value and the new one, and the others, whose loss is 0."""
-        return (randomized_response(self.epsilon, others=self.categories - 2),)
-
-    def for_group(self, size: int) -> "RandomizedResponse":
-        """For more than one, each with a value of their own, one bit: it is the worst of all pure
-        mechanisms, and holds for units that are replaced only."""
-        return self if size == 1 else RandomizedResponse(size * self.epsilon)
-
-
-@frozen
-class BoundedRange(Term):
+class BoundedRange(EpsilonTerm):
     """Anything whose privacy losses, for two given neighbours, lie in some interval of length
     ``eta`` (Durfee and Rogers 2019); more is known of it than of `Pure` (eta).
 
-    The exponential mechanism with weights e^(rate * score), which is the largest of scores with
-    Gumbel noise of scale 1 / rate, has eta = 2 * rate * sensitivity; or rate * sensitivity, if a
-    unit moves all scores the same way (monotone). Other noises don't have it: `ReportNoisyMax`.
+    The exponential mechanism with weights e^(rate * score) returns the largest score after Gumbel
+    noise of scale 1 / rate. It has eta = 2 * rate * sensitivity; or rate * sensitivity, if a unit
+    moves all scores the same way (monotone). Other noises lack this property: `ReportNoisyMax`.
 
     >>> from discreet.accounting import Pure
     >>> choice = BoundedRange(0.2)
@@ -205,7 +154,7 @@ class BoundedRange(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """The worst of all intervals at each epsilon (Dong, Durfee and Rogers 2020); from below,
-        the exponential mechanism on two scores that move against each other."""
+        the exponential mechanism on two scores that move in opposite directions."""
         if not self.eta:
             return (nothing(),)
         if side is Side.UPPER:
@@ -215,3 +164,52 @@ class BoundedRange(Term):
     def for_group(self, size: int) -> "BoundedRange":
         """size * eta: the intervals' lengths add up."""
         return BoundedRange(size * self.eta)
+
+
+def _categories(**named: object) -> int:
+    count = _checks.positive_count(**named)
+    if count < 2:
+        raise InvalidArgument(f"{next(iter(named))} = {count}: give a whole number, 2 or above")
+    return count
+
+
+@frozen
+class RandomizedResponse(EpsilonTerm):
+    """One value of ``categories``: the true value is reported with odds e^epsilon to 1 against each
+    other value. Neighbours exchange the value for any other (Warner 1965; k-ary by Kairouz, Oh and
+    Viswanath 2016).
+
+    >>> answer = RandomizedResponse(1.5, categories=10)
+    >>> answer
+    accounting.RandomizedResponse(epsilon=1.5, categories=10)
+    >>> (100 * answer).epsilon(1e-6) < (100 * Pure(1.5)).epsilon(1e-6)
+    True
+    """
+
+    change: ClassVar[Change] = Change.REPLACE
+    is_attained: ClassVar[bool] = True
+
+    epsilon: NotNegative
+    categories: Annotated[int, _categories] = field(default=2)
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, 0)."""
+        return self.epsilon, Fraction(0)
+
+    def renyi(self, order: Fraction) -> arb:
+        """The sum over the outcomes. The odds are e^epsilon for the old value, 1 for the new one,
+        and 1 for each of the others, whose loss is 0. The largest power is taken out of the
+        logarithm, so that nothing overflows."""
+        a, eps, others = ball(order), ball(self.epsilon), ball(self.categories - 2)
+        old_and_new = ((1 - 2 * a) * eps).exp() + others * (-a * eps).exp()
+        odds = (1 + others) * (-eps).exp()
+        return eps + (old_and_new.log1p() - odds.log1p()) / (a - 1)
+
+    def pairs(self, side: Side) -> tuple[Pair, ...]:
+        """The old value, the new one, and the others, whose loss is 0."""
+        return (randomized_response(self.epsilon, others=self.categories - 2),)
+
+    def for_group(self, size: int) -> "RandomizedResponse":
+        """For several units, each with its own value: one bit with size * epsilon. That is the
+        worst of all pure mechanisms, and holds for units that are replaced only."""
+        return self if size == 1 else RandomizedResponse(size * self.epsilon)

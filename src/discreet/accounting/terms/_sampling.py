@@ -1,9 +1,10 @@
-"""Samples in which each unit is by a draw of its own: Poisson sampling, plain and truncated.
+"""Poisson samples, plain and truncated: each unit is drawn independently of the others.
 
 Samples of a fixed size are in `_fixed_samples`.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, ClassVar
@@ -13,34 +14,34 @@ from flint import arb
 from discreet._exact import Number, ball, float_up, precision
 from discreet._fields import Converted, PositiveCount, frozen
 from discreet._unit import Change
-from discreet.accounting import _binomial, _bounds
+from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown, known
-from discreet.accounting._loss import PrivacyLoss, Term, group_loss, inner_loss
+from discreet.accounting._loss import PrivacyLoss, Term, group_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import between_whole_orders
-from discreet.accounting._sampling import amplified, rate, revealed_draw
+from discreet.accounting._sampling import (
+    AddRemoveLoss,
+    AroundLoss,
+    Kind,
+    amplified_parts,
+    binomial_tail,
+    rate,
+    revealed_draw,
+)
 from discreet.accounting.pld._dominating_pairs import Pair, Side, nothing, one_of, reverse, sampled
 
 _HIGHEST_ORDER = 128
 _BITS = 256
 
-
-def add_remove_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
-    """One named privacy loss for units that are added or removed, or for any relation."""
-    ((_, given),) = named.items()
-    return inner_loss(given, Change.ADD_REMOVE)
-
-
-AddRemoveLoss = Annotated[Converted[PrivacyLoss, PrivacyLoss | Term], add_remove_loss]
 Rate = Annotated[Converted[Fraction, Number], rate]
 
 
 @frozen
-class PoissonSampled(Term):
-    """Everything that is computed from one sample in which each unit is with probability
-    ``rate``, independently of the others; a count of it means as many fresh samples.
+class PoissonSampled(AroundLoss):
+    """Everything that is computed from one Poisson sample: each unit is in it with probability
+    ``rate``, independently of the others. A count of this term means as many fresh samples.
 
-    ``privacy_loss`` is that of a unit in the sample. Neighbours add or remove a unit.
+    ``privacy_loss`` is the privacy loss of a unit in the sample. Neighbours add or remove a unit.
 
     >>> from discreet.accounting import Gaussian
     >>> step = PoissonSampled(Gaussian(1.0), rate=0.01)
@@ -65,31 +66,27 @@ class PoissonSampled(Term):
         return sampled(removed, self.rate), reverse(sampled(added, self.rate))
 
     @property
-    def is_attained(self) -> bool:  # type: ignore[override]  # as what is sampled
-        """By a sum to which one unit's part in the sample adds 1 or 0."""
+    def is_attained(self) -> bool:  # type: ignore[override]  # follows the loss inside
+        """A sum attains it, if one unit's part in the sample adds 1 or 0."""
         return _bounds.is_attained(self.privacy_loss)
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
         """(ln(1 + rate (e^epsilon - 1)), rate delta) (Balle, Barthe and Gaboardi 2018, Theorem
         8)."""
-        whole = _bounds.approximate(self.privacy_loss)
-        if isinstance(whole, Unknown):
-            return whole
-        epsilon, delta = whole
-        return amplified(epsilon, self.rate), self.rate * delta
+        return amplified_parts(self.privacy_loss, self.rate)
 
     def failure_probability(self) -> Fraction:
-        """rate times that of what is sampled; the rest is a mixture."""
+        """rate times the failure probability inside; the rest is a mixture."""
         return self.rate * _bounds.failure_probability(self.privacy_loss)
 
     def zcdp(self) -> Fraction | Unknown:
-        """That of what is sampled: sampling never costs more."""
+        """rho of the privacy loss inside: sampling never costs more."""
         return _bounds.zcdp(self.privacy_loss) if self.rate else Fraction(0)
 
     def renyi(self, order: Fraction) -> arb | Unknown:
         """For a removed unit and a whole order, the binomial sum of Mironov, Talwar and Zhang
-        (2019, Section 3.3). For an added unit no more than that if losses are mirrored, else by
-        Taylor's formula (docs/proofs/terms.md). Never more than that of what is sampled."""
+        (2019, Section 3.3). It holds for an added unit too if losses are mirrored; else Taylor's
+        formula bounds that one (docs/proofs/terms.md). Never more than without sampling."""
         if self.rate == 0:
             return arb(0)
         plain = _bounds.renyi(self.privacy_loss, order)
@@ -125,13 +122,13 @@ def _log_moment(loss: PrivacyLoss, rate: Fraction, order: int) -> arb:
 
 @frozen
 class TruncatedPoisson(Term):
-    """Everything that is computed from one sample in which each unit is with probability
-    ``rate``, independently of the others, cut to the ``most`` units of the smallest priorities if
-    there are more; a count of it means as many fresh samples.
+    """Everything that is computed from one Poisson sample with probability ``rate`` that is cut to
+    ``most`` units: those of the smallest priorities, if there are more. A count of this term means
+    as many fresh samples.
 
     Priorities are drawn for each unit, or given, without a look at any values. ``privacy_loss``
-    is that of a unit in the batch; for two units it is `PrivacyLoss.for_group`, since one that is
-    added may push another one out. ``records`` is a public number of units that neither table
+    is the privacy loss of a unit in the batch. An added unit may push another one out, and two
+    units cost `PrivacyLoss.for_group`. ``records`` is a public number of units that neither table
     exceeds. Neighbours add or remove a unit.
 
     >>> from discreet.accounting import Gaussian, PoissonSampled
@@ -149,71 +146,70 @@ class TruncatedPoisson(Term):
     records: PositiveCount
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """The pairs of Poisson sampling for one unit, or, if the batch would be full without it,
-        for two; which of both is revealed. From below those of a table that fits into a batch."""
-        alone = self._alone.pairs(side)
+        """The pairs of Poisson sampling: for one unit, or for two units if the batch would be full
+        without it. Which case it is counts as revealed. From below, the pairs of a table that fits
+        into a batch."""
         full = float_up(self._full())
-        if isinstance(alone, Unknown) or side is Side.LOWER or not full:
-            return alone
-        two = self._crowded()
-        crowded = two if isinstance(two, Unknown) else two.pairs(side)
-        if isinstance(crowded, Unknown) or full == 1:
+        if side is Side.LOWER or not full:
+            return self._alone.pairs(side)
+        cases = self._cases(lambda plain: plain.pairs(side))
+        if isinstance(cases, Unknown):
+            return cases
+        alone, crowded = cases
+        if full == 1:
             return crowded
         both = zip((alone[0], alone[-1]), (crowded[0], crowded[-1]), strict=True)
         return tuple(one_of([(1 - full, one), (full, two)]) for one, two in both)
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
         """The larger epsilon, and the mean of the deltas."""
-        full, alone = self._full(), self._alone.approximate()
-        if isinstance(alone, Unknown) or not full:
-            return alone
-        two = self._crowded()
-        crowded = two if isinstance(two, Unknown) else two.approximate()
-        if isinstance(crowded, Unknown):
-            return crowded
-        (epsilon, delta), (other, more) = alone, crowded
+        full, cases = self._full(), self._cases(PoissonSampled.approximate)
+        if isinstance(cases, Unknown):
+            return cases
+        (epsilon, delta), (other, more) = cases
         return max(epsilon, other), (1 - full) * delta + full * max(delta, more)
 
     def failure_probability(self) -> Fraction:
-        """The mean of those for one unit and for two; of two about which nothing is known, 1."""
-        full, alone = self._full(), self._alone.failure_probability()
-        if not full:
-            return alone
-        two = self._crowded()
-        crowded = Fraction(1) if isinstance(two, Unknown) else two.failure_probability()
+        """The mean of the probabilities for one unit and for two, which is 1 if it is unknown."""
+        full, cases = self._full(), self._cases(PoissonSampled.failure_probability)
+        alone = self._alone.failure_probability()
+        crowded = Fraction(1) if isinstance(cases, Unknown) else cases[1]
         return (1 - full) * alone + full * max(alone, crowded)
 
     def zcdp(self) -> Fraction | Unknown:
-        """The larger one."""
-        alone = self._alone.zcdp()
-        if isinstance(alone, Unknown) or not self._full():
-            return alone
-        two = self._crowded()
-        crowded = two if isinstance(two, Unknown) else two.zcdp()
-        return crowded if isinstance(crowded, Unknown) else max(alone, crowded)
+        """The larger rho."""
+        cases = self._cases(PoissonSampled.zcdp)
+        return cases if isinstance(cases, Unknown) else max(cases)
 
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """By the mean of the moments."""
-        full, alone = self._full(), self._alone.renyi(order)
-        if isinstance(alone, Unknown) or not full:
+        """The mean of the moments."""
+        full, cases = self._full(), self._cases(lambda plain: plain.renyi(order))
+        if isinstance(cases, Unknown):
+            return cases
+        alone, crowded = cases
+        if not full:
             return alone
-        two = self._crowded()
-        crowded = two if isinstance(two, Unknown) else two.renyi(order)
-        if isinstance(crowded, Unknown):
-            return crowded
         most, power = crowded.max(alone), ball(order - 1)
         return alone + (ball(full) * (power * (most - alone)).expm1()).log1p() / power
 
     @property
     def _alone(self) -> PoissonSampled:
-        """Poisson sampling, for one unit in the batch."""
         return PoissonSampled(self.privacy_loss, self.rate)
 
-    def _crowded(self) -> PoissonSampled | Unknown:
-        """Poisson sampling, for two units in the batch."""
+    def _cases(
+        self, bound: Callable[[PoissonSampled], Kind | Unknown]
+    ) -> tuple[Kind, Kind] | Unknown:
+        """A bound for one unit, if the batch has room, and for two units, if it is full. The first
+        one stands for both if the batch is never full."""
+        alone = bound(self._alone)
+        if isinstance(alone, Unknown):
+            return alone
+        if not self._full():
+            return alone, alone
         two = group_loss(self.privacy_loss, 2)
-        return two if isinstance(two, Unknown) else PoissonSampled(two, self.rate)
+        crowded = two if isinstance(two, Unknown) else bound(PoissonSampled(two, self.rate))
+        return crowded if isinstance(crowded, Unknown) else (alone, crowded)
 
     def _full(self) -> Fraction:
         """The probability, rounded up, that other units alone fill the batch."""
-        return _binomial.tail(self.records - 1, self.rate, self.most)
+        return binomial_tail(self.records - 1, self.rate, self.most)

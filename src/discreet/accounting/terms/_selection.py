@@ -14,8 +14,7 @@ from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting._pairs import whole_pairs
-from discreet.accounting._renyi import randomized_response_renyi
-from discreet.accounting._sampling import or_everything
+from discreet.accounting._sampling import AroundLoss, or_everything
 from discreet.accounting.pld._dominating_pairs import (
     Atoms,
     Pair,
@@ -25,11 +24,12 @@ from discreet.accounting.pld._dominating_pairs import (
 )
 from discreet.accounting.terms._gaussian import Gaussian
 from discreet.accounting.terms._laplace import DiscreteLaplace
+from discreet.accounting.terms._pure import EpsilonTerm
 from discreet.errors import InvalidArgument, WrongUnit
 
 _BITS = 256
 _DIGITS = 12
-_HARDLY_EVER = 1e-300  # stands for any smaller probability
+_NEGLIGIBLE = 1e-300  # stands for any smaller probability
 
 
 def _flag(**named: object) -> bool:
@@ -43,16 +43,17 @@ Flag = Annotated[bool, _flag]
 
 
 @frozen
-class ReportNoisyMax(Term):
-    """The index of the largest score after independent noise of this ``scale`` on each: Laplace,
-    exponential, or a discrete Laplace or geometric one, if scores and sensitivity are whole.
+class ReportNoisyMax(EpsilonTerm):
+    """The index of the largest score after independent noise of this ``scale`` on each score. The
+    noise is Laplace or exponential; or discrete Laplace or geometric, if scores and sensitivity are
+    whole numbers.
 
     A unit moves each score by at most ``sensitivity``; with ``monotone``, all of them the same
     way. Exponential noise is permute-and-flip (Ding, Kifer, Saghaian, Steinke, Wang, Xiao and
     Zhang 2021) with rate 1 / scale. Ties must be broken without looking at the data. Only the
     winner is released, not its score.
 
-    Gumbel noise is the exponential mechanism, which is a `BoundedRange`; these noises have none.
+    With Gumbel noise this is the exponential mechanism, a `BoundedRange`, which costs less.
 
     >>> (1 * ReportNoisyMax(20)).epsilon()
     0.1
@@ -66,26 +67,16 @@ class ReportNoisyMax(Term):
     sensitivity: Positive = field(default=1)
     monotone: Flag = field(default=False, kw_only=True)
 
-    def _epsilon(self) -> Fraction:
-        moves = 1 if self.monotone else 2
-        return moves * self.sensitivity / self.scale
-
     def approximate(self) -> tuple[Fraction, Fraction]:
-        """Two sensitivities over the scale, or one, and 0 (Dwork and Roth 2014, Claim 3.9)."""
-        return self._epsilon(), Fraction(0)
-
-    def renyi(self, order: Fraction) -> arb:
-        """The bound on any pure mechanism."""
-        return randomized_response_renyi(self._epsilon(), order)
-
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return self._epsilon() ** 2 / 2
+        """Two sensitivities over the scale, or one if monotone, and 0 (Dwork and Roth 2014, Claim
+        3.9)."""
+        moves = 1 if self.monotone else 2
+        return moves * self.sensitivity / self.scale, Fraction(0)
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """Randomized response, which dominates any pure mechanism; from below, permute-and-flip on
-        two equal scores, of which one falls behind by as much as it can."""
-        epsilon = self._epsilon()
+        two equal scores, one of which then falls by as much as it can."""
+        epsilon, _ = self.approximate()
         if side is Side.UPPER:
             return (randomized_response(epsilon),)
         least = math.exp(-float(epsilon)) / 2
@@ -95,26 +86,25 @@ class ReportNoisyMax(Term):
         return pair, reverse(pair)
 
     def for_group(self, size: int) -> "ReportNoisyMax":
-        """``size`` times the sensitivity, and so epsilon: those of the steps add up."""
+        """``size`` times the sensitivity: the epsilons of the steps add up."""
         return ReportNoisyMax(self.scale, size * self.sensitivity, monotone=self.monotone)
 
 
 @frozen
-class SparseVector(Term):
-    """Any number of questions answered by above or below a threshold, until ``hits`` of them were
-    above (Lyu, Su and Li 2017, Algorithm 7).
+class SparseVector(EpsilonTerm):
+    """Any number of questions, each answered by "above" or "below" a threshold, until ``hits``
+    answers are "above" (Lyu, Su and Li 2017, Algorithm 7).
 
-    The threshold gets Laplace noise of ``threshold_scale`` once, each answer fresh noise of
-    ``query_scale``; or discrete Laplace noise, all thresholds, answers and the sensitivity being
-    whole numbers. A unit moves each answer by at most ``sensitivity``; with ``monotone``, all of
-    them the same way.
+    The threshold gets Laplace noise of ``threshold_scale`` once, and each answer fresh noise of
+    ``query_scale``. The noise may be discrete Laplace noise, if all thresholds, answers and the
+    sensitivity are whole numbers. A unit moves each answer by at most ``sensitivity``; with
+    ``monotone``, all of them the same way.
 
-    It covers questions and public thresholds that are chosen with earlier answers in view, and
-    questions to other mechanisms in between, if this is paid before the first question. The
-    noisy answers themselves are not covered: each that is released takes fresh noise and a term
-    of its own.
+    Questions and public thresholds may depend on earlier answers, and other mechanisms may be used
+    in between, if this term is paid before the first question. The noisy answers themselves are
+    not covered: each one that is released needs fresh noise and its own term.
 
-    Its epsilon at delta 0 is attained: with many questions, some get as near to it as one likes.
+    The epsilon at delta 0 is attained: sequences of many questions come arbitrarily close to it.
 
     >>> (1 * SparseVector(10, 40, hits=3)).epsilon()
     0.25
@@ -130,36 +120,27 @@ class SparseVector(Term):
     sensitivity: Positive = field(default=1)
     monotone: Flag = field(default=False, kw_only=True)
 
-    def _epsilon(self) -> Fraction:
-        moves = self.hits * (1 if self.monotone else 2)
-        return self.sensitivity * (1 / self.threshold_scale + moves / self.query_scale)
-
     def approximate(self) -> tuple[Fraction, Fraction]:
-        """Moving the noisy threshold by the sensitivity leaves the answers below it what they
-        were, and each one above by two sensitivities, or one, nearer (docs/proofs/terms.md)."""
-        return self._epsilon(), Fraction(0)
-
-    def renyi(self, order: Fraction) -> arb:
-        """The bound on any pure mechanism."""
-        return randomized_response_renyi(self._epsilon(), order)
-
-    def zcdp(self) -> Fraction:
-        """epsilon squared over 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return self._epsilon() ** 2 / 2
+        """If the noisy threshold moves by the sensitivity, all answers "below" stay as they were,
+        and the noise of each answer "above" must move by two sensitivities, or by one if monotone
+        (docs/proofs/terms.md)."""
+        moves = self.hits * (1 if self.monotone else 2)
+        epsilon = self.sensitivity * (1 / self.threshold_scale + moves / self.query_scale)
+        return epsilon, Fraction(0)
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """Randomized response, which dominates any pure mechanism; interactive ones too (Vadhan
-        and Wang 2021). From below, that the whole epsilon is reached, if hardly ever: the first
-        questions lie far above the threshold and are answered by below, the others far below and
-        are answered by above (docs/proofs/terms.md)."""
-        epsilon = self._epsilon()
+        and Wang 2021). From below, the whole epsilon with a negligible probability: the first
+        questions lie far above the threshold and are answered "below", the others far below and
+        are answered "above" (docs/proofs/terms.md)."""
+        epsilon, _ = self.approximate()
         if side is Side.UPPER:
             return (randomized_response(epsilon),)
-        rare = (float(epsilon), _HARDLY_EVER, _HARDLY_EVER * math.exp(-float(epsilon)))
+        rare = (float(epsilon), _NEGLIGIBLE, _NEGLIGIBLE * math.exp(-float(epsilon)))
         return (Pair(Atoms.of(rare, (0.0, 1.0, 1.0))),)
 
     def for_group(self, size: int) -> "SparseVector":
-        """``size`` times the sensitivity, and so epsilon: those of the steps add up."""
+        """``size`` times the sensitivity: the epsilons of the steps add up."""
         return SparseVector(
             self.threshold_scale,
             self.query_scale,
@@ -170,7 +151,7 @@ class SparseVector(Term):
 
 
 def _noise_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
-    """One named privacy loss of noise alone, which holds for any relation between neighbours."""
+    """The privacy loss of noise alone, which holds for any relation between neighbours."""
     ((name, given),) = named.items()
     loss = inner_loss(given, Change.ADD_REMOVE)
     if any(term.change is not None for term, _ in loss.terms):
@@ -182,15 +163,15 @@ def _noise_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
 
 
 @frozen
-class Threshold(Term):
-    """Keys that stand in the data only, each shown if its noisy number of units reaches a
-    threshold, with that number and any other noisy figures of it; absent keys are never shown.
+class Threshold(AroundLoss):
+    """Private keys: each key in the data is shown if its noisy number of units reaches a threshold,
+    with that number and any other noisy figures of the key. Absent keys are never shown.
 
-    ``privacy_loss`` is that of the noise on all keys that a unit may touch, as if they were
-    public; ``leak_probability`` is at least the probability that one of them is shown although
-    nobody else has it. `discrete_laplace` and `rounded_gaussian` compute both. A unit that is
-    replaced touches the keys of its old and of its new rows: twice as many for the noise, but not
-    for the leak.
+    ``privacy_loss`` is the privacy loss of the noise on all keys that a unit may touch, as if the
+    keys were public. ``leak_probability`` is at least the probability that one of them is shown
+    although no other unit has it. `discrete_laplace` and `rounded_gaussian` compute both. A unit
+    that is replaced touches the keys of its old rows and of its new rows: twice as many for the
+    noise, but not for the leak. The Renyi bounds hold apart from the leak.
 
     >>> keys = Threshold.discrete_laplace(scale=4, threshold=80, keys=2)
     >>> keys.privacy_loss, float(keys.leak_probability) < 1e-8
@@ -202,8 +183,8 @@ class Threshold(Term):
 
     @classmethod
     def discrete_laplace(cls, *, scale: Number, threshold: int, keys: int) -> "Threshold":
-        """A unit is in the counts of at most ``keys`` keys, once in each; a key is shown if its
-        count with discrete Laplace noise of this scale is ``threshold`` or more."""
+        """A unit counts once for each of at most ``keys`` keys. A key is shown if its count, with
+        discrete Laplace noise of this scale, is at least ``threshold``."""
         steps = _steps(threshold)
         with precision(_BITS):
             inverse = 1 / ball(_checks.positive(scale=scale))
@@ -212,7 +193,7 @@ class Threshold(Term):
 
     @classmethod
     def rounded_gaussian(cls, *, stddev: Number, threshold: int, keys: int) -> "Threshold":
-        """The same with rounded Gaussian noise of this standard deviation on each count."""
+        """As `discrete_laplace`, with rounded Gaussian noise of this standard deviation."""
         steps = _steps(threshold)
         sigma = _checks.positive(stddev=stddev)
         with precision(_BITS):
@@ -221,7 +202,7 @@ class Threshold(Term):
         return cls(Gaussian(multiplier), _any_of(each, keys))
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
-        """The noise's, but for the leak."""
+        """Epsilon of the noise, and delta of the noise or the leak."""
         noise = _bounds.approximate(self.privacy_loss)
         if isinstance(noise, Unknown):
             return noise
@@ -229,27 +210,19 @@ class Threshold(Term):
         return epsilon, self._with_leak(delta)
 
     def failure_probability(self) -> Fraction:
-        """That a key leaks, or that the noise fails."""
+        """The probability that a key leaks or that the noise fails."""
         return self._with_leak(_bounds.failure_probability(self.privacy_loss))
 
-    def renyi(self, order: Fraction) -> arb | Unknown:
-        """The noise's, apart from the leak."""
-        return _bounds.renyi(self.privacy_loss, order)
-
-    def zcdp(self) -> Fraction | Unknown:
-        """The noise's, apart from the leak."""
-        return _bounds.zcdp(self.privacy_loss)
-
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """The noise's pair, unless everything is revealed."""
+        """The pairs of the noise; with the probability of a leak, everything is revealed."""
         inner = whole_pairs(self.privacy_loss, side)
         if isinstance(inner, Unknown):
             return inner
         return tuple(or_everything(pair, self.leak_probability) for pair in inner)
 
     @property
-    def is_mirrored(self) -> bool:  # type: ignore[override]  # as the noise is
-        """If the noise is: the leak is the same in both orders."""
+    def is_mirrored(self) -> bool:  # type: ignore[override]  # follows the noise
+        """Whether the noise is mirrored: the leak is the same in both orders."""
         return _bounds.is_mirrored(self.privacy_loss)
 
     def _with_leak(self, delta: Fraction) -> Fraction:

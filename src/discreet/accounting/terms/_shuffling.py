@@ -1,4 +1,4 @@
-"""Epochs and reports in random order: shuffled batches, balls and bins, shuffled reports."""
+"""Epochs and reports in random order: shuffled batches, random allocation, shuffled reports."""
 
 import math
 from fractions import Fraction
@@ -22,25 +22,24 @@ from discreet.accounting._renyi import (
     log_moment,
     randomized_response_renyi,
 )
+from discreet.accounting._sampling import AddRemoveLoss, AroundLoss, ReplaceLoss
 from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
-from discreet.accounting.terms._fixed_samples import ReplaceLoss
-from discreet.accounting.terms._pure import RandomizedResponse
-from discreet.accounting.terms._sampling import AddRemoveLoss
+from discreet.accounting.terms._pure import EpsilonTerm, RandomizedResponse
 from discreet.errors import NoBound
 
-_NEXT_TO_NOTHING = Fraction(1, 2**80)
+_NEGLIGIBLE = Fraction(1, 2**80)
 _HIGHEST_ORDER = 128
-_TIMES = (2, 4, 8, 16, 64, 256, 1024)  # how much higher powers are that bound large losses
+_TIMES = (2, 4, 8, 16, 64, 256, 1024)  # higher powers bound large losses
 
 
 @frozen
-class Shuffled(Term):
-    """One epoch: all units in any order, random or not, cut into batches of fixed sizes, each of
-    which is used once; a count of it means as many epochs.
+class Shuffled(AroundLoss):
+    """One epoch: all units in any order, random or not, cut into batches of fixed sizes; each batch
+    is used once. A count of this term means as many epochs.
 
-    ``privacy_loss`` is that of one batch for a unit that is in it and is replaced by another.
-    Neighbours replace a unit, since one that is added or removed would move others to other
-    batches. The shuffle is taken to hide nothing: an epoch costs exactly one batch.
+    ``privacy_loss`` is the privacy loss of one batch for a unit that is in it and is replaced by
+    another. Neighbours replace a unit, since an added or removed unit would move others to other
+    batches. The bounds don't rely on the shuffle: an epoch costs exactly one batch.
 
     >>> from discreet.accounting import Gaussian
     >>> Shuffled(Gaussian(4)).zcdp() == Gaussian(4).zcdp()
@@ -52,48 +51,33 @@ class Shuffled(Term):
     privacy_loss: ReplaceLoss
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """Those of a batch, which an epoch of one batch attains."""
+        """The pairs of a batch, which an epoch of one batch attains."""
         return whole_pairs(self.privacy_loss, side)
 
     @property
-    def is_attained(self) -> bool:  # type: ignore[override]  # as the batch is
-        """If the batch is: an epoch may have one batch."""
+    def is_attained(self) -> bool:  # type: ignore[override]  # follows the loss inside
+        """Whether the batch is attained: an epoch may have one batch."""
         return _bounds.is_attained(self.privacy_loss)
 
     @property
-    def is_mirrored(self) -> bool:  # type: ignore[override]  # as the batch is
-        """If the batch is."""
+    def is_mirrored(self) -> bool:  # type: ignore[override]  # follows the loss inside
+        """Whether the batch is mirrored."""
         return _bounds.is_mirrored(self.privacy_loss)
 
     def mu_squared(self) -> Fraction | Unknown:
-        """That of a batch."""
+        """mu squared of a batch."""
         return _bounds.mu_squared(self.privacy_loss)
-
-    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
-        """That of a batch."""
-        return _bounds.approximate(self.privacy_loss)
-
-    def failure_probability(self) -> Fraction:
-        """That of a batch."""
-        return _bounds.failure_probability(self.privacy_loss)
-
-    def zcdp(self) -> Fraction | Unknown:
-        """That of a batch."""
-        return _bounds.zcdp(self.privacy_loss)
-
-    def renyi(self, order: Fraction) -> arb | Unknown:
-        """That of a batch."""
-        return _bounds.renyi(self.privacy_loss, order)
 
 
 @frozen
-class RandomAllocation(Term):
-    """One epoch of ``steps`` batches, each unit being in exactly one of them, which is drawn for
-    each unit by itself, all steps being as likely ("balls and bins"); a count of it means as many
-    epochs, each with draws of its own.
+class RandomAllocation(AroundLoss):
+    """One epoch of ``steps`` batches ("balls and bins"): each unit is in exactly one batch, drawn
+    uniformly and independently of the other units. A count of this term means as many epochs, each
+    with fresh draws.
 
-    ``privacy_loss`` is that of one step for a unit in its batch. The number of units in a batch is
-    random, and nothing may depend on it but through that loss. Neighbours add or remove a unit.
+    ``privacy_loss`` is the privacy loss of one step for a unit in its batch. The number of units in
+    a batch is random; it may only enter the output of a step that this loss covers. Neighbours add
+    or remove a unit. The bounds for one step hold too: the unit's step would then be revealed.
 
     >>> from discreet.accounting import Gaussian, PoissonSampled
     >>> epoch = 1 * RandomAllocation(Gaussian(1.0), steps=100)
@@ -108,27 +92,19 @@ class RandomAllocation(Term):
     steps: PositiveCount
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """The pairs whose ratio is the mean of as many of one step's as there are steps (Feldman
-        and Shenfeld 2025, Theorem 3.1); from below those of an epoch that has no other units."""
+        """The pairs whose ratio is the mean of ``steps`` independent ratios of one step (Feldman
+        and Shenfeld 2025, Theorem 3.1). From below, the pairs of an epoch without other units."""
         return _allocated_pairs(self.privacy_loss, self.steps, side)
 
-    def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
-        """Those of one step: an epoch is no worse than if the unit's step were revealed."""
-        return _bounds.approximate(self.privacy_loss)
-
-    def zcdp(self) -> Fraction | Unknown:
-        """That of one step."""
-        return _bounds.zcdp(self.privacy_loss)
-
     def failure_probability(self) -> Fraction:
-        """None, if one step never fails; else that of one step, or the part of the pairs that has
-        no bound, where that is more."""
+        """0, if one step never fails. Else the larger of the failure probability of one step and
+        the probability of an infinite loss in the pairs of the epoch."""
         failure = _bounds.failure_probability(self.privacy_loss)
         return max([failure, *map(infinite_probability, self._pairs())]) if failure else failure
 
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """That of one step, or that of the epoch, whichever is less. Below order 2 it is no more
-        than at 2, for which floats give a closer bound."""
+        """The smaller of the divergences of one step and of the epoch. Below order 2 the divergence
+        at 2 serves, for which floats give a closer bound."""
         plain = _bounds.renyi(self.privacy_loss, order)
         pairs = self._pairs()
         if isinstance(plain, Unknown) or not pairs:
@@ -141,12 +117,12 @@ class RandomAllocation(Term):
         return both[0].max(both[-1]).min(plain)
 
     def _apart_from_failures(self, pair: Pair, order: Fraction) -> arb:
-        """That of the pair, given that no loss is infinite."""
+        """The divergence of the pair, given that no loss is infinite."""
         rest = (-ball(self.failure_probability())).log1p()
         return (ball(log_moment(pair, order)) - ball(order) * rest) / ball(order - 1)
 
     def _removed(self, pair: Pair, order: Fraction) -> arb:
-        """For a removed unit: by the moments of one step, and by the pair."""
+        """The divergence for a removed unit, by the moments of one step and by the pair."""
         if order > _HIGHEST_ORDER:
             return arb("inf")
 
@@ -158,8 +134,8 @@ class RandomAllocation(Term):
         return between_whole_orders(order, of_whole).min(found)
 
     def _added(self, pair: Pair, order: Fraction) -> arb:
-        """For an added unit: by the pair, and by the mean of the logarithms, which is below that
-        of the mean ratio."""
+        """The divergence for an added unit: by the pair, whose large losses are bounded by the mean
+        of logarithms, which is at most the logarithm of the mean ratio."""
         moments = []
         for power in _higher(order):
             one = known(_bounds.renyi(self.privacy_loss, 1 + Fraction(power, self.steps)))
@@ -167,20 +143,20 @@ class RandomAllocation(Term):
         return up_to_a_loss(pair, order, moments)
 
     def _pairs(self) -> tuple[Pair, ...]:
-        """The pairs, if one step has some, there is more than one step, and the pairs fail no more
-        often than one step."""
+        """The pairs of the epoch; none if they add nothing to the bounds of one step: if nothing is
+        known of them, if there is one step only, or if they fail more often than one step."""
         if self.steps == 1:
             return ()
         pairs = _allocated_pairs(self.privacy_loss, self.steps, Side.UPPER)
         if isinstance(pairs, Unknown):
             return ()
         failure = _bounds.failure_probability(self.privacy_loss)
-        is_close = max(map(infinite_probability, pairs)) <= failure + _NEXT_TO_NOTHING
+        is_close = max(map(infinite_probability, pairs)) <= failure + _NEGLIGIBLE
         return pairs if is_close or not failure else ()
 
 
 def _higher(order: Fraction) -> list[int]:
-    """Powers above order - 1, by which large losses are bounded."""
+    """Powers above order - 1, whose moments bound large losses."""
     return [math.ceil((order - 1) * times) for times in _TIMES]
 
 
@@ -191,18 +167,18 @@ def _allocated_pairs(loss: PrivacyLoss, steps: int, side: Side) -> tuple[Pair, .
         return inner
     try:
         return allocated(inner[0], inner[-1], steps, side)
-    except NoBound as refusal:  # of numbers that floats can't hold
+    except NoBound as refusal:  # the numbers are too large for floats
         return Unknown(str(refusal))
 
 
 @frozen
-class ShuffledReports(Term):
-    """``reports`` reports in random order, one of each unit, by a mechanism that is epsilon
-    differentially private for whatever value the unit has; a count of it means as many rounds,
-    each shuffled by itself.
+class ShuffledReports(EpsilonTerm):
+    """``reports`` reports in random order, one of each unit. The mechanism of a report is
+    epsilon-differentially private for any two values of the unit. A count of this term means as
+    many rounds, each with a fresh shuffle.
 
     Neighbours replace the value of one unit, so the number of reports is public. The shuffler is
-    trusted: who sees the reports beforehand learns up to epsilon.
+    trusted: anyone who sees the reports before the shuffle learns up to epsilon.
 
     >>> ShuffledReports(1.0, reports=10_000).approximate()[0]
     Fraction(1, 1)
@@ -216,21 +192,17 @@ class ShuffledReports(Term):
     reports: PositiveCount
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
-        """From above that of Feldman, McMillan and Talwar (2021, Theorem 3.1); from below that of
-        randomized response where all other units say no."""
+        """From above, the pair of Feldman, McMillan and Talwar (2021, Theorem 3.1). From below, the
+        pair of randomized response where the true answer of all other units is no."""
         return _report_pairs(self.epsilon, self.reports, side)
 
     def approximate(self) -> tuple[Fraction, Fraction]:
         """(epsilon, 0): a shuffle reveals no more than the report itself."""
         return self.epsilon, Fraction(0)
 
-    def zcdp(self) -> Fraction:
-        """That of the report itself."""
-        return self.epsilon**2 / 2
-
     def renyi(self, order: Fraction) -> arb:
-        """That of the pair, or of the report itself, whichever is less. Below order 2 it is no
-        more than at 2, for which floats give a closer bound."""
+        """The smaller of the divergences of the pair and of the report itself. Below order 2 the
+        divergence at 2 serves, for which floats give a closer bound."""
         sharp = max(order, Fraction(2))
         (pair,) = self.pairs(Side.UPPER)
         moment = ball(log_moment(pair, sharp))
@@ -239,7 +211,7 @@ class ShuffledReports(Term):
         return (moment / ball(sharp - 1)).min(randomized_response_renyi(self.epsilon, order))
 
     def for_group(self, size: int) -> Term:
-        """For more than one, one bit told with size * epsilon, as if nothing were shuffled."""
+        """For several units: randomized response with size * epsilon, without the shuffle."""
         return self if size == 1 else RandomizedResponse(size * self.epsilon)
 
 
