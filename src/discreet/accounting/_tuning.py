@@ -1,9 +1,9 @@
 """The best of a secret, random number of runs: the laws of that number, and bounds on its cost.
 
-K runs are made of one private mechanism, and the best of their outcomes is shown. All that enters
-of the law of K is its generating function f(x) = E[x^K]: an outcome's probability is that of one
-run times a mean of f' at probabilities q, and for two neighbours f'(q) / f'(q') is bounded by the
-privacy loss of one run. docs/proofs/terms.md has the argument, under "Tuned".
+One private mechanism runs K times, and the best outcome is shown. The law of K enters by its
+generating function f(x) = E[x^K] only. The probability of an outcome is that of one run times a
+mean of f' at probabilities q, and for two neighbours the privacy loss of one run bounds the ratio
+f'(q) / f'(q'). docs/proofs/terms.md has the argument, under "Tuned".
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 from flint import arb
@@ -27,7 +26,7 @@ from discreet._exact import (
     upper_fraction,
 )
 from discreet.accounting import _bounds, _theorems
-from discreet.accounting._bounds import Sum, Unknown, known
+from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._pairs import ORDERS, whole_pairs
 from discreet.accounting._renyi import Curve
 from discreet.accounting.pld._distribution import float_below
@@ -37,49 +36,29 @@ from discreet.errors import InvalidArgument
 _DIGITS = 12
 _DIGITS_OF_GAMMA, _BITS_OF_GAMMA = 15, 56
 _BITS = 256
-_LAST = 1e-9  # for the rounding of a sum of floats
+_ROUNDING = 1e-9  # of a sum of floats
 _LARGEST = 10**6
-_STEPS = 14  # of a search: to one part in 10^4
+_STEPS = 14  # of a bisection, down to one part in 10^4
 
 
 def shape(**named: object) -> Fraction:
-    """One named shape of `NegativeBinomial`: above -1, and not so large that balls lose it."""
+    """One named shape of `NegativeBinomial`: above -1, and small enough for balls."""
     if -1 < (exact := _checks.finite(**named)) <= _LARGEST:
         return exact
     raise InvalidArgument(f"{next(iter(named))}: give a number above -1 and up to 10^6")
 
 
-class Runs(Protocol):
-    """The law of the number of runs."""
-
-    def chances(self) -> Iterator[arb]:
-        """The probabilities of 0, 1, 2, ... runs."""
-        ...
-
-    def mean(self) -> arb:
-        """The expected number."""
-        ...
-
-    def generating(self, x: arb) -> arb:
-        """f(x), the mean of x to the power of the number."""
-        ...
-
-    def thinned(self, failure: Fraction) -> "Runs":
-        """The law, given that none of the runs failed, each failing with this probability."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial:
-    """P(k) proportional to (1 - gamma)^k Gamma(k + eta) / k! for k from 1 on, eta being above -1;
-    eta 1 is the geometric law, eta 0 the logarithmic one; at gamma 1 there is one run."""
+    """P(k) proportional to (1 - gamma)^k Gamma(k + eta) / k! for k from 1 on, with eta above -1.
+    Eta 1 is the geometric law, eta 0 the logarithmic one; at gamma 1 there is one run."""
 
     eta: Fraction
     gamma: Fraction
 
     @staticmethod
     def of_mean(eta: Fraction, mean: Fraction) -> "NegativeBinomial":
-        """The law with this mean, which is at least 1, or by a hair more runs."""
+        """The law with this mean, which is at least 1; the mean may be rounded up a little."""
         if eta == 1:
             return NegativeBinomial(eta, 1 / mean)
         low = high = Fraction(1)
@@ -93,7 +72,7 @@ class NegativeBinomial:
         return NegativeBinomial(eta, decimal_down(low, _DIGITS_OF_GAMMA))
 
     def chances(self) -> Iterator[arb]:
-        """Each from the one before it."""
+        """The probabilities of 0, 1, 2, ... runs."""
         yield arb(0)
         gamma, rest = ball(self.gamma), ball(1 - self.gamma)
         if self.gamma == 1:
@@ -109,7 +88,7 @@ class NegativeBinomial:
             runs += 1
 
     def mean(self) -> arb:
-        """eta (1 - gamma) / (gamma (1 - gamma^eta))."""
+        """The expected number, eta (1 - gamma) / (gamma (1 - gamma^eta))."""
         if self.gamma == 1:
             return arb(1)
         if self.eta == 1:
@@ -120,7 +99,7 @@ class NegativeBinomial:
         return -ball(self.eta) * rest / gamma / (ball(self.eta) * gamma.log()).expm1()
 
     def generating(self, x: arb) -> arb:
-        """((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)."""
+        """f(x) = ((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)."""
         if self.gamma == 1:
             return x
         logs = [-(1 - ball(1 - self.gamma) * each).log() for each in (x, arb(1))]
@@ -129,7 +108,7 @@ class NegativeBinomial:
         return logs[0] / logs[1]
 
     def thinned(self, failure: Fraction) -> "NegativeBinomial":
-        """Each further run counts (1 - failure) times."""
+        """The law, given that no run fails, if each one fails with this probability."""
         return NegativeBinomial(self.eta, 1 - (1 - self.gamma) * (1 - failure))
 
 
@@ -140,7 +119,7 @@ class Poisson:
     expected: Fraction
 
     def chances(self) -> Iterator[arb]:
-        """Each from the one before it."""
+        """The probabilities of 0, 1, 2, ... runs."""
         chance, runs = ball(-self.expected).exp(), 0
         while True:
             yield chance
@@ -148,23 +127,29 @@ class Poisson:
             chance *= ball(self.expected / runs)
 
     def mean(self) -> arb:
-        """As given."""
+        """The expected number."""
         return ball(self.expected)
 
     def generating(self, x: arb) -> arb:
-        """e^(mean (x - 1))."""
+        """f(x) = e^(mean (x - 1))."""
         return (ball(self.expected) * (x - 1)).exp()
 
     def thinned(self, failure: Fraction) -> "Poisson":
-        """Each further run counts (1 - failure) times."""
+        """The law, given that no run fails, if each one fails with this probability."""
         return Poisson(self.expected * (1 - failure))
+
+
+Runs = NegativeBinomial | Poisson
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """A law of runs of which a number above the ceiling is drawn anew: ``none`` and ``within`` are
-    the probabilities of no run and of a number within the ceiling, ``mean`` the expected number,
-    all of the whole law, and ``share`` the part of that mean within it."""
+    """A law of runs with a ceiling: a number above the ceiling is drawn anew.
+
+    Under the law before the ceiling, ``none`` and ``within`` are the probabilities of no run and of
+    a number within the ceiling, ``mean`` is the expected number, and ``share`` is the part of this
+    mean within the ceiling.
+    """
 
     none: arb
     within: arb
@@ -173,7 +158,7 @@ class Ceiling:
 
     @staticmethod
     def of(runs: Runs, most: int) -> "Ceiling":
-        """A ceiling of ``most`` runs; none if that is 0."""
+        """A ceiling of ``most`` runs; no ceiling if that is 0."""
         none, mean = next(runs.chances()), runs.mean()
         if not most:
             return Ceiling(none, arb(1), mean, arb(1))
@@ -184,8 +169,8 @@ class Ceiling:
         return Ceiling(none, within.min(arb(1)), mean, (counted / mean).min(arb(1)))
 
     def divergence(self, order: Fraction, one_run: arb, spread: arb) -> arb:
-        """The Renyi divergence of the best run, from one run's, and from a bound on what f'(q)
-        over f'(q') is, as a logarithm."""
+        """The Renyi divergence of the best run, from the divergence of one run and from the spread,
+        a bound on ln f'(q) / f'(q')."""
         power = ball(order - 1)
         grown = power * (one_run + spread - self.share.log()) + self.mean.log()
         other = (self.none * (-grown).exp()).log1p()
@@ -194,8 +179,8 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class OneRun:
-    """The privacy loss of one run, and bounds on it given that it doesn't fail, which it does with
-    this probability: its Renyi curve, and its epsilon, if it is pure."""
+    """The privacy loss of one run, and bounds on it given that the run doesn't fail: its Renyi
+    curve, and its epsilon, if it is pure. ``failure`` is the probability that it fails."""
 
     loss: Sum
     failure: Fraction
@@ -204,18 +189,18 @@ class OneRun:
 
     @staticmethod
     def of(loss: Sum) -> "OneRun":
-        """With its failures."""
+        """Bounds that hold with failures counted in."""
         curve = None if _bounds.failure_probability(loss) else _curve(loss)
         return OneRun(loss, Fraction(0), curve, _pure(loss, Fraction(0)))
 
     @staticmethod
     def apart_from_failures(loss: Sum) -> "OneRun":
-        """Without them, as Renyi divergences are."""
+        """Bounds apart from failures, as for Renyi divergences."""
         failure = _bounds.failure_probability(loss)
         return OneRun(loss, failure, _curve(loss), _pure(loss, failure))
 
     def delta(self, epsilon: Fraction) -> arb:
-        """A bound on delta at this epsilon, from 0 on."""
+        """A bound on delta at this epsilon, which is at least 0."""
         whole, failure = ball(_delta(self.loss, epsilon)), ball(self.failure)
         found = [arb(1), (whole + ball(epsilon).exp() * failure) / (1 - failure)]
         if self.epsilon is not None:
@@ -224,12 +209,13 @@ class OneRun:
         return least(found)
 
     def at(self, order: Fraction) -> arb:
-        """The Renyi divergence of this order."""
+        """The Renyi divergence at this order; infinite if none is known."""
         return arb("inf") if self.curve is None else self.curve(order)
 
 
 def _delta(loss: Sum, epsilon: Fraction) -> Fraction:
-    """That of its pair, if it is a single term of atoms only, since it is asked for many times."""
+    """The delta of the loss. A single term whose pairs have atoms only is computed from these: it
+    is asked for many times."""
     found = _atoms(loss)
     if not found:
         return fraction(_theorems.delta(loss, epsilon))
@@ -247,12 +233,12 @@ def _atoms(loss: Sum) -> tuple[Atoms, ...]:
 
 
 def _hockey_stick(atoms: Atoms, epsilon: Fraction) -> Fraction:
-    """The sum of what P has more than e^epsilon times Q, rounded up."""
+    """The sum of (P - e^epsilon Q)+, rounded up."""
     level = float_below(epsilon)
     finite = atoms.loss[np.isfinite(atoms.loss)]
     doubt = ATOM * (1 + float(np.abs(finite).max(initial=0.0)) + level)
     gap = -np.expm1(np.minimum(level - atoms.loss - doubt, 0.0))
-    return min(Fraction(1), fraction(float((atoms.p * gap).sum()) * (1 + _LAST)))
+    return min(Fraction(1), fraction(float((atoms.p * gap).sum()) * (1 + _ROUNDING)))
 
 
 def _curve(loss: Sum) -> Curve | None:
@@ -261,13 +247,13 @@ def _curve(loss: Sum) -> Curve | None:
 
 
 def _pure(loss: Sum, failure: Fraction) -> Fraction | None:
-    """Its epsilon, if its delta is no more than this failure."""
+    """The epsilon of the loss, if its delta is at most this failure probability."""
     whole = _bounds.approximate(loss)
     return None if isinstance(whole, Unknown) or whole[1] > failure else whole[0]
 
 
 def least(bounds: Iterable[arb]) -> arb:
-    """The smallest of some bounds, apart from those that are not finite."""
+    """The smallest of the finite bounds; infinite if there are none."""
     found = arb("inf")
     for bound in bounds:
         if bound.is_finite() and not bound.upper() >= found:
@@ -278,20 +264,17 @@ def least(bounds: Iterable[arb]) -> arb:
 # Bounds on the spread, ln f'(q) / f'(q'), by the privacy loss of one run
 
 
-def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb | Unknown:
-    """If one run is epsilon-private: the best test tells the two laws apart with odds e^epsilon
-    to 1 on either side. With a ceiling f' is a sum; docs/proofs/terms.md says why the same test is
-    the best one then."""
+def pure_spread(runs: Runs, epsilon: Fraction, most: int = 0) -> arb:
+    """The spread if one run is epsilon-private. The best test then tells the two laws apart with
+    odds e^epsilon to 1 on either side. With a ceiling f' is a sum; docs/proofs/terms.md says why
+    the same test is the best one then."""
     if most:
         high = (1 + (-ball(epsilon)).exp()) ** -1
         return (_slope(runs, most, high) / _slope(runs, most, 1 - high)).log()
-    match runs:
-        case Poisson(mean):
-            return ball(mean) * (ball(epsilon) / 2).tanh()
-        case NegativeBinomial(eta, gamma):
-            least, odds = ball(gamma), (-ball(epsilon)).exp()
-            return ball(1 + eta) * ((1 + least * odds) / (least + odds)).log()
-    return Unknown(f"nothing is known of {runs!r}")
+    if isinstance(runs, Poisson):
+        return ball(runs.expected) * (ball(epsilon) / 2).tanh()
+    least, odds = ball(runs.gamma), (-ball(epsilon)).exp()
+    return ball(1 + runs.eta) * ((1 + least * odds) / (least + odds)).log()
 
 
 def _slope(runs: Runs, most: int, x: arb) -> arb:
@@ -303,23 +286,20 @@ def _slope(runs: Runs, most: int, x: arb) -> arb:
     return found
 
 
-def widest_spread(runs: Runs, one: OneRun) -> arb | Unknown:
-    """The bound for all outcomes."""
-    match runs:
-        case Poisson(mean):
-            return ball(mean) * one.delta(Fraction(0))
-        case NegativeBinomial():
-            return _negative_binomial_spread(runs, one)
-    return Unknown(f"nothing is known of {runs!r}")
+def widest_spread(runs: Runs, one: OneRun) -> arb:
+    """The spread for all outcomes."""
+    if isinstance(runs, Poisson):
+        return ball(runs.expected) * one.delta(Fraction(0))
+    return _negative_binomial_spread(runs, one)
 
 
-def spread_of(runs: Runs, one: OneRun) -> Curve | Unknown:
-    """The bound for the divergence of each order."""
+def spread_of(runs: Runs, one: OneRun) -> Curve:
+    """The spread that serves the divergence of each order."""
     if isinstance(runs, Poisson):  # Papernot and Steinke (2022), Theorem 6
         mean = runs.expected
         return lambda order: ball(mean) * one.delta(_near_zero(order))
-    widest = widest_spread(runs, one)
-    return widest if isinstance(widest, Unknown) else lambda _: widest
+    widest = _negative_binomial_spread(runs, one)
+    return lambda _: widest
 
 
 def _near_zero(order: Fraction) -> Fraction:
@@ -328,15 +308,15 @@ def _near_zero(order: Fraction) -> Fraction:
 
 
 def _negative_binomial_spread(runs: NegativeBinomial, one: OneRun) -> arb:
-    """The least of: `pure_spread`; Theorem 2 of Papernot and Steinke (2022), as sharp as its proof
-    allows; and (1 + eta) epsilon for an epsilon at which one run's delta is
+    """The smallest of three bounds: `pure_spread`; Theorem 2 of Papernot and Steinke (2022), as
+    sharp as its proof allows; and (1 + eta) epsilon for an epsilon at which the delta of one run is
     at most (e^epsilon - 1) gamma / (1 - gamma), as in Koskela, Redberg and Wang (2024)."""
     power, gamma = ball(1 + runs.eta), ball(runs.gamma)
     if runs.gamma == 1:
         return arb(0)
     found = [-power * gamma.log()]
     if one.epsilon is not None:
-        found.append(known(pure_spread(runs, one.epsilon)))
+        found.append(pure_spread(runs, one.epsilon))
     for order in ORDERS:
         grown = (ball(order - 1) * one.at(order)).exp()
         found.append(power * ((gamma + (1 - gamma) * grown).log() - gamma.log()) / ball(order))
