@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from scipy.special import gammaln
 
+from discreet._budget import Limit
 from discreet._exact import precision
-from discreet._unit import Change
+from discreet._unit import Change, Unit
 from discreet.accounting import (
     Approximate,
     BoundedRange,
@@ -40,6 +41,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._loss import MOST_NESTED
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
+from discreet.ledger import Ledger
 from tests.accounting.examples import some_loss
 
 PEER = Path(__file__).parents[2] / ".peers" / "dp-accounting" / "bin" / "python"
@@ -75,6 +77,26 @@ events: Any = SimpleNamespace(
     **{name: make_dataclass(name, [(one, Any) for one in names]) for name, names in FIELDS.items()}
 )
 gaussian = events.GaussianDpEvent
+
+EXAMPLES: dict[str, Any] = {  # one event of each kind that has a term
+    "NoOpDpEvent": events.NoOpDpEvent(),
+    "GaussianDpEvent": gaussian(2),
+    "LaplaceDpEvent": events.LaplaceDpEvent(2),
+    "DiscreteLaplaceDpEvent": events.DiscreteLaplaceDpEvent(0.5, 2),
+    "DiscreteGaussianDpEvent": events.DiscreteGaussianDpEvent(3, 2, None),
+    "RandomizedResponseDpEvent": events.RandomizedResponseDpEvent(0.5, 3),
+    "ExponentialMechanismDpEvent": events.ExponentialMechanismDpEvent(0.5),
+    "PermuteAndFlipDpEvent": events.PermuteAndFlipDpEvent(0.5),
+    "EpsilonDeltaDpEvent": events.EpsilonDeltaDpEvent(0.5, 1e-6),
+    "ZCDpEvent": events.ZCDpEvent(0.5, 0.1),
+    "SelfComposedDpEvent": events.SelfComposedDpEvent(gaussian(2), 3),
+    "ComposedDpEvent": events.ComposedDpEvent([gaussian(2), gaussian(3)]),
+    "PoissonSampledDpEvent": events.PoissonSampledDpEvent(0.1, gaussian(2)),
+    "SampledWithReplacementDpEvent": events.SampledWithReplacementDpEvent(90, 9, gaussian(2)),
+    "SampledWithoutReplacementDpEvent": events.SampledWithoutReplacementDpEvent(90, 9, gaussian(2)),
+    "TruncatedSubsampledGaussianDpEvent": events.TruncatedSubsampledGaussianDpEvent(90, 0.1, 20, 2),
+    "RepeatAndSelectDpEvent": events.RepeatAndSelectDpEvent(gaussian(2), 3, 1),
+}
 
 
 class TestReading:
@@ -262,6 +284,32 @@ class TestRefusing:
     def test_poisson_samples_of_replaced_records(self) -> None:
         with pytest.raises(WrongUnit, match=r"change=Change\.ADD_REMOVE"):
             from_dp_event(events.PoissonSampledDpEvent(0.1, gaussian(1)), Change.REPLACE)
+
+    @pytest.mark.parametrize("change", Change)
+    @pytest.mark.parametrize("name", EXAMPLES)
+    def test_a_unit_stands_for_its_relation(self, name: str, change: Change) -> None:
+        """The loss is the same, and never meets a unit of the other relation."""
+        unit = Unit("person", change)
+        try:
+            plain = from_dp_event(EXAMPLES[name], change)
+        except WrongUnit:
+            with pytest.raises(WrongUnit):
+                from_dp_event(EXAMPLES[name], unit)
+            return
+        found = from_dp_event(EXAMPLES[name], unit)
+        assert found == plain.for_unit(unit)
+        (other,) = set(Change) - {change}
+        with pytest.raises(WrongUnit):
+            found.for_unit(unit.with_change(other))
+
+    def test_a_ledger_refuses_events_of_the_other_relation(self) -> None:
+        unit = Unit("person", Change.REPLACE)
+        ledger = Ledger.in_memory(unit=unit, limit=Limit(epsilon=2, delta=1e-6))
+        read = from_dp_event(gaussian(8), unit.with_change(Change.ADD_REMOVE))
+        with pytest.raises(WrongUnit):
+            ledger.charge(read, purpose="events", by="ana")
+        ledger.charge(from_dp_event(gaussian(8), unit), purpose="events", by="ana")
+        assert ledger.spent().total == (1 * Gaussian(4)).for_unit(unit)
 
     def test_a_bad_change(self) -> None:
         with pytest.raises(InvalidArgument, match="change = 'replace'"):

@@ -1,14 +1,14 @@
 """To and from the `DpEvent` trees of Google's dp_accounting, which is never imported here.
 
-Events are known by the names of their classes and fields. Whatever has to be rounded on the way is
-rounded against us, so that neither side promises more than the other.
+Events are recognised by the names of their classes and fields. Numbers that must be rounded are
+rounded against us in both directions, so that neither side promises more than the other.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet import _checks
 from discreet._exact import (
@@ -21,7 +21,7 @@ from discreet._exact import (
     shown,
     upper_fraction,
 )
-from discreet._unit import Change
+from discreet._unit import Change, Unit
 from discreet.accounting import _tuning, terms
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
@@ -30,16 +30,22 @@ _DEEPEST = 50
 _DIGITS = 15
 _BITS = 256
 
+T = TypeVar("T")
+
 
 def from_dp_event(
     event: Any,  # Any: a class of a package that isn't imported
-    change: Change = Change.ADD_REMOVE,
+    change: Change | Unit = Change.ADD_REMOVE,
 ) -> PrivacyLoss:
     """The privacy loss of a tree of dp_accounting's events, for neighbours that differ in this way.
 
-    An event has the noise over the largest size of one record's value. A record that is
-    replaced moves a sum by twice that, so with `Change.REPLACE` noise counts half (as in their
-    `PLDAccountant` with `REPLACE_ONE`; their `RdpAccountant` takes it whole).
+    An event states the noise over the largest size of one record's value. Replacing a record moves
+    a sum by twice that, so `Change.REPLACE` halves the noise (as their `PLDAccountant` does with
+    `REPLACE_ONE`; their `RdpAccountant` does not).
+
+    A term of noise holds for any relation between neighbours, so the result doesn't record the
+    relation that was given. With a `Unit` in place of the `Change`, the result is for this unit
+    only, and so for its relation.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -48,8 +54,12 @@ def from_dp_event(
     >>> from_dp_event(GaussianDpEvent(4.0))
     accounting.Gaussian(multiplier=4)
     """
+    if isinstance(change, Unit):
+        return from_dp_event(event, change.change).for_unit(change)
     if not isinstance(change, Change):
-        raise InvalidArgument(f"change = {change!r}: give Change.ADD_REMOVE or Change.REPLACE")
+        raise InvalidArgument(
+            f"change = {change!r}: give Change.ADD_REMOVE, Change.REPLACE or a Unit"
+        )
     return _Reader(change).loss(event, depth=0)
 
 
@@ -59,13 +69,13 @@ def to_dp_event(
 ) -> Any:
     """The loss as a tree of the event classes in ``events``, for example `dp_accounting` itself.
 
-    Noise is given over the sensitivity that the term names, whatever the neighbours are. Raises
-    `NoBound` for a term for which there is no event, or none in this version.
+    Events state noise over the sensitivity of the term, for any relation between neighbours. Raises
+    `NoBound` for a term without an event, or without one in this version of the classes.
     """
     whole = PrivacyLoss.of(loss) if isinstance(loss, Term) else loss
     if not isinstance(whole, PrivacyLoss):
         raise InvalidArgument(f"loss = {loss!r}: give a term or a privacy loss")
-    return _written(whole, events)
+    return _tree(whole, events)
 
 
 # Reading
@@ -73,13 +83,13 @@ def to_dp_event(
 
 @dataclass(slots=True)
 class _Reader:
-    """The state of reading one tree; results are stored, since trees may share their branches."""
+    """Reads one tree. Results are cached, since trees may share branches."""
 
     change: Change
     known: dict[int, tuple[object, PrivacyLoss]] = field(default_factory=dict)
 
     def loss(self, event: Any, depth: int) -> PrivacyLoss:
-        """The loss of this branch, which lies so deep."""
+        """The loss of the branch at this depth."""
         if depth > _DEEPEST:
             raise InvalidArgument(f"event: give a tree of at most {_DEEPEST} levels")
         if id(event) not in self.known:
@@ -102,12 +112,12 @@ class _Reader:
             return PrivacyLoss()
         if term.change not in (None, self.change):
             raise WrongUnit(
-                f"{name} says nothing of neighbours with {self.change}: give change={term.change}"
+                f"{name} has no bound for neighbours with {self.change}: give change={term.change}"
             )
         return PrivacyLoss.of(term)
 
     def _term(self, event: Any, name: str, depth: int) -> Term | None:
-        """The term of an event of this name, or None if it costs nothing."""
+        """The term of an event of this name; None if it costs nothing."""
         if around := _AROUND.get(name):
             return around(event, self.loss(_field(event, "event"), depth))
         if noise := _NOISE.get(name):
@@ -120,9 +130,11 @@ class _Reader:
 def _unknown(event: object) -> Exception:
     name = type(event).__name__
     if name == "NonPrivateDpEvent":
-        return NoBound("NonPrivateDpEvent has no privacy loss: what it stands for is not private")
+        return NoBound(
+            "NonPrivateDpEvent has no privacy loss: it marks an access that is not private"
+        )
     if name.endswith("DpEvent"):
-        return NoBound(f"nothing is known here of {name}")
+        return NoBound(f"{name} has no term here")
     return InvalidArgument(f"event is of the class {name}: give a DpEvent")
 
 
@@ -140,39 +152,42 @@ def _events(event: Any) -> list[Any]:
     return list(found)
 
 
-def _gaussian(event: Any, shift: int) -> Term:
-    noise = _checks.positive(noise_multiplier=_field(event, "noise_multiplier"))
-    return terms.Gaussian(noise / shift)
+def _checked(check: Callable[..., T], event: Any, name: str) -> T:
+    """The checked value of this field."""
+    return check(**{name: _field(event, name)})
 
 
-def _laplace(event: Any, shift: int) -> Term:
-    noise = _checks.positive(noise_multiplier=_field(event, "noise_multiplier"))
-    return terms.Laplace(noise / shift)
+def _noise(event: Any) -> Fraction:
+    return _checked(_checks.positive, event, "noise_multiplier")
+
+
+def _epsilon(event: Any) -> Fraction:
+    return _checked(_checks.not_negative, event, "epsilon")
 
 
 def _discrete_laplace(event: Any, shift: int) -> Term | None:
-    rate = _checks.positive(noise_parameter=_field(event, "noise_parameter"))
-    sensitivity = _checks.count(sensitivity=_field(event, "sensitivity"))
+    rate = _checked(_checks.positive, event, "noise_parameter")
+    sensitivity = _checked(_checks.count, event, "sensitivity")
     return terms.DiscreteLaplace(1 / rate, shift * sensitivity) if sensitivity else None
 
 
 def _discrete_gaussian(event: Any, shift: int) -> Term | None:
-    """One number moves by a whole number; of vectors, or if nothing is said, the L2 distance is
-    known."""
-    sigma = _checks.positive(sigma=_field(event, "sigma"))
-    move = shift * _checks.not_negative(sensitivity=_field(event, "sensitivity"))
+    """A single number moves by a whole number. For a vector, or an unknown dimension, the
+    sensitivity is an L2 distance."""
+    sigma = _checked(_checks.positive, event, "sigma")
+    move = shift * _checked(_checks.not_negative, event, "sensitivity")
     if _field(event, "dimension") == 1:
         return terms.DiscreteGaussian(sigma, math.floor(move)) if move >= 1 else None
     return terms.DiscreteGaussianVector(sigma, move**2) if move else None
 
 
 def _randomized_response(event: Any) -> Term | None:
-    """With probability p the answer is one of k values, each as probable; else it is true. So the
-    true one has odds (1 - p + p/k) / (p/k) against each other."""
-    values = _checks.positive_count(num_buckets=_field(event, "num_buckets"))
+    """With probability p the answer is one of k values, uniformly; else it is true. So the true
+    value has odds (1 - p + p/k) / (p/k) against each other value."""
+    values = _checked(_checks.positive_count, event, "num_buckets")
     if values == 1:
         return None
-    noise = _checks.positive(noise_parameter=_field(event, "noise_parameter"))
+    noise = _checked(_checks.positive, event, "noise_parameter")
     if noise > 1:
         raise InvalidArgument(f"noise_parameter = {shown(noise)}: give a number above 0, up to 1")
     if noise == 1:
@@ -182,66 +197,42 @@ def _randomized_response(event: Any) -> Term | None:
     return terms.RandomizedResponse(decimal_up(epsilon, _DIGITS), values)
 
 
-def _exponential(event: Any) -> Term:
-    """Their epsilon is the width of the range in which all losses lie."""
-    return terms.BoundedRange(_checks.not_negative(epsilon=_field(event, "epsilon")))
-
-
-def _permute_and_flip(event: Any) -> Term:
-    """epsilon-DP (McKenna and Sheldon 2020, Theorem 1)."""
-    return terms.Pure(_checks.not_negative(epsilon=_field(event, "epsilon")))
-
-
 def _zcdp(event: Any) -> Term:
-    """A Renyi divergence of at most xi + rho * order is at most (xi + rho) * order, orders being
-    at least 1."""
-    rho = _checks.not_negative(rho=_field(event, "rho"))
+    """A Renyi divergence of at most xi + rho * order is at most (xi + rho) * order, since orders
+    are at least 1."""
+    rho = _checked(_checks.not_negative, event, "rho")
     return terms.Zcdp(rho + _checks.not_negative(xi=getattr(event, "xi", 0)))
 
 
 def _approximate(event: Any) -> Term:
-    epsilon = _checks.not_negative(epsilon=_field(event, "epsilon"))
-    delta = _checks.delta(delta=_field(event, "delta"))
+    epsilon, delta = _epsilon(event), _checked(_checks.delta, event, "delta")
     return terms.Approximate(epsilon, delta) if delta else terms.Pure(epsilon)
 
 
-def _poisson(event: Any, loss: PrivacyLoss) -> Term:
-    return terms.PoissonSampled(loss, _rate(event))
-
-
 def _rate(event: Any) -> Fraction:
-    rate = _checks.not_negative(sampling_probability=_field(event, "sampling_probability"))
+    rate = _checked(_checks.not_negative, event, "sampling_probability")
     if rate > 1:
         raise InvalidArgument(f"sampling_probability = {shown(rate)}: give a number from 0 to 1")
     return rate
 
 
-def _without_replacement(event: Any, loss: PrivacyLoss) -> Term:
-    return terms.SampledWithoutReplacement(loss, *_sizes(event))
-
-
-def _with_replacement(event: Any, loss: PrivacyLoss) -> Term:
-    return terms.SampledWithReplacement(loss, *_sizes(event))
-
-
 def _sizes(event: Any) -> tuple[int, int]:
-    sample = _checks.positive_count(sample_size=_field(event, "sample_size"))
-    size = _checks.positive_count(source_dataset_size=_field(event, "source_dataset_size"))
-    return sample, size
+    sample = _checked(_checks.positive_count, event, "sample_size")
+    return sample, _checked(_checks.positive_count, event, "source_dataset_size")
 
 
 def _truncated(event: Any) -> Term:
-    """Poisson samples cut at random; one neighbour has one record more than the event says."""
-    noise = _checks.positive(noise_multiplier=_field(event, "noise_multiplier"))
-    most = _checks.positive_count(truncated_batch_size=_field(event, "truncated_batch_size"))
-    records = _checks.count(dataset_size=_field(event, "dataset_size")) + 1
-    return terms.TruncatedPoisson(terms.Gaussian(noise), _rate(event), most, records)
+    """A Poisson sample that is cut at random. One of the neighbours has one record more than the
+    event states."""
+    most = _checked(_checks.positive_count, event, "truncated_batch_size")
+    records = _checked(_checks.count, event, "dataset_size") + 1
+    return terms.TruncatedPoisson(terms.Gaussian(_noise(event)), _rate(event), most, records)
 
 
 def _tuned(event: Any, loss: PrivacyLoss) -> Term:
-    """The best of a number of runs that is Poisson, if the shape is infinite, or else negative
-    binomial; where their mean can't be met just so, by a hair more runs."""
-    mean, shape = _checks.positive(mean=_field(event, "mean")), _field(event, "shape")
+    """The best of a random number of runs: Poisson, if the shape is infinite, else negative
+    binomial. The mean may be rounded up a little."""
+    mean, shape = _checked(_checks.positive, event, "mean"), _field(event, "shape")
     if isinstance(shape, float) and shape == math.inf:
         return terms.TunedPoisson(loss, mean)
     eta = _checks.not_negative(shape=shape)
@@ -251,32 +242,39 @@ def _tuned(event: Any, loss: PrivacyLoss) -> Term:
     return terms.TunedNegativeBinomial(loss, eta, runs.gamma)
 
 
+# Noise counts the relation between neighbours: the second argument is 2 for a replaced record.
 _NOISE: dict[str, Callable[[Any, int], Term | None]] = {
     "DiscreteGaussianDpEvent": _discrete_gaussian,
     "DiscreteLaplaceDpEvent": _discrete_laplace,
-    "GaussianDpEvent": _gaussian,
-    "LaplaceDpEvent": _laplace,
+    "GaussianDpEvent": lambda event, shift: terms.Gaussian(_noise(event) / shift),
+    "LaplaceDpEvent": lambda event, shift: terms.Laplace(_noise(event) / shift),
 }
 _OTHERS: dict[str, Callable[[Any], Term | None]] = {
     "EpsilonDeltaDpEvent": _approximate,
-    "ExponentialMechanismDpEvent": _exponential,
-    "PermuteAndFlipDpEvent": _permute_and_flip,
+    # their epsilon is the width of the range of all losses
+    "ExponentialMechanismDpEvent": lambda event: terms.BoundedRange(_epsilon(event)),
+    # McKenna and Sheldon (2020), Theorem 1
+    "PermuteAndFlipDpEvent": lambda event: terms.Pure(_epsilon(event)),
     "RandomizedResponseDpEvent": _randomized_response,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
     "ZCDpEvent": _zcdp,
 }
 _AROUND: dict[str, Callable[[Any, PrivacyLoss], Term]] = {
-    "PoissonSampledDpEvent": _poisson,
+    "PoissonSampledDpEvent": lambda event, loss: terms.PoissonSampled(loss, _rate(event)),
     "RepeatAndSelectDpEvent": _tuned,
-    "SampledWithReplacementDpEvent": _with_replacement,
-    "SampledWithoutReplacementDpEvent": _without_replacement,
+    "SampledWithReplacementDpEvent": lambda event, loss: terms.SampledWithReplacement(
+        loss, *_sizes(event)
+    ),
+    "SampledWithoutReplacementDpEvent": lambda event, loss: terms.SampledWithoutReplacement(
+        loss, *_sizes(event)
+    ),
 }
 
 
 # Writing
 
 
-def _written(loss: PrivacyLoss, events: Any) -> Any:
+def _tree(loss: PrivacyLoss, events: Any) -> Any:
     parts = []
     for term, count in loss.terms:
         one = _event(term, events)
@@ -290,7 +288,7 @@ def _written(loss: PrivacyLoss, events: Any) -> Any:
 
 
 def _made(events: Any, name: str, *values: object) -> Any:
-    """The event of this class, found among the events or in their ``dp_event``."""
+    """An event of this class, which is found in ``events`` or in its module ``dp_event``."""
     for place in (events, getattr(events, "dp_event", None)):
         if kind := getattr(place, name, None):
             return kind(*values)
@@ -298,26 +296,24 @@ def _made(events: Any, name: str, *values: object) -> Any:
 
 
 def _event(term: Term, events: Any) -> Any:
-    """The event of one term, its numbers rounded against us."""
+    """The event of one term, with its numbers rounded against us."""
     if name_and_values := _noise_event(term) or _promise_event(term):
         name, *values = name_and_values
         return _made(events, name, *values)
     match term:
         case terms.PoissonSampled(privacy_loss=loss, rate=rate):
-            inner = _written(loss, events)
+            inner = _tree(loss, events)
             return _made(events, "PoissonSampledDpEvent", float_up(rate), inner)
-        case terms.SampledWithoutReplacement(privacy_loss=loss, sample=sample, population=whole):
-            name, sizes = "SampledWithoutReplacementDpEvent", (int(whole), int(sample))
-            return _made(events, name, *sizes, _written(loss, events))
-        case terms.SampledWithReplacement(privacy_loss=loss, sample=sample, population=whole):
-            name, sizes = "SampledWithReplacementDpEvent", (int(whole), int(sample))
-            return _made(events, name, *sizes, _written(loss, events))
+        case terms.SampledWithoutReplacement() | terms.SampledWithReplacement():
+            sizes = int(term.population), int(term.sample)
+            inner = _tree(term.privacy_loss, events)
+            return _made(events, f"{type(term).__name__}DpEvent", *sizes, inner)
         case terms.TunedPoisson(privacy_loss=loss, mean=mean, most=0):
-            inner = _written(loss, events)
+            inner = _tree(loss, events)
             return _made(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
         case terms.TunedNegativeBinomial(privacy_loss=loss, eta=eta, gamma=gamma, most=0):
             if eta >= 0 and fraction(float(eta)) == eta:
-                inner, runs = _written(loss, events), _mean(eta, gamma)
+                inner, runs = _tree(loss, events), _mean(eta, gamma)
                 return _made(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
     raise NoBound(f"there is no event for {term!r}")
 
@@ -331,7 +327,7 @@ _NamedValues = tuple[str, *tuple[float | int | None, ...]]
 
 
 def _noise_event(term: Term) -> _NamedValues | None:
-    """The event of a term that is noise on a number or a vector, with its values."""
+    """The name and values of the event of a noise term."""
     match term:
         case terms.Gaussian(multiplier=noise):
             return "GaussianDpEvent", float_down(noise)
@@ -354,7 +350,7 @@ def _noise_event(term: Term) -> _NamedValues | None:
 
 
 def _promise_event(term: Term) -> _NamedValues | None:
-    """The event of a term that says what some mechanism satisfies, with its values."""
+    """The name and values of the event of a term that is a promise."""
     match term:
         case terms.Pure(epsilon=epsilon):
             return "EpsilonDeltaDpEvent", float_up(epsilon), 0.0
