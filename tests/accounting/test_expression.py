@@ -106,18 +106,18 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("Gaussian(1, 2)", 0, "too many positional arguments"),
         ("Gaussian(0)", 0, "multiplier = 0: give a finite number above 0"),
         ("Gaussian(Pure(1))", 0, "multiplier = accounting.Pure(epsilon=1): give a finite"),
-        ("1.5 * Pure(1)", 0, "1.5 times: a count is whole, and 0 or above"),
-        ("(Pure(1) ) + 2", 11, "a number and a privacy loss don't add"),
-        ("Pure(1) * Pure(2)", 8, "privacy losses don't multiply"),
-        ("Pure(1) / 2", 8, "only numbers are divided"),
-        ("2 / Pure(1)", 2, "only numbers are divided"),
-        ("Pure(2) - Pure(1)", 8, "only +, * and / are known"),
-        ("Pure(2**3)", 6, "only +, * and / are known"),
+        ("1.5 * Pure(1)", 0, "1.5 times: give a whole number, 0 or above, as the count"),
+        ("(Pure(1) ) + 2", 11, "a number and a privacy loss can't be added"),
+        ("Pure(1) * Pure(2)", 8, "privacy losses can't be multiplied"),
+        ("Pure(1) / 2", 8, "a privacy loss can't be divided"),
+        ("2 / Pure(1)", 2, "a privacy loss can't be divided"),
+        ("Pure(2) - Pure(1)", 8, "only +, * and / are allowed"),
+        ("Pure(2**3)", 6, "only +, * and / are allowed"),
         ("Pure(-1)", 0, "Pure: epsilon = -1: give a finite number, 0"),
         ("Pure(-x)", 5, "this has no meaning here: allowed are"),
-        ("Pure(1/(2*0))", 8, "nothing is divided by 0"),
-        ("3", 0, "3 is a number, and costs nothing"),
-        ("Pure(1", 4, "this parenthesis is never closed"),
+        ("Pure(1/(2*0))", 8, "this divides by 0"),
+        ("3", 0, "3 is a number: give a privacy loss"),
+        ("Pure(1", 4, "this parenthesis isn't closed"),
         ("Pure(1))", 7, "')' can't stand here"),
         ("Pure(1) Pure(2)", 8, "'Pure' can't stand here"),
         ("Pure(1) +", 9, "more must follow"),
@@ -140,7 +140,7 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("Pure(1e1001)", 5, "at most 1000 digits"),
         ("Pure(1e99999999999999999999)", 5, "at most 1000 digits"),
         ("Pure(1e600 * 1e600)", 5, "at most 1000 digits"),
-        ("(" * 31 + "1" + ")" * 31, 30, "at most 30 parentheses stand in one another"),
+        ("(" * 31 + "1" + ")" * 31, 30, "at most 30 parentheses may be nested"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, at: int, told: str) -> None:
@@ -259,7 +259,7 @@ class TestNames:
 
     @pytest.mark.parametrize("count", [-1, 0.5])
     def test_a_count_is_whole_and_not_negative(self, count: float) -> None:
-        with pytest.raises(InvalidArgument, match="a count is whole, and 0 or above"):
+        with pytest.raises(InvalidArgument, match="give a whole number, 0 or above, as the count"):
             Expression.of("n * Pure(1)").loss({"n": count})
 
 

@@ -124,7 +124,7 @@ def test_nothing_fits(run: Run) -> None:
     ("arguments", "told"),
     [
         (("Gausian(4)",), "no term 'Gausian' (did you mean Gaussian?)"),
-        (("Gaussian(4",), "this parenthesis is never closed Gaussian(4 ^"),
+        (("Gaussian(4",), "this parenthesis isn't closed Gaussian(4 ^"),
         (("",), "the expression is empty"),
         (("n * Gaussian(s)",), "n, s: give a number in its place, or find it by --find n"),
         (("n * Gaussian(s)", "--find", "n", "--epsilon", "1"), "s: give a number in its place"),

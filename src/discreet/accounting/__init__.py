@@ -3,13 +3,13 @@
 No data and no files here. The terms have the names of the mechanisms they stand for; at the top
 level of `discreet`, those names are the mechanisms. Read the files in this order:
 
-1. `_bounds`: what can be known of a term, and of a sum of terms;
+1. `_bounds`: the bounds on a term, and on a sum of terms;
 2. `pld/`, `_renyi`, `_analytic`, `_pairs`: privacy loss distributions, Renyi curves, Gaussians;
 3. `_theorems`, `_interval`, `_profile`, `_trade_off`: from a sum to numbers;
 4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
 5. `terms/`: the kinds of term, with their helpers `_sampling`, `_allocation`, `_clones`, `_tuning`;
 6. `_filter` (with `_filter_sums`, `_prices`, `_shares`, `_domination`): which charges still fit;
-7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, events of others.
+7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, DpEvent trees.
 """
 
 from discreet.accounting import terms

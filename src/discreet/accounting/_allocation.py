@@ -1,11 +1,11 @@
 """The pairs of an epoch in which a unit takes part in one step, which is not revealed.
 
-If one step has the pair (P, Q), and Y is its ratio p/q, then t steps, one of which has the unit,
-have as their ratio the mean of t independent copies of Y under Q. So the law of a sum of positive
-numbers is wanted. It is built up by doubling. Two laws of n values make one of n^2 values, which
-are brought back to about n: from above by moving each value's mass to the two ends of its cell
-so that the mean stays, from below by moving all masses of a cell to their mean. What is asked of
-the sum is the mean of a convex function, which the former only raises and the latter lowers. See
+Let one step have the pair (P, Q), and let Y be its ratio p/q. The ratio of t steps, one of which
+has the unit, is the mean of t independent copies of Y under Q. So we need the law of a sum of
+positive numbers. It is built up by doubling: two laws of n values make one of n^2 values, which is
+brought back to about n. From above, the mass of each value moves to the two ends of its cell, so
+that the mean stays. From below, all masses of a cell move to their mean. The result is used for
+means of convex functions, which the first step only raises and the second one only lowers. See
 docs/proofs/terms.md, under RandomAllocation.
 """
 
@@ -29,41 +29,41 @@ from discreet.errors import NoBound
 _BITS = 256
 _TAIL = 1e-32
 _CELLS = 4096
-_LOWEST = -30.0  # of losses in the end
-_MOST = 512  # values that a law may have without being made coarser
+_LOWEST = -30.0  # the lowest loss of the result
+_MOST = 512  # values of a law that need no rounding
 _FINENESS = 0.04
 _NEAR, _FAR = 4.0, 100.0
-_LARGEST = 300  # loss, so that ratios can be added up as floats
+_LARGEST = 300  # the largest loss, so that ratios can be added up as floats
 _LEAST = 1e-300
-_OUTLINE = 450  # values of which ends of cells are found
+_OUTLINE = 450  # values of each law from which the ends of cells are found
 _SLACK = 64 * ROUND
-_NEGLIGIBLE = 30.0  # logarithms
+_NEGLIGIBLE = 30.0  # a logarithm: e^-30 of a probability is negligible
 _REMOTE = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Sense:
-    """The wanted bound: from above or below, of convex functions that rise (for a removed unit) or
-    fall (for an added one)."""
+    """The kind of bound: from above or from below, on means of convex functions that rise (for a
+    removed unit) or fall (for an added one)."""
 
     side: Side
     is_rising: bool
 
     @property
     def up(self) -> float:
-        """1 if bounds are to be larger, -1 if smaller."""
+        """1 for bounds from above, -1 for bounds from below."""
         return 1.0 if self.side is Side.UPPER else -1.0
 
     @property
     def outward(self) -> float:
-        """1 if larger values make for the wanted bound, -1 if smaller ones do."""
+        """1 if values are to be rounded up, -1 if down."""
         return self.up if self.is_rising else -self.up
 
 
 @dataclass(frozen=True, slots=True)
 class _EpochLaw:
-    """Values in rising order with their masses, each right to its share ``doubt``, and the mean
-    ``lost`` that lies at infinity."""
+    """Values in rising order with their masses. ``doubt`` is the relative error of each mass, and
+    ``lost`` the part of the mean that lies at infinity."""
 
     value: Floats
     mass: Floats
@@ -72,7 +72,7 @@ class _EpochLaw:
 
 
 def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
-    """The pairs of the whole epoch, for a removed unit and an added one; of one step they are
+    """The pairs of the whole epoch for a removed unit and for an added one, from those of one step:
     (with the unit, without it) and (without it, with it)."""
     rising, falling = _Sense(side, True), _Sense(side, False)
     ratios = _total(_one(removed, rising), steps, rising)
@@ -81,8 +81,8 @@ def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair,
 
 
 def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
-    """The law of p/q under Q. What is missing lies at 0 if that bounds functions that rise, and
-    else at infinity, where those that fall are 0."""
+    """The law of p/q under Q. Missing mass lies at 0 if functions rise, and else at infinity, where
+    functions that fall are 0."""
     atoms, up = pair.atoms, sense.up
     finite = atoms.loss[np.isfinite(atoms.loss)]
     unsure = 8 * _SLACK * (1 + float(np.abs(finite).max(initial=0.0)))
@@ -105,25 +105,25 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
 
 
 def _edges(pair: Pair) -> list[Floats]:
-    """Edges of cells for each piece, so fine that they hardly matter."""
-    looks = [piece.coarse_grid(_TAIL) for piece in pair.pieces]
+    """Fine edges of cells for each piece."""
+    grids = [piece.coarse_grid(_TAIL) for piece in pair.pieces]
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
-    largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *looks)])
+    largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *grids)])
     if largest > _LARGEST:
         raise NoBound(f"one step may have a privacy loss above {_LARGEST}")
     return [
-        np.unique(np.interp(np.linspace(0, len(look) - 1, _CELLS), np.arange(len(look)), look))
-        for look in looks
+        np.unique(np.interp(np.linspace(0, len(grid) - 1, _CELLS), np.arange(len(grid)), grid))
+        for grid in grids
     ]
 
 
 def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
-    """Each cell's mass at its two ends, at least as much as is right at the end that matters, and
-    in all; the open cells' at their one end, or that below all at 0 if that is what matters."""
+    """The mass of each cell at its two ends, rounded up at the end that decides and in sum. The
+    open cells have their mass at their one end; the lowest one has it at 0 if functions fall."""
     q, p = cells.q + cells.q_radius, cells.p + sense.up * cells.p_radius
     low, high = ends[:-1] * (1 - _SLACK), ends[1:] * (1 + _SLACK)
     whole = q[1:-1]
-    if sense.is_rising:  # the upper ends matter
+    if sense.is_rising:  # the upper ends decide
         right = (p[1:-1] - low * np.maximum(cells.q - cells.q_radius, 0.0)[1:-1]) / (high - low)
         right = np.clip(right * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
         left = whole - right
@@ -139,7 +139,7 @@ def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats
 
 
 def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
-    """Each inner cell's mass at its mean, apart from what isn't sure."""
+    """The mass of each inner cell at its mean, rounded down."""
     p = np.maximum(cells.p + sense.outward * cells.p_radius, 0.0)[1:-1]
     low, high = np.maximum(cells.q - cells.q_radius, 0.0)[1:-1], (cells.q + cells.q_radius)[1:-1]
     base = low if sense.outward > 0 else high
@@ -166,8 +166,8 @@ def _total(one: _EpochLaw, steps: int, sense: _Sense) -> _EpochLaw:
 
 
 def _sum(one: _EpochLaw, other: _EpochLaw, sense: _Sense) -> _EpochLaw:
-    """The law of the sum of two independent values, on fewer of them."""
-    if one is other:  # each two values once
+    """The law of the sum of two independent values, rounded to few values."""
+    if one is other:  # each pair of values once
         first, second = np.triu_indices(len(one.value))
         mass = one.mass[first] * one.mass[second] * np.where(first == second, 1.0, 2.0)
     else:
@@ -177,7 +177,7 @@ def _sum(one: _EpochLaw, other: _EpochLaw, sense: _Sense) -> _EpochLaw:
     lost = one.lost * float(other.mass.sum()) + float(one.mass.sum()) * other.lost
     lost *= 1 + sense.up * ROUND * (len(one.mass) + len(other.mass) + 16)
     if sense.side is Side.UPPER:
-        mass += _LEAST  # in case a product was too small for a float
+        mass += _LEAST  # a product may be too small for a float
     else:
         mass[mass < _LEAST] = 0.0
     doubt = one.doubt + other.doubt + 8 * ROUND
@@ -186,7 +186,7 @@ def _sum(one: _EpochLaw, other: _EpochLaw, sense: _Sense) -> _EpochLaw:
 
 
 def _outline(one: _EpochLaw, other: _EpochLaw) -> _EpochLaw:
-    """The sum's law, roughly."""
+    """A rough law of the sum."""
     few, many = (_merged(law) for law in (one, other))
     value = np.add.outer(few.value, many.value).ravel()
     return _law(value, np.outer(few.mass, many.mass).ravel(), 0.0, 0.0)
@@ -199,8 +199,8 @@ def _merged(law: _EpochLaw) -> _EpochLaw:
 
 
 def _ends(law: _EpochLaw) -> Floats:
-    """Ends of cells for such a law: by the odds of lying below, under Q, to lying above, under P,
-    so that they are fine in the middle and in both tails."""
+    """Ends of cells for this law, by the odds of a smaller value under Q against a larger value
+    under P, so that cells are fine in the middle and in both tails."""
     below = np.cumsum(law.mass)
     above = np.cumsum((law.mass * law.value)[::-1])[::-1]
     with np.errstate(divide="ignore"):
@@ -214,7 +214,7 @@ def _ends(law: _EpochLaw) -> Floats:
 
 
 def _rounded(law: _EpochLaw, ends: Floats, sense: _Sense) -> _EpochLaw:
-    """A bound on the law that has few values."""
+    """A bound on the law with few values."""
     if len(law.value) <= _MOST:
         return _law(law.value, law.mass, law.lost, law.doubt)
     least, most = float(law.value.min()), float(law.value.max())
@@ -239,7 +239,7 @@ def _rounded(law: _EpochLaw, ends: Floats, sense: _Sense) -> _EpochLaw:
 
 
 def _pair_of_ratios(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
-    """(P, Q), of the law of p/q, times the number of steps, under Q."""
+    """The pair (P, Q), from the law of the sum of the ratios p/q under Q."""
     sure = 1 + sense.up * (law.doubt + _SLACK)
     ratio, q = law.value / steps * sure, law.mass * sure
     with np.errstate(divide="ignore"):
@@ -248,7 +248,7 @@ def _pair_of_ratios(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
 
 
 def _pair_of_inverses(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
-    """(Q, P), of the same."""
+    """The pair (Q, P), from the same law."""
     ratio = law.value / steps * (1 + sense.outward * _SLACK)
     mass = law.mass * (1 + sense.up * (law.doubt + _SLACK))
     infinite = float(mass[ratio == 0].sum())
@@ -256,7 +256,8 @@ def _pair_of_inverses(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
 
 
 def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
-    """Of losses and their masses under the first law; very low ones are raised, or left out."""
+    """The pair of these losses with their masses under the first law. Very low losses are raised
+    from above, and left out from below."""
     if sense.side is Side.UPPER:
         loss = np.maximum(loss, _LOWEST)
     loss, mass = loss[loss >= _LOWEST], mass[loss >= _LOWEST]
@@ -271,13 +272,13 @@ def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
     )
 
 
-# Renyi divergences without a leak
+# Renyi divergences, if one step never fails
 
 
 @lru_cache(maxsize=4096)
 def log_moment_of_mean(loss: Sum, steps: int, order: int) -> arb:
-    """A bound on ln of the mean under Q of the mean ratio to this whole power, by the multinomial
-    sum: the coefficient of x^order in the power of the sum of E[Y^n] x^n / n!."""
+    """A bound on ln E[M^order] under Q, where M is the mean of ``steps`` ratios Y. The multinomial
+    sum is the coefficient of x^order in the ``steps``-th power of the sum of E[Y^n] x^n / n!."""
     with precision(_BITS):
         moments = [
             ((n - 1) * known(_bounds.renyi(loss, Fraction(n)))).exp() for n in range(2, order + 1)
@@ -293,9 +294,9 @@ def log_moment_of_mean(loss: Sum, steps: int, order: int) -> arb:
 
 
 def up_to_a_loss(pair: Pair, order: Fraction, higher: Sequence[tuple[int, arb]]) -> arb:
-    """A bound on the Renyi divergence of what the pair dominates. Infinite losses of the pair
-    count only up to some loss; the rest is bounded by moments of ``higher`` powers, each given
-    with its ln."""
+    """A bound on the Renyi divergence of all that the pair dominates. The infinite losses of the
+    pair count as a finite loss; the moments of ``higher`` powers, each with its ln, bound the
+    losses above it."""
     power, infinite = float(order - 1), float(infinite_probability(pair))
     room = -math.log(infinite) if infinite else _REMOTE
     most = fraction((room - _NEGLIGIBLE - math.log(order)) / power)

@@ -1,10 +1,9 @@
-"""Normal laws that dominate: the price of a charge where squares of mu are added up.
+"""Normal laws that dominate a charge: its price where squares of mu are added up.
 
-A pair of laws dominates another if it is at least as easy to tell apart at every threshold, so
-that no test gains by the other one. For a bit and a normal value the threshold 1 alone decides,
-which gives closed forms. A loss that is fixed beforehand, such as a training run, is dominated by a
-normal law beside a leak, found from its whole privacy profile. The proofs are in
-docs/proofs/filter.md, under "Squares".
+A pair of laws dominates another pair if every test has at least as much power against it. For a
+bit beside a normal value only one threshold matters, which gives closed forms. A loss that is fixed
+beforehand, such as a training run, is dominated by a normal law beside a leak, which is found from
+the whole privacy profile. The proofs are in docs/proofs/filter.md, under "Squares".
 """
 
 import math
@@ -26,37 +25,39 @@ from discreet.accounting.pld._dominating_pairs import Side
 
 _BITS = 256
 _PROFILE_BITS = 128
-_SMALLEST_PART = Fraction(1, 10**4)  # of the leaks' share: less is not given to one charge
+_SMALLEST_PART = Fraction(1, 10**4)  # of the leaks' share: the least that one charge takes
 _LEAST_DELTA = 1e-200
-_LARGEST_LOSS = 500.0  # of which the exponential is a number
+_LARGEST_LOSS = 500.0  # its exponential is a float
 _LEAK_DIGITS = 4
 _SQUARE_DIGITS = 6
 _HALVINGS = 40
 
 _Point = tuple[float, float]
-_LARGEST_EPSILON = 1000  # of what is above, the square would be larger than of any use
+_LARGEST_EPSILON = 1000  # above it, the square would be too large to be useful
 _LARGEST_SQUARE = Fraction(10) ** 12
 
 
 @lru_cache(maxsize=1024)
 def square_of_pure(epsilon: Fraction, floor: Fraction) -> Fraction | Unknown:
-    """A square of mu, rounded up, that an epsilon-differentially private answer may be counted
-    as, given that mu squared of at least ``floor`` stays unspent.
+    """The square of mu, rounded up, that pays for an epsilon-differentially private answer if mu
+    squared of at least ``floor`` stays unspent.
 
-    The worst of them reports one bit with odds e^epsilon to 1. Together with a normal value
-    of mu squared ``floor`` it is dominated by a normal value of mu squared ``floor`` + m if and
-    only if the former's total variation T is at most the latter's, 2 Phi(sqrt(floor + m) / 2) - 1.
-    With ``floor`` 0, T is tanh(epsilon / 2) (Dong, Roth and Su 2022, Section 2 has the pair).
+    The worst of these answers reports one bit with odds e^epsilon to 1. Together with a normal
+    value of mu squared ``floor`` it is dominated by a normal value of mu squared ``floor`` + m if
+    and only if its total variation T is at most 2 Phi(sqrt(floor + m) / 2) - 1. With ``floor`` 0,
+    T is tanh(epsilon / 2) (Dong, Roth and Su 2022, Section 2 has the pair).
     """
     if epsilon == 0:
         return Fraction(0)
     if epsilon > _LARGEST_EPSILON:
-        return Unknown(f"an epsilon above {_LARGEST_EPSILON} is too much to be counted as Gaussian")
+        return Unknown(
+            f"an epsilon above {_LARGEST_EPSILON} is too large to be counted as Gaussian"
+        )
     with precision(_BITS):
         shared = 2 * gaussian_rest(floor, epsilon) / (1 + ball(epsilon).exp())  # 1 - T
         square = 8 * shared.erfcinv() ** 2 - ball(floor)
         if not square.is_finite():
-            return Unknown(f"this floor is too much for numbers of {_BITS} bits")
+            return Unknown(f"this floor is too large for numbers of {_BITS} bits")
         return max(Fraction(0), upper_fraction(square))
 
 
@@ -68,8 +69,8 @@ def largest_square(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def epsilon_of_square(square: Fraction, delta: Fraction) -> Fraction | None:
-    """The epsilon, rounded up, that normal noise of this mu squared has at this delta; ``None``
-    if the square is beyond all use."""
+    """The epsilon, rounded up, of normal noise with this mu squared at this delta; ``None`` if the
+    square is too large to be useful."""
     return None if square > _LARGEST_SQUARE else known(gaussian_epsilon(square, delta))
 
 
@@ -77,9 +78,9 @@ def epsilon_of_square(square: Fraction, delta: Fraction) -> Fraction | None:
 class Chords:
     """An upper bound on a privacy profile, for all epsilons from 0 on.
 
-    A profile is convex as a function of e^epsilon, and never rises. So it lies below the chord
-    between any two points that lie on it or above it, and after the last point below that
-    point's delta. ``epsilons`` rise from 0, ``deltas`` fall.
+    A profile is a convex function of e^epsilon that never rises. So it lies below the chord
+    between any two points on it or above it; after the last point it lies below the delta of
+    this point. ``epsilons`` rise from 0, ``deltas`` fall.
     """
 
     epsilons: tuple[Fraction, ...]
@@ -102,14 +103,14 @@ class Chords:
         )
 
     def square(self, leak: Fraction) -> Fraction | Unknown:
-        """The smallest square of mu, rounded up, at which "leak with this probability, else a
-        normal value" dominates.
+        """The smallest square of mu, rounded up, at which the profile is dominated by a normal
+        value, or, with probability ``leak``, a full leak.
 
         Each chord is a line delta = power - size e^epsilon. It lies below the profile of the
         dominating pair if that pair has a test of this size and at least this power.
         """
         if self.deltas[-1] > leak:
-            return Unknown("its delta stays above what may leak")
+            return Unknown("its delta stays above the probability of a leak")
         mu = arb(0)
         with precision(_PROFILE_BITS):
             thresholds = [ball(epsilon).exp() for epsilon in self.epsilons]
@@ -142,15 +143,15 @@ def _floats(numbers: tuple[Fraction, ...]) -> Floats:
 
 
 def _is_above(first: _Point, middle: _Point, last: _Point) -> bool:
-    """Whether the point in the middle lies on the chord of the others, or above it."""
+    """Whether the middle point lies on the chord of the others, or above it."""
     rise, whole = middle[1] - first[1], last[1] - first[1]
     return rise * (last[0] - first[0]) >= whole * (middle[0] - first[0])
 
 
 def _distance(size: arb, power: arb, leak: arb) -> arb:
-    """The distance mu of two normal laws, of which some test has this size and power beside the
-    leak: power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu). Infinite if there are no
-    such laws."""
+    """The distance mu of two normal laws for which a test has this size and power beside the leak:
+    power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu). Infinite if no distance
+    suffices."""
     if power <= leak:
         return arb(0)
     size, power = size / (1 - leak), (power - leak) / (1 - leak)
@@ -162,22 +163,22 @@ def _distance(size: arb, power: arb, leak: arb) -> arb:
 
 @lru_cache(maxsize=256)
 def chords(loss: Sum, leak: Fraction) -> Chords | Unknown:
-    """The loss's profile, to where delta is a small part of the most that may leak."""
+    """The profile of the loss, down to a delta that is a small part of ``leak``."""
     least = float(leak * _SMALLEST_PART) / 2
     if least < _LEAST_DELTA:
         return Unknown("no profile is computed at such small deltas")
     if isinstance(pairs := _pairs.own_pairs(loss, Side.UPPER), Unknown):
-        return pairs  # without them a profile takes long, and is of little use
+        return pairs  # without them a profile is slow and loose
     return Chords.of(profile(loss, least))
 
 
 @lru_cache(maxsize=256)
 def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction] | Unknown:
-    """A leak and a square of mu, rounded up, by which the loss is dominated: that pair of which
-    the most copies go into this much leak and squares that add up to ``most``.
+    """A leak and a square of mu, rounded up, that together dominate the loss. Of all such pairs, it
+    is the one of which the most copies fit into a total ``leak`` and a total square of ``most``.
 
-    A larger leak makes the square smaller; so the leak is sought at which both are the same part
-    of what there is.
+    A larger leak makes the square smaller. A bisection finds the leak at which both take the same
+    part of their totals.
     """
     found, whole = chords(loss, leak), float(leak)
     if isinstance(found, Unknown):

@@ -7,9 +7,9 @@
     value    = sum | "True" | "False" | change | "(" [ value { "," value } [ "," ] ] ")"
     change   = "Change.ADD_REMOVE" | "Change.REPLACE"
 
-Python's parser splits the text, and nothing of it is ever run: what is not in these lines is
-refused. A term is one of `discreet.accounting.terms`, and an argument of it may be a privacy loss;
-a name stands for a number that is given later.
+Python's parser splits the text, which is never run: anything outside of this grammar is refused. A
+term is one of `discreet.accounting.terms`, and its arguments may be privacy losses. A name stands
+for a number that is given later.
 """
 
 import ast
@@ -29,9 +29,9 @@ from discreet.errors import InvalidArgument
 
 _LONGEST = 4000
 _DEEPEST = 30
-_WIDEST = 72  # so much of the text is shown around a mistake
-_PREFIX = "accounting"  # as a privacy loss writes its terms
-_NOTHING = "PrivacyLoss"  # how it writes an empty sum
+_WIDEST = 72  # characters of the text that an error shows
+_PREFIX = "accounting"  # of the terms in the repr of a privacy loss
+_NOTHING = "PrivacyLoss"  # an empty sum in that repr
 _ALLOWED = "numbers, names, terms in +, *, / and parentheses"
 
 _DIGITS = "[0-9][0-9_]*"
@@ -44,10 +44,10 @@ _Argument = _ParsedValue | bool | Change | tuple["_Argument", ...]
 
 
 def parse(text: str) -> PrivacyLoss:
-    """The privacy loss that the text says; what a privacy loss prints is such a text.
+    """The privacy loss that the text describes; ``str(loss)`` is such a text.
 
-    Numbers have their exact value. A text has at most 4,000 characters, which a long curve exceeds:
-    `PrivacyLoss.to_json` writes such a loss. Anything outside of the grammar raises
+    Numbers have their exact value. A text has at most 4,000 characters; a term with a long curve
+    needs more, and `PrivacyLoss.to_json` writes it. Anything outside of the grammar raises
     `InvalidArgument`, which shows the place.
 
     >>> parse("1000 * Gaussian(1.1) + Pure(epsilon=1/3)")
@@ -60,7 +60,7 @@ def parse(text: str) -> PrivacyLoss:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A privacy loss as text, in which names may stand for numbers that are not known yet.
+    """A privacy loss as text, in which names may stand for numbers that are given later.
 
     >>> training = Expression.of("steps * Gaussian(sigma)")
     >>> sorted(training.names), sorted(training.counts)
@@ -93,7 +93,7 @@ class Expression:
             )
             raise _mistake(line, at, reason_text) from None
         except (ValueError, RecursionError, MemoryError):
-            raise InvalidArgument("the expression has too many parts, one in another") from None
+            raise InvalidArgument("the expression has too many nested parts") from None
 
     @property
     def names(self) -> frozenset[str]:
@@ -102,34 +102,36 @@ class Expression:
 
     @property
     def counts(self) -> frozenset[str]:
-        """Those of the names that say how often something happens, or are another parameter that
-        is a whole number."""
+        """The names that stand for whole numbers: counts of privacy losses, and whole parameters
+        of terms."""
         parts = (*_multiples(self.tree), *_whole_arguments(self.tree))
         return self.names & {name for part in parts for name in _names(part)}
 
     def loss(self, values: Mapping[str, Number] | None = None) -> PrivacyLoss:
-        """The privacy loss, each name having its value."""
+        """The privacy loss with these values for its names."""
         known = {name: _checks.finite(**{name: value}) for name, value in (values or {}).items()}
         try:
             value = _Reading(self.text, known).value(self.tree)
         except RecursionError:
-            raise InvalidArgument("the expression has too many parts, one in another") from None
+            raise InvalidArgument("the expression has too many nested parts") from None
         if isinstance(value, Fraction):
             raise _mistake(
-                self.text, 0, f"{shown(value)} is a number, and costs nothing: give what happens"
+                self.text,
+                0,
+                f"{shown(value)} is a number: give a privacy loss, such as 3 * Pure(0.1)",
             )
         return PrivacyLoss() + value
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Computes the value of an expression's parts, of the kinds that are listed here."""
+    """Computes the values of the parts of an expression."""
 
     text: str
     known: Mapping[str, Fraction]
 
     def value(self, node: ast.expr) -> _ParsedValue:
-        """A number, a term or a sum; long sums, which lean to the left, don't recur."""
+        """A number, a term or a sum. Long sums lean to the left, so they need no recursion."""
         steps = []
         while isinstance(node, ast.BinOp):
             steps.append(node)
@@ -154,40 +156,41 @@ class _Reading:
         raise self._mistake(node, f"this has no meaning here: allowed are {_ALLOWED}")
 
     def _number(self, node: ast.Constant) -> Fraction:
-        """The number at the value that is written, which a float may only be near."""
+        """The exact value of the number as it is written, not that of a float near it."""
         written = self.text[node.col_offset : node.end_col_offset].replace("_", "")
         try:
             exact = Decimal(written)
         except InvalidOperation:
             exact = Decimal("nan")
-        return self._held(node, Fraction(exact) if is_number(exact) else None)
+        return self._in_range(node, Fraction(exact) if is_number(exact) else None)
 
-    def _held(self, node: ast.expr, number: Fraction | None) -> Fraction:
+    def _in_range(self, node: ast.expr, number: Fraction | None) -> Fraction:
         if number is None or not is_number(number):
             raise self._mistake(node, "a number has at most 1000 digits on each side of its point")
         return number
 
     def _joined(self, step: ast.BinOp, left: _ParsedValue, right: _ParsedValue) -> _ParsedValue:
-        """The value of a step; of sums and numbers, only a count and a sum go together."""
+        """The value of one operation. Privacy losses are added, or multiplied by a count; numbers
+        are added, multiplied and divided."""
         match _SIGNS.get(type(step.op)), left, right:
             case "+", Fraction(), Fraction():
-                return self._held(step, left + right)
+                return self._in_range(step, left + right)
             case "+", (Term() | PrivacyLoss()), (Term() | PrivacyLoss()):
                 return left + right
             case "*", Fraction(), Fraction():
-                return self._held(step, left * right)
+                return self._in_range(step, left * right)
             case "*", (Term() | PrivacyLoss()), Fraction():
                 return left * self._count(step.right, right)
             case "*", Fraction(), (Term() | PrivacyLoss()):
                 return right * self._count(step.left, left)
             case "/", Fraction(), Fraction() if right:
-                return self._held(step, left / right)
+                return self._in_range(step, left / right)
             case "/", Fraction(), Fraction():
-                raise self._mistake(step.right, "nothing is divided by 0")
+                raise self._mistake(step.right, "this divides by 0")
         raise _mistake(self.text, self._sign(step), _WRONG.get(type(step.op), _NO_SIGN))
 
     def _sign(self, step: ast.BinOp) -> int:
-        """Where the sign stands: behind the left side, and the parentheses that close it."""
+        """The place of the sign: after the left side and its closing parentheses."""
         at = step.left.end_col_offset or 0
         while self.text[at] in " )":
             at += 1
@@ -195,7 +198,9 @@ class _Reading:
 
     def _count(self, node: ast.expr, number: Fraction) -> int:
         if number.denominator != 1 or number < 0:
-            raise self._mistake(node, f"{shown(number)} times: a count is whole, and 0 or above")
+            raise self._mistake(
+                node, f"{shown(number)} times: give a whole number, 0 or above, as the count"
+            )
         return int(number)
 
     def _call(self, node: ast.Call) -> Term | PrivacyLoss:
@@ -233,13 +238,15 @@ class _Reading:
         return self.value(node)
 
     def _called(self, node: ast.expr) -> tuple[str, int]:
-        """The name of what is called, and where it stands."""
+        """The name of the called term, and its place."""
         match node:
             case ast.Name(id=name):
                 return name, node.col_offset
             case ast.Attribute(value=ast.Name(id=prefix), attr=name) if prefix == _PREFIX:
                 return name, (node.end_col_offset or 0) - len(name)
-        raise self._mistake(node, f"only a term takes parameters; there are {', '.join(_terms())}")
+        raise self._mistake(
+            node, f"only a term takes parameters; the terms are {', '.join(_terms())}"
+        )
 
     def _parameter(
         self, keyword: ast.keyword, kind: type[Term], given: Mapping[str, object]
@@ -267,23 +274,22 @@ class _Reading:
         return _mistake(self.text, node.col_offset, what)
 
 
-_NO_SIGN = "only +, * and / are known"
+_NO_SIGN = "only +, * and / are allowed"
 _WRONG = {
-    ast.Add: "a number and a privacy loss don't add: write how often it happens as 3 * Pure(0.1)",
-    ast.Mult: "privacy losses don't multiply: one side says how often, as in 3 * Pure(0.1)",
-    ast.Div: "only numbers are divided: a privacy loss has no parts",
+    ast.Add: "a number and a privacy loss can't be added: write a count as in 3 * Pure(0.1)",
+    ast.Mult: "privacy losses can't be multiplied: one side must be a count, as in 3 * Pure(0.1)",
+    ast.Div: "a privacy loss can't be divided: only numbers can",
 }
 
 
 def _terms() -> dict[str, type[Term]]:
-    """Every kind of term, by its name."""
     from discreet.accounting import terms
 
     return {name: getattr(terms, name) for name in terms.__all__}
 
 
 def _costs(tree: ast.expr) -> set[ast.AST]:
-    """The parts that are privacy losses, rather than numbers."""
+    """The parts that are privacy losses, not numbers."""
     found: set[ast.AST] = set()
     for node in reversed(list(ast.walk(tree))):  # the parts of a part come before it
         if isinstance(node, ast.Call) or (
@@ -302,7 +308,7 @@ def _multiples(tree: ast.expr) -> Iterator[ast.expr]:
 
 
 def _whole_arguments(tree: ast.expr) -> Iterator[ast.expr]:
-    """The arguments that terms take as whole numbers."""
+    """The arguments that must be whole numbers."""
     known = _terms()
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call) or (name := _called_name(call.func)) not in known:
@@ -322,7 +328,7 @@ def _called_name(node: ast.expr) -> str:
 
 
 def _names(node: ast.expr) -> Iterator[str]:
-    """The names in this part that are not called."""
+    """The names in this part, except the names of terms."""
     parts = list(ast.walk(node))
     others = {part.func for part in parts if isinstance(part, ast.Call)}
     others |= {part.value for part in parts if isinstance(part, ast.Attribute)}
@@ -332,9 +338,9 @@ def _names(node: ast.expr) -> Iterator[str]:
 
 
 def _check_tokens(text: str) -> None:
-    """Refuse what no expression holds, before Python's parser sees it."""
+    """Refuse texts outside of the grammar, before Python's parser sees them."""
     if not text:
-        raise InvalidArgument("the expression is empty: give what happens, as in 3 * Pure(0.1)")
+        raise InvalidArgument("the expression is empty: give a privacy loss, as in 3 * Pure(0.1)")
     at, opened = 0, []
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -345,10 +351,10 @@ def _check_tokens(text: str) -> None:
         elif token[0] == ")" and opened:
             opened.pop()
         if len(opened) > _DEEPEST:
-            raise _mistake(text, at, f"at most {_DEEPEST} parentheses stand in one another")
+            raise _mistake(text, at, f"at most {_DEEPEST} parentheses may be nested")
         at = token.end()
     if opened:
-        raise _mistake(text, opened[-1], "this parenthesis is never closed")
+        raise _mistake(text, opened[-1], "this parenthesis isn't closed")
 
 
 def _near(text: str, at: int) -> str:

@@ -1,7 +1,8 @@
 """Small HTML tables for notebooks, in the colours of the page around them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from html import escape
 
 from discreet._exact import decimal_down, decimal_up, fraction
@@ -24,20 +25,22 @@ def table(
 
 def up(number: float, digits: int = _DIGITS) -> str:
     """The number to this many digits, rounded up."""
-    if not number or math.isinf(number):
-        return "infinite" if number else "0"
-    return f"{float(decimal_up(fraction(number), digits)):.{digits}g}"
+    return _rounded(number, digits, decimal_up)
 
 
 def down(number: float, digits: int = _DIGITS) -> str:
     """The number to this many digits, rounded down."""
+    return _rounded(number, digits, decimal_down)
+
+
+def _rounded(number: float, digits: int, decimal: Callable[[Fraction, int], Fraction]) -> str:
     if not number or math.isinf(number):
         return "infinite" if number else "0"
-    return f"{float(decimal_down(fraction(number), digits)):.{digits}g}"
+    return f"{float(decimal(fraction(number), digits)):.{digits}g}"
 
 
 def plain(text: str) -> str:
-    """The text with terms by their names alone."""
+    """The text without the prefix of terms."""
     return text.replace("accounting.", "")
 
 

@@ -16,7 +16,7 @@ CountedTerms = tuple[tuple[Any, int], ...]  # Any: terms, of which this file kno
 
 
 def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
-    """Each term as an object of its name, its count and its fields, except those that are None."""
+    """Each term as an object with its name, its count and its fields that are not None."""
     return [
         {
             "count": count,
@@ -30,8 +30,8 @@ def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
 def terms_of(
     read: object, kinds: Mapping[str, type], privacy_loss: Callable[[CountedTerms], object]
 ) -> CountedTerms:
-    """The terms that `plain_terms` wrote, of these kinds by name; ``privacy_loss`` makes a sum
-    that a term holds."""
+    """The terms that `plain_terms` wrote. ``kinds`` are the allowed kinds by name, and
+    ``privacy_loss`` makes a sum that a term holds."""
 
     def value(entry: object) -> object:
         match entry:
@@ -78,7 +78,7 @@ def unit_of(read: object) -> Unit | None:
 
 
 def only(read: object, names: set[str]) -> dict[str, Any]:  # Any: JSON
-    """The object, which has these names and no others."""
+    """The object, which must have exactly these names."""
     if not isinstance(read, dict) or set(read) != names:
         raise InvalidArgument(f"{read!r} is no object of {', '.join(sorted(names))}")
     return read
@@ -99,7 +99,6 @@ def _plain(value: object) -> object:
 
 
 def _given(term: Bounds) -> dict[str, object]:
-    """The fields that are not None."""
     values = {name: getattr(term, name) for name in _names(type(term))}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -114,7 +113,7 @@ def _names(kind: type) -> list[str]:
 
 
 def _exact(text: object) -> Fraction:
-    """A fraction as `str` writes it; no exponents, which could stand for numbers without end."""
+    """A fraction as `str` writes it; exponents are refused, since they could write huge numbers."""
     if not (isinstance(text, str) and re.fullmatch("-?[0-9]+(/0*[1-9][0-9]*)?", text)):
         raise InvalidArgument(f"{text!r} is no fraction written as '1/2'")
     return Fraction(text)

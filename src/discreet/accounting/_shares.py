@@ -1,10 +1,10 @@
 """The shares of a limit's delta for leaks, squares and orders, and their defaults.
 
 The default serves all kinds of charges. The shares for training give nearly everything to squares,
-which count training runs and normal noise best; those for leaks give half to charges that fail with
-a small probability, such as private keys. Under a large epsilon and a small delta the default gives
-much to leaks too. Shares have to add up: a strategy can spend leaks in nearly all transcripts, and
-squares in the few in which they matter.
+which count training runs and normal noise best. The shares for leaks give half to charges that fail
+with a small probability, such as private keys. Under a large epsilon and a small delta the default
+gives much to leaks, too. The shares must add up to at most the limit's delta: a strategy may spend
+the leaks in nearly all transcripts, and the squares in the few transcripts in which they matter.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from discreet.accounting._renyi import log_conversion
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
-_WHOLE = 220  # epsilon * ln(1/delta) that would give leaks all of delta; (8, 1e-6) gives half
+_WHOLE = 220  # the epsilon * ln(1/delta) that gives leaks all of delta; (8, 1e-6) gives half
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Squares of mu in a filter: counted at this share of delta. Of what the squares could add
-    up to, ``floor`` stays unspent, which makes small pure charges cheaper. ``beside_leaks`` says
-    whether charges that are neither pure nor Gaussian are counted beside a leak; ledgers of
-    earlier versions don't."""
+    """How a filter counts squares of mu: at this share of delta. A part ``floor`` of the largest
+    sum of squares stays unspent, which makes small pure charges cheaper. ``beside_leaks`` says
+    whether charges that are neither pure nor Gaussian are counted beside a leak; it is false in
+    ledgers of earlier versions."""
 
     share: Fraction
     floor: Fraction
@@ -34,8 +34,8 @@ class Squares:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Parts of delta for leaks, for squares and for orders; of the squares, the part that stays
-    unspent. An order is given by how many times as far above 1 it lies as the best one."""
+    """Parts of delta for leaks, for squares and for orders, and the part of the squares that stays
+    unspent. An order is given as (order - 1) / (best order - 1)."""
 
     leak: Fraction
     squares: Fraction
@@ -43,7 +43,8 @@ class Shares:
     orders: tuple[tuple[int, Fraction], ...]
 
     def towards(self, other: "Shares", weight: Fraction) -> "Shares":
-        """These shares for weight 0, the other ones for weight 1; both have the same orders."""
+        """The mean of these shares and the other ones, with this weight for the others; both have
+        the same orders."""
 
         def between(one: Fraction, two: Fraction) -> Fraction:
             return one + weight * (two - one)
@@ -57,16 +58,16 @@ class Shares:
         )
 
     def of_leaks(self, limit: Limit) -> Fraction:
-        """The share of delta for leaks."""
+        """The part of this limit's delta for leaks."""
         return limit.delta * self.leak
 
     def of_orders(self, limit: Limit) -> tuple[tuple[Fraction, Fraction], ...]:
-        """Each order with its share of delta."""
+        """Each order with its part of this limit's delta."""
         best = _best_order(limit)
         return tuple((1 + (best - 1) * times, limit.delta * part) for times, part in self.orders)
 
     def of_squares(self, limit: Limit) -> Squares | None:
-        """The counting of squares; none under limits that are beyond all use."""
+        """The counting of squares; none if epsilon is too large to be useful."""
         if limit.epsilon > _LARGEST_EPSILON:
             return None
         share = limit.delta * self.squares
@@ -80,7 +81,7 @@ FOR_SMALL_LIMITS = Shares(
     floor=Fraction(1, 100),
     orders=(
         (1, Fraction(35, 100)),
-        (2, Fraction(5, 100)),  # this one and those above are for what is left
+        (2, Fraction(5, 100)),  # this order and larger ones serve
         (4, Fraction(3, 100)),  # after large pure charges
         (10, Fraction(3, 100)),
         (30, Fraction(2, 100)),
@@ -109,10 +110,10 @@ FOR_LEAKS = Shares(
 
 def usual(limit: Limit) -> Shares:
     """The default shares. The part for leaks is epsilon * ln(1/delta) / 220, at least 10 % and at
-    most 50 %; the others move in step from those for small limits to those for leaks.
+    most 50 %; the other parts are interpolated with it, from `FOR_SMALL_LIMITS` to `FOR_LEAKS`.
 
-    Under a large epsilon many charges fit, so their leaks run out first; and the smaller delta is,
-    the less other sums lose with a part of it.
+    Under a large epsilon many charges fit, so their leaks run out first. And the smaller delta is,
+    the less the other sums lose with a part of it.
     """
     least, most = FOR_SMALL_LIMITS.leak, FOR_LEAKS.leak
     with precision(_BITS):
@@ -122,13 +123,12 @@ def usual(limit: Limit) -> Shares:
 
 
 def room(order: Fraction, share: Fraction) -> Fraction:
-    """ln(share / c) / (order - 1), rounded down: what a Renyi sum may lie above epsilon."""
+    """ln(share / c) / (order - 1), rounded down: how far a Renyi sum may exceed epsilon."""
     return lower_fraction((ball(share).log() - log_conversion(order)) / ball(order - 1))
 
 
 def _best_order(limit: Limit) -> Fraction:
-    """The order at which rho-zCDP charges of the largest total rho fit: it has the largest
-    bound / order."""
+    """The order at which zCDP charges of the largest total rho fit: bound / order is largest."""
     half = limit.delta / 2
     with precision(_BITS):
         steps = (decimal_up(Fraction(10 ** (step / 20)), digits=3) for step in range(-80, 181))

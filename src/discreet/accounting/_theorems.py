@@ -1,9 +1,9 @@
 """From a privacy loss to numbers: each theorem by itself, and the best of them.
 
-Every function returns an exact upper bound, or `Unknown` with the reason: real arithmetic is done
-in balls, and the end that speaks against us is taken. Each theorem holds alone for the whole sum,
-so the smallest value is a bound too. They hold for terms fixed beforehand; what may decide on
-charges made adaptively is `discreet.accounting._filter`.
+Every function returns an exact upper bound, or `Unknown` with the reason. Real arithmetic is done
+in balls, whose upper ends are taken. Each theorem bounds the whole sum, so the smallest value is a
+bound too. The theorems hold for terms that are fixed beforehand; `discreet.accounting._filter`
+decides on charges that are chosen adaptively.
 """
 
 import math
@@ -17,7 +17,7 @@ from discreet._exact import ball, float_up, fraction, precision, upper_fraction
 from discreet.accounting import _bounds, _html, _pairs
 from discreet.accounting._analytic import gaussian_deltas, gaussian_epsilon
 from discreet.accounting._bounds import Sum, Unknown
-from discreet.accounting._renyi import delta_from_curve, epsilon_from_curve
+from discreet.accounting._renyi import Curve, delta_from_curve, epsilon_from_curve
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side
@@ -26,7 +26,7 @@ _BITS = 256
 _LARGEST_EPSILON = 100
 _TOLERANCE = 0.001
 _PARTS = (1.0, 0.25, 1 / 64)  # of delta, tried until the grid gives a finite bound
-_LAST = 1e-12  # for the rounding of the last steps
+_ROUNDING = 1e-12  # of the last steps
 _NEEDS_DELTA = Unknown("it needs a delta above 0")
 _NEEDS_MORE = Unknown("it needs a delta above the deltas of the terms themselves")
 
@@ -37,8 +37,8 @@ Theorem = Callable[[Sum, Fraction], Fraction | Unknown]
 class Explanation:
     """Each theorem's epsilon at one delta; prints as a small table.
 
-    ``figures`` maps a theorem to its epsilon, rounded up; ``silent`` maps a theorem that does
-    not apply to the reason.
+    ``figures`` maps a theorem to its epsilon, rounded up. ``silent`` maps a theorem that doesn't
+    apply to the reason.
     """
 
     delta: Fraction
@@ -56,7 +56,7 @@ class Explanation:
         return min(self.figures, key=lambda name: self.figures[name], default=None)
 
     def __str__(self) -> str:
-        """One line a theorem, the best one marked."""
+        """One line for each theorem, with a mark at the best one."""
         width = max(map(len, (*self.figures, *self.silent)), default=0) + 2
         lines = [f"epsilon at delta = {float(self.delta):g}"]
         for name, value in self.figures.items():
@@ -88,10 +88,10 @@ def epsilon(loss: Sum, delta: Fraction) -> float:
     if not isinstance(exact, Unknown):
         return float_up(exact)
     # 2. Some mechanism has exactly the pairs: no other theorem can improve on their distributions.
-    # A basic bound alone can be far from the smallest: then all theorems are asked.
+    # Without distributions the basic bound may be far from the smallest, so stage 3 follows.
     if _bounds.is_attained(loss):
         basic = _basic_epsilon(loss, delta)
-        closest = _distribution_epsilon(loss, delta) if delta else basic
+        closest = upper_epsilon(loss, delta) if delta else basic
         if not isinstance(closest, Unknown):
             return float_up(min(_numbers([closest, basic])))
     # 3. The smallest of all.
@@ -188,14 +188,14 @@ def _advanced_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
 
 
 def _martingale(loss: Sum) -> tuple[arb, arb, Fraction] | Unknown:
-    """The sums of eps (e^eps - 1), of eps^2 and of delta: the first bounds the mean of the whole
-    loss, and from the second its distance from the mean follows by Azuma's inequality (Dwork and
+    """The sums of eps (e^eps - 1), of eps^2 and of delta. The first one bounds the mean of the
+    whole loss; the second one bounds its distance from the mean, by Azuma's inequality (Dwork and
     Roth 2014, Theorem 3.20, here for epsilons that may differ)."""
     parts = _bounds.parts(loss)
     if isinstance(parts, Unknown):
         return parts
     if any(epsilon > _LARGEST_EPSILON for _, epsilon, _ in parts):
-        return Unknown(f"it is of no use where a term's epsilon is above {_LARGEST_EPSILON}")
+        return Unknown(f"it gives no useful bound if a term's epsilon is above {_LARGEST_EPSILON}")
     with precision(_BITS):
         drift = sum((n * ball(eps) * ball(eps).expm1() for n, eps, _ in parts), arb(0))
         squares = sum((n * ball(eps**2) for n, eps, _ in parts), arb(0))
@@ -205,35 +205,35 @@ def _martingale(loss: Sum) -> tuple[arb, arb, Fraction] | Unknown:
 # Renyi curves: zCDP's straight line, and each term's own
 
 
-def _zcdp_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
+def _zcdp_curve(loss: Sum) -> Curve | Unknown:
     rho = _bounds.zcdp(loss)
-    if isinstance(rho, Unknown):
-        return rho
-    left = delta - _bounds.failure_probability(loss)
-    return _NEEDS_MORE if left <= 0 else epsilon_from_curve(_line(rho), left)
+    return rho if isinstance(rho, Unknown) else lambda order: ball(rho * order)
+
+
+def _zcdp_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
+    return _curve_epsilon(_zcdp_curve(loss), loss, delta)
 
 
 def _zcdp_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    rho = _bounds.zcdp(loss)
-    if isinstance(rho, Unknown):
-        return rho
-    return _bounds.failure_probability(loss) + delta_from_curve(_line(rho), epsilon)
-
-
-def _line(rho: Fraction) -> Callable[[Fraction], arb]:
-    return lambda order: ball(rho * order)
+    return _curve_delta(_zcdp_curve(loss), loss, epsilon)
 
 
 def _renyi_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
-    curve = _bounds.renyi_curve(loss)
+    return _curve_epsilon(_bounds.renyi_curve(loss), loss, delta)
+
+
+def _renyi_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
+    return _curve_delta(_bounds.renyi_curve(loss), loss, epsilon)
+
+
+def _curve_epsilon(curve: Curve | Unknown, loss: Sum, delta: Fraction) -> Fraction | Unknown:
     if isinstance(curve, Unknown):
         return curve
     left = delta - _bounds.failure_probability(loss)
     return _NEEDS_MORE if left <= 0 else epsilon_from_curve(curve, left)
 
 
-def _renyi_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    curve = _bounds.renyi_curve(loss)
+def _curve_delta(curve: Curve | Unknown, loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
     if isinstance(curve, Unknown):
         return curve
     return _bounds.failure_probability(loss) + delta_from_curve(curve, epsilon)
@@ -255,19 +255,15 @@ def _gaussian_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
 # Privacy loss distributions, on a grid
 
 
-def _distribution_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
-    return upper_epsilon(loss, delta, _TOLERANCE)
-
-
-def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float) -> Fraction | Unknown:
-    """An epsilon at this delta, rounded up, that is to be as close as the tolerance, relatively."""
+def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float = _TOLERANCE) -> Fraction | Unknown:
+    """An epsilon at this delta, rounded up; the tolerance is the relative error to aim at."""
     if delta == 0:
         return _NEEDS_DELTA
     level, close = float_below(delta), tolerance * SHARE_OF_ONE_SIDE
     orders = _pairs.pairs(loss, Side.UPPER)
     if isinstance(orders, Unknown):
         return orders
-    for part in _PARTS:  # what holds at a smaller delta holds here
+    for part in _PARTS:  # an epsilon for a smaller delta is valid
         found = 0.0
         for order in orders:
             one = _distribution.epsilon(order, level * part, close, Side.UPPER, enough=found)
@@ -276,7 +272,7 @@ def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float) -> Fraction | Un
             break
     else:
         return Unknown("its grid is too coarse for this delta")
-    return fraction(math.nextafter(found * (1 + _LAST), math.inf)) if found else Fraction(0)
+    return fraction(math.nextafter(found * (1 + _ROUNDING), math.inf)) if found else Fraction(0)
 
 
 def _distribution_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
@@ -286,7 +282,7 @@ def _distribution_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
         return orders
     worst = max if epsilon else min  # at 0, both orders have the same delta: total variation
     found = worst(_distribution.delta(order, level, close, Side.UPPER) for order in orders)
-    return min(Fraction(1), fraction(found) * (1 + fraction(_LAST)))
+    return min(Fraction(1), fraction(found) * (1 + fraction(_ROUNDING)))
 
 
 _EPSILONS: dict[str, Theorem] = {
@@ -295,7 +291,7 @@ _EPSILONS: dict[str, Theorem] = {
     "zCDP": _zcdp_epsilon,
     "Renyi": _renyi_epsilon,
     "Gaussian": _gaussian_epsilon,
-    "privacy loss distribution": _distribution_epsilon,
+    "privacy loss distribution": upper_epsilon,
 }
 _DELTAS: tuple[Theorem, ...] = (
     _basic_delta,
