@@ -48,7 +48,7 @@ def test_no_weakening_is_listed_twice() -> None:
         ("number / 2", "missing / 2", None),
     ],
 )
-def test_what_no_test_notices_is_told(
+def test_unnoticed_weakenings_are_listed(
     old: str, new: str, complaint: str | None, tmp_path: Path
 ) -> None:
     source = toy(tmp_path)

@@ -79,7 +79,7 @@ def test_one_less_does_not_fit() -> None:
     assert calibrate_count(DiscreteLaplace, epsilon=0.003).value == 334
 
 
-def test_a_whole_number_is_told_whole() -> None:
+def test_a_whole_number_is_shown_whole() -> None:
     def family(steps: int) -> PrivacyLoss:
         assert type(steps) is int
         return steps * Pure(1)
@@ -171,7 +171,7 @@ class TestMistakes:
         with pytest.raises(InvalidArgument, match="multiplier = -1: give a finite number above 0"):
             calibrate(lambda _: Gaussian(-1), epsilon=3)
 
-    def test_a_gap_is_told(self) -> None:
+    def test_a_gap_is_reported(self) -> None:
         with pytest.raises(InvalidArgument, match=r"sensitivity = .*: give a whole number"):
             calibrate(lambda d: DiscreteLaplace(10, d), epsilon=0.55)  # type: ignore[arg-type]
 

@@ -143,7 +143,7 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("(" * 31 + "1" + ")" * 31, 30, "at most 30 parentheses may be nested"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(text: str, at: int, told: str) -> None:
+def test_an_error_shows_the_place_of_a_mistake(text: str, at: int, told: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         parse(text)
     what, shown, mark = str(error.value).split("\n")
@@ -236,7 +236,7 @@ class TestNames:
             ("RandomizedResponse(e, categories=2 * k)", {"k"}),
         ],
     )
-    def test_counts_are_told_from_other_numbers(self, text: str, counts: set[str]) -> None:
+    def test_counts_are_distinguished_from_other_numbers(self, text: str, counts: set[str]) -> None:
         assert Expression.of(text).counts == counts
 
     def test_terms_and_parameters_are_no_names(self) -> None:
@@ -248,7 +248,7 @@ class TestNames:
         values = {"n": 10, "sigma": 2, "batch": 600}
         assert training.loss(values) == 10 * PoissonSampled(Gaussian(2), 0.01)
 
-    def test_a_misspelt_name_is_told(self) -> None:
+    def test_the_error_names_a_misspelt_name(self) -> None:
         with pytest.raises(InvalidArgument, match=r"sigam stands for no number .*mean sigma"):
             Expression.of("Gaussian(sigam)").loss({"sigma": 1})
 

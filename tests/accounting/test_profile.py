@@ -156,7 +156,7 @@ class TestProfile:
         assert known.delta(40000) == 0.0
 
     @pytest.mark.parametrize("rest", [0.0, 5e-324])
-    def test_what_is_told_for_sure(self, rest: float) -> None:
+    def test_a_term_that_nearly_always_fails_has_delta_1(self, rest: float) -> None:
         """Hardly a finite loss is left to put on a grid, or none."""
         known = (_Told(rest) + Pure(1)).profile()
         assert set(known.deltas) == {1.0}

@@ -115,7 +115,7 @@ class TestInterval:
         assert not found.is_wide
         assert str(found) == "proven: infinite"
 
-    def test_more_is_told_for_sure_than_delta(self) -> None:
+    def test_a_larger_failure_probability_than_delta_has_no_bound(self) -> None:
         leaking = 30 * Approximate(0.1, 1e-7)
         for delta in (1e-7, 2.9e-6):
             assert str(leaking.interval(delta)) == "proven: infinite"

@@ -36,7 +36,7 @@ def test_a_warning_of_what_is_released_reaches_nobody() -> None:
     replay(counting(finite), [1.0], [1.0, 1e5])
 
 
-def test_a_warning_of_both_runs_is_told_once_and_may_be_an_error() -> None:
+def test_a_warning_of_both_runs_is_issued_once_and_may_be_an_error() -> None:
     def warned(door: Door, table: list[float]) -> object:
         warnings.warn("old", FutureWarning, stacklevel=1)
         return counting(len)(door, table)

@@ -33,8 +33,8 @@ class Ended:
     err: str
 
     @property
-    def told(self) -> str:
-        """What it told, without the frames and folds of a terminal."""
+    def message(self) -> str:
+        """The text on stderr, without the frames and folds of a terminal."""
         return re.sub(r"[\s│╭╮╰╯─]+", " ", self.err)
 
 

@@ -123,7 +123,7 @@ def test_nothing_is_called_free_that_is_not(
 def test_a_stopped_request_tells_what_became_of_it(
     last: str, ask: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C at each stage: what is told is what asking again then does."""
+    """Ctrl-C at each stage: what is message is what asking again then does."""
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -173,14 +173,14 @@ def test_a_forecast_spends_and_reads_nothing(ask: Run) -> None:
 
 def test_a_forecast_for_a_group_in_json(ask: Run) -> None:
     arguments = (BY_UNION, "--epsilon", "0.5", "--forecast", "--json", "--group-size", "50")
-    told = json.loads(ask(*arguments, "--weight", "n=3").out)
-    assert told["epsilon"] == pytest.approx(0.5, rel=1e-3)
-    assert [(line["name"], line["group_size"]) for line in told["expected"]] == [
+    message = json.loads(ask(*arguments, "--weight", "n=3").out)
+    assert message["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    assert [(line["name"], line["group_size"]) for line in message["expected"]] == [
         ("pay", 50),
         ("n", None),
     ]
     equal = json.loads(ask(*arguments).out)
-    assert told["expected"][1]["stddev"] < equal["expected"][1]["stddev"]
+    assert message["expected"][1]["stddev"] < equal["expected"][1]["stddev"]
 
 
 def test_a_delta_allows_gaussian_noise(ask: Run) -> None:
@@ -208,7 +208,7 @@ def test_nothing_is_asked_beyond_the_budget(ask: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "message"),
     [
         ("SELECT MAX(wage) FROM wages", "MAX"),
         ("SELECT wage FROM wages", "wage"),
@@ -218,17 +218,17 @@ def test_nothing_is_asked_beyond_the_budget(ask: Run) -> None:
         ("DROP TABLE wages", "DROP"),
     ],
 )
-def test_a_question_without_a_rule_is_refused(sql: str, told: str, ask: Run) -> None:
+def test_a_question_without_a_rule_is_refused(sql: str, message: str, ask: Run) -> None:
     for more in ((), ("--forecast",)):
         ended = ask(sql, "--epsilon", "0.1", *more)
         assert ended.code == 3
         assert ended.out == ""
-        assert told in ended.err
+        assert message in ended.err
     assert not LEDGER.exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ([], "Missing option '--epsilon'"),
         (["--epsilon", "-1"], "'--epsilon': '-1': give a finite number above 0"),
@@ -253,11 +253,11 @@ def test_a_question_without_a_rule_is_refused(sql: str, told: str, ask: Run) -> 
         (["--epsilon", "1", "--file", "gone.toml"], "gone.toml: there is no such file"),
     ],
 )
-def test_a_mistake_costs_nothing(more: list[str], told: str, ask: Run) -> None:
+def test_a_mistake_costs_nothing(more: list[str], message: str, ask: Run) -> None:
     ended = ask(COUNT, *more)
     assert ended.code == 2
     assert ended.out == ""
-    assert told in ended.told
+    assert message in ended.message
     assert not LEDGER.exists()
 
 
@@ -265,14 +265,14 @@ def test_an_unknown_table(run: Run) -> None:
     run(*DECLARE)
     ended = run("ask", "wage", COUNT, "--epsilon", "1")
     assert ended.code == 2
-    assert "no table 'wage' (did you mean wages?); it declares wages" in ended.told
+    assert "no table 'wage' (did you mean wages?); it declares wages" in ended.message
 
 
 def test_a_source_that_is_gone_costs_nothing(ask: Run) -> None:
     Path("wages.parquet").unlink()
     ended = ask(COUNT, "--epsilon", "1")
     assert ended.code == 2
-    assert "wages.parquet: there is no such file" in ended.told
+    assert "wages.parquet: there is no such file" in ended.message
     assert not LEDGER.exists() or Ledger.open(LEDGER).spent().charges == 0
 
 
@@ -314,9 +314,9 @@ def test_a_column_is_checked_and_paid_as_one_count(run: Run) -> None:
     assert ended.code == 0, ended.err
     assert ended.out.startswith("about 7")
     assert "of pay became NULL (between 7" in ended.out
-    assert "this check cost ε = 1" in ended.told
+    assert "this check cost ε = 1" in ended.message
     again = run("check", "visits", "pay", "--epsilon", "1", "--request", "one", "--json")
-    assert "paid before, and free now" in again.told
+    assert "paid before, and free now" in again.message
     assert json.loads(again.out)["share_low"] <= 0.75 <= json.loads(again.out)["share_high"]
     assert run("check", "visits", "pay", "--epsilon", "1.5").code == 4
     assert run("check", "visits", "gone", "--epsilon", "0.1").code == 3

@@ -37,10 +37,10 @@ def test_looking_at_a_budget_makes_no_ledger(run: Run) -> None:
     ended = run("budget", "wages")
     assert ended.code == 0
     assert "nothing was spent yet; the limit will be ε = 2, δ = 1e-06" in ended.err
-    told = json.loads(run("budget", "wages", "--json").out)
-    assert told["spent"] == {"epsilon": 0.0}
-    assert told["left"] == {"epsilon": 2.0}
-    assert told["charges"] == []
+    message = json.loads(run("budget", "wages", "--json").out)
+    assert message["spent"] == {"epsilon": 0.0}
+    assert message["left"] == {"epsilon": 2.0}
+    assert message["charges"] == []
     assert not Path("wages.ledger").exists()
 
 
@@ -56,13 +56,13 @@ def test_a_budget_shows_what_was_spent_on_what(run: Run) -> None:
     assert first.endswith("ε = 0.5")
     assert second.endswith(", δ = 1e-06")
     assert left.startswith("spent ε = 0.7")
-    told = json.loads(run("budget", "wages", "--json").out)
-    assert told["charges"][0]["by"] == "ana"
-    assert told["limit"] == {"epsilon": 2.0, "delta": 1e-6}
+    message = json.loads(run("budget", "wages", "--json").out)
+    assert message["charges"][0]["by"] == "ana"
+    assert message["limit"] == {"epsilon": 2.0, "delta": 1e-6}
     balance = Ledger.open("wages.ledger").spent()
-    assert fraction(told["spent"]["epsilon"]) >= balance.epsilon
-    assert fraction(told["left"]["epsilon"]) <= balance.left
-    assert not told["is_locked"]
+    assert fraction(message["spent"]["epsilon"]) >= balance.epsilon
+    assert fraction(message["left"]["epsilon"]) <= balance.left
+    assert not message["is_locked"]
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,18 @@ def test_a_budget_in_rho_or_mu(run: Run, kind: str, symbol: str, cost: str) -> N
     *_, charge, left = ended.out.splitlines()
     assert charge.endswith(cost)
     assert left.startswith(f"spent {symbol} = ")
-    told = json.loads(run("budget", "wages", "--json").out)
+    message = json.loads(run("budget", "wages", "--json").out)
     balance = Ledger.open("wages.ledger").spent()
-    assert fraction(told["spent"][kind]) >= balance.reached > 0
-    assert fraction(told["left"]["epsilon"]) <= balance.left < fraction(before["left"]["epsilon"])
+    assert fraction(message["spent"][kind]) >= balance.reached > 0
+    assert (
+        fraction(message["left"]["epsilon"]) <= balance.left < fraction(before["left"]["epsilon"])
+    )
     refused = run("ask", "wages", COUNT, "--epsilon", "1.5")
     assert refused.code == 4
     assert f"would reach {symbol} = " in refused.err
 
 
-def test_a_failure_is_told_to_the_owner_only(failed: Run) -> None:
+def test_only_the_owner_sees_a_failure(failed: Run) -> None:
     log = Path("wages.ledger.log")
     assert SECRET in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
@@ -111,12 +113,12 @@ def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -
     unlocked = failed("unlock", "wages", "--reason", "looked at it", "--by", "owner")
     assert unlocked.code == 0
     assert re.search(r"failed: charge 1, 20\d\d-.* UTC, by ", unlocked.err)
-    assert COUNT in unlocked.told
+    assert COUNT in unlocked.message
     assert "--allow-repeat" in unlocked.err
     assert "unlocked: looked at it" in failed("budget", "wages").out
     ended = failed("ask", "wages", COUNT, "--epsilon", "0.5")
     assert ended.code == 3
-    assert "failed after it was paid (charge 1)" in ended.told
+    assert "failed after it was paid (charge 1)" in ended.message
     assert failed("ask", "wages", f"{COUNT} WHERE year = 1980", "--epsilon", "0.1").code == 0
     again = failed("unlock", "wages", "--reason", "a full disk", "--allow-repeat")
     assert again.code == 0
@@ -128,7 +130,7 @@ def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -
 def test_a_reason_is_needed(more: list[str], failed: Run) -> None:
     ended = failed("unlock", "wages", *more)
     assert ended.code == 2
-    assert "'--reason'" in ended.told
+    assert "'--reason'" in ended.message
 
 
 def test_what_is_not_locked_cannot_be_unlocked(run: Run) -> None:
@@ -140,7 +142,7 @@ def test_what_is_not_locked_cannot_be_unlocked(run: Run) -> None:
     assert "isn't locked" in ended.err
 
 
-def test_a_damaged_ledger_is_told(run: Run) -> None:
+def test_a_damaged_ledger_is_an_error(run: Run) -> None:
     run(*DECLARE)
     Path("wages.ledger").write_bytes(b"no ledger" * 100)
     for arguments in (["budget", "wages"], ["ask", "wages", COUNT, "--epsilon", "1"]):
@@ -156,14 +158,14 @@ def test_a_backup_holds_the_ledger_and_takes_no_charge(run: Run) -> None:
     run("ask", "wages", COUNT, "--epsilon", "0.5")
     ended = run("backup", "wages", "copy")
     assert ended.code == 0
-    assert "copy holds the ledger of wages" in ended.told
+    assert "copy holds the ledger of wages" in ended.message
     copy = Ledger.open("copy")
     assert copy.history()[:-1] == Ledger.open("wages.ledger").history()
     assert run("backup", "wages", "copy").code == 2
     Path("copy").replace("wages.ledger")
     ended = run("ask", "wages", COUNT, "--epsilon", "0.5")
     assert ended.code == 3
-    assert "this ledger is a backup" in ended.told
+    assert "this ledger is a backup" in ended.message
     shown = run("budget", "wages")
     assert "all entries before this one are a backup of another ledger" in shown.out
     assert "It is locked, since it is a backup" in shown.err

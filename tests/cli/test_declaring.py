@@ -1,4 +1,4 @@
-"""``discreet declare`` writes what it is told, and nothing that it found in the rows."""
+"""``discreet declare`` writes what it is message, and nothing that it found in the rows."""
 
 import tomllib
 from pathlib import Path
@@ -17,7 +17,7 @@ def table(name: str = "wages") -> dict[str, Any]:
     return found
 
 
-def test_a_table_is_declared_as_it_is_told(run: Run) -> None:
+def test_a_table_is_declared_as_the_options_say(run: Run) -> None:
     ended = run(*DECLARE, "--key", "job=cook,clerk", "--null", "wage=1.5", "--max-rows", "4")
     assert ended.code == 0
     assert table() == {
@@ -42,7 +42,7 @@ def test_a_table_is_declared_as_it_is_told(run: Run) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["discreet.toml", "wages.parquet"]
 
 
-def test_the_next_command_that_is_told_runs(run: Run) -> None:
+def test_the_suggested_next_command_runs(run: Run) -> None:
     run(*DECLARE)
     assert (
         run("ask", "wages", "SELECT COUNT(*) FROM wages", "--epsilon", "0.1", "--forecast").code
@@ -140,7 +140,7 @@ def test_texts_are_proposed_by_what_the_first_rows_look_like(run: Run) -> None:
     assert "as %d/%m/%Y" in ended.out
     options = "--date-format arrived=%d/%m/%Y or --date-format arrived=%m/%d/%Y declares it"
     assert f"left out arrived: dates whose first rows can be read in several ways; {options}" in (
-        ended.told
+        ended.message
     )
     assert run("declare", "visits.csv", "--date-format", "arrived=%m/%d/%Y").code == 0
     assert table("visits")["columns"]["arrived"] == {"type": "date", "format": "%m/%d/%Y"}
@@ -148,7 +148,7 @@ def test_texts_are_proposed_by_what_the_first_rows_look_like(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (
             ["--type", "day=date"],
@@ -160,16 +160,16 @@ def test_texts_are_proposed_by_what_the_first_rows_look_like(run: Run) -> None:
         (["--date-format", "dya=%d/%m/%Y"], "no column 'dya' (did you mean day?)"),
     ],
 )
-def test_a_format_that_is_none_is_refused(more: list[str], told: str, run: Run) -> None:
+def test_a_format_that_is_none_is_refused(more: list[str], message: str, run: Run) -> None:
     Path("visits.csv").write_text("day,n\n01/02/2013,x\n")
     ended = run("declare", "visits.csv", "--row", "--epsilon", "1", *more)
     assert ended.code == 2
-    assert told in ended.told
+    assert message in ended.message
     assert not FILE.exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (["--unit", "persn"], "'--unit': no column 'persn' (did you mean person?)"),
         (["--row"], "'--unit': give either"),
@@ -201,22 +201,22 @@ def test_a_format_that_is_none_is_refused(more: list[str], told: str, run: Run) 
         (["--name", ""], "'--name'"),
     ],
 )
-def test_a_mistake_is_told_in_the_words_of_the_command(
-    more: list[str], told: str | None, run: Run
+def test_an_error_names_the_option_of_a_mistake(
+    more: list[str], message: str | None, run: Run
 ) -> None:
     ended = run(*DECLARE, *more)
-    if told is None:  # what a text holds is known when it is read
+    if message is None:  # what a text holds is known when it is read
         assert ended.code == 0
         return
     assert ended.code == 2
-    assert told in ended.told
+    assert message in ended.message
     assert "Traceback" not in ended.err
     assert ended.out == ""
     assert not FILE.exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["wages.parquet"], "'--unit': give either"),
         (["wages.parquet", "--unit", "person"], "'--epsilon': give the limit"),
@@ -230,13 +230,13 @@ def test_a_mistake_is_told_in_the_words_of_the_command(
         (["only.csv", "--row", "--epsilon", "1"], "nothing was written"),
     ],
 )
-def test_a_table_that_cannot_be_declared(arguments: list[str], told: str, run: Run) -> None:
+def test_a_table_that_cannot_be_declared(arguments: list[str], message: str, run: Run) -> None:
     Path("broken.parquet").write_bytes(b"PAR1 no PAR1")
     Path("empty.csv").write_bytes(b"")
     Path("only.csv").write_text("x\n1.5\n2.5\n")
     ended = run("declare", *arguments)
     assert ended.code == 2
-    assert told in ended.told
+    assert message in ended.message
     assert not FILE.exists()
 
 
@@ -245,7 +245,7 @@ def test_a_table_under_a_name_that_is_taken(run: Run) -> None:
     Path("other.csv").write_text("person\n1\n")
     ended = run("declare", "other.csv", "--name", "wages", "--row", "--epsilon", "1")
     assert ended.code == 2
-    assert "declares a table 'wages' already" in ended.told
+    assert "declares a table 'wages' already" in ended.message
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_whom_a_declared_table_protects_changes_by_hand_only(change: list[str], 
     run(*DECLARE)
     ended = run("declare", "wages.parquet", *change)
     assert ended.code == 2
-    assert "is declared already" in ended.told
+    assert "is declared already" in ended.message
 
 
 def test_once_there_is_a_ledger_it_rules(run: Run) -> None:
@@ -265,7 +265,7 @@ def test_once_there_is_a_ledger_it_rules(run: Run) -> None:
     written = FILE.read_text()
     ended = run("declare", "wages.parquet", "--epsilon", "2")
     assert ended.code == 3
-    assert "the ledger decides" in ended.told
+    assert "the ledger decides" in ended.message
     assert FILE.read_text() == written
     FILE.write_text(written.replace("add_remove", "replace"))
     assert run("ask", "wages", COUNT, "--epsilon", "0.1").code == 3
@@ -280,11 +280,11 @@ def test_an_empty_file_is_filled(run: Run) -> None:
     assert run("tables").code == 0
 
 
-def test_a_mistake_in_the_file_is_told_by_its_line(run: Run) -> None:
+def test_an_error_names_the_line_of_a_mistake_in_the_file(run: Run) -> None:
     run(*DECLARE)
     FILE.write_text(FILE.read_text().replace("max_groups = 3", "max_groups = 0"))
     for arguments in (DECLARE, ("tables",), ("budget", "wages"), ("explain", "wages", COUNT)):
         price = ("--epsilon", "1") if arguments[0] == "explain" else ()
         ended = run(*arguments, *price)
         assert ended.code == 2
-        assert "discreet.toml, line 8: tables.wages.max_groups = 0: give a whole" in ended.told
+        assert "discreet.toml, line 8: tables.wages.max_groups = 0: give a whole" in ended.message

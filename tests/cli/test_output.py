@@ -129,7 +129,7 @@ def test_a_table_that_fits_is_one() -> None:
 def shown_at(columns: int, is_terminal: bool, data: RenderableType) -> str:
     """What is shown of the data there, without colours."""
     stream = io.StringIO()
-    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal, as told
+    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal, as message
     with (
         patch.object(sys, "stdout", stream),
         patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm"),

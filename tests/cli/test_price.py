@@ -15,7 +15,7 @@ from tests.cli.kit import Run
 STEPS = ("price", "steps * Gaussian(8)", "--find", "steps", "--epsilon", "3", "--delta", "1e-5")
 
 
-def test_a_price_is_told_by_each_theorem(run: Run) -> None:
+def test_a_price_is_shown_for_each_theorem(run: Run) -> None:
     ended = run("price", "1000 * Gaussian(40) + Pure(0.1)", "--delta", "1e-5")
     assert ended.code == 0
     assert ended.err == ""
@@ -30,19 +30,19 @@ def test_without_delta_the_price_is_pure(run: Run) -> None:
 
 def test_what_a_loss_prints_can_be_priced(run: Run) -> None:
     loss = 3 * Pure(0.1) + Gaussian(4)
-    told = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
-    assert PrivacyLoss.from_json(json.dumps(told["privacy_loss"])) == loss
-    assert told["epsilon"] == loss.epsilon(1e-6) == min(told["theorems"].values())
-    assert told["delta"] == 1e-6
+    message = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
+    assert PrivacyLoss.from_json(json.dumps(message["privacy_loss"])) == loss
+    assert message["epsilon"] == loss.epsilon(1e-6) == min(message["theorems"].values())
+    assert message["delta"] == 1e-6
 
 
 def test_delta_at_an_epsilon(run: Run) -> None:
     ended = run("price", "3 * Gaussian(4)", "--epsilon", "2.5")
     assert ended.code == 0
-    name, told = ended.out.split(": ")
+    name, message = ended.out.split(": ")
     assert name == "delta at epsilon = 2.5"
     delta = (3 * Gaussian(4)).delta(2.5)
-    assert delta <= float(told) <= delta * 1.00001
+    assert delta <= float(message) <= delta * 1.00001
     told_json = json.loads(run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--json").out)
     assert told_json["at_epsilon"] == {"epsilon": 2.5, "delta": delta}
     assert told_json["epsilon"] is None
@@ -75,10 +75,10 @@ def test_the_most_steps_are_found(run: Run) -> None:
     ended = run(*STEPS)
     assert ended.out == "steps = 33\n"
     assert "the largest value that fits" in ended.err
-    told = json.loads(run(*STEPS, "--json").out)
+    message = json.loads(run(*STEPS, "--json").out)
     loss = 33 * Gaussian(8)
-    assert told.pop("privacy_loss") == json.loads(loss.to_json())
-    assert told == {
+    assert message.pop("privacy_loss") == json.loads(loss.to_json())
+    assert message == {
         "name": "steps",
         "value": 33,
         "epsilon": loss.epsilon(1e-5),
@@ -117,11 +117,11 @@ def test_a_parameter_may_have_to_be_whole(run: Run) -> None:
 def test_nothing_fits(run: Run) -> None:
     ended = run("price", "n * Pure(4)", "--find", "n", "--epsilon", "3")
     assert ended.code == 3
-    assert "n: no value fits; even 1 costs epsilon = 4" in ended.told
+    assert "n: no value fits; even 1 costs epsilon = 4" in ended.message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("Gausian(4)",), "no term 'Gausian' (did you mean Gaussian?)"),
         (("Gaussian(4",), "this parenthesis isn't closed Gaussian(4 ^"),
@@ -135,11 +135,11 @@ def test_nothing_fits(run: Run) -> None:
         (("2 * Pure(1)", "--epsilon", "0"), "give a finite number above 0"),
     ],
 )
-def test_a_mistake_is_told(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_an_error_describes_a_mistake(run: Run, arguments: tuple[str, ...], message: str) -> None:
     ended = run("price", *arguments)
     assert ended.code == 2
     assert ended.out == ""
-    assert told in ended.told
+    assert message in ended.message
 
 
 def test_no_file_is_read_or_made(run: Run) -> None:

@@ -45,20 +45,20 @@ def test_what_is_asked_reaches_the_example(
 
 
 def test_the_help_names_examples_and_pytorch(run: Run) -> None:
-    told = run("train", "--help").out
-    assert "discreet[torch]" in told
-    assert all(name in told for name in _training.names())
+    message = run("train", "--help").out
+    assert "discreet[torch]" in message
+    assert all(name in message for name in _training.names())
 
 
 def test_other_names_are_refused(run: Run) -> None:
     ended = run("train", "circle")
     assert ended.code == 2
-    assert f"'circle': there are {', '.join(_training.names())}" in ended.told
+    assert f"'circle': there are {', '.join(_training.names())}" in ended.message
 
 
 def test_a_delta_that_is_none_is_refused_with_a_good_one(run: Run) -> None:
     ended = run("train", "line", "--delta", "2")
-    assert (ended.code, "such as 1e-6" in ended.told) == (2, True)
+    assert (ended.code, "such as 1e-6" in ended.message) == (2, True)
 
 
 def test_without_pytorch_it_says_how_to_get_it(
@@ -72,7 +72,7 @@ def test_without_pytorch_it_says_how_to_get_it(
     monkeypatch.setattr(_training, "import_module", missing)
     ended = run("train", "line")
     assert ended.code == 3
-    assert "pip install 'discreet[torch]'" in ended.told
+    assert "pip install 'discreet[torch]'" in ended.message
 
     def other(name: str) -> None:
         raise ImportError("another")

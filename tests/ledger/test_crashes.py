@@ -187,9 +187,7 @@ def test_a_failing_commit_charges_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         ("", LedgerError, "the database refused"),
     ],
 )
-def test_what_the_database_says_is_told_plainly(
-    code: str, kind: type[LedgerError], text: str
-) -> None:
+def test_database_errors_become_plain_errors(code: str, kind: type[LedgerError], text: str) -> None:
     cause = sqlite3.OperationalError("some words")
     if code:
         cause.sqlite_errorname = code

@@ -182,12 +182,12 @@ def test_a_request_of_too_many_numbers_is_refused_before_it_is_paid() -> None:
     assert charges(ledger) == 0
 
 
-def test_answers_of_thousands_of_digits_are_kept() -> None:
+def test_answers_of_thousands_of_digits_are_stored() -> None:
     for answer in (10**5000, -(10**5000), {"x": (10**5000, 1)}, 10**4000 - 1):
         assert deserialize(serialize(answer)) == answer
 
 
-def test_arrays_of_thousands_of_digits_are_kept() -> None:
+def test_arrays_of_thousands_of_digits_are_stored() -> None:
     answer = np.array([10**5000, -1], dtype=object)
     assert deserialize(serialize(answer)).tolist() == answer.tolist()
 

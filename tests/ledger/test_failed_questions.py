@@ -41,7 +41,7 @@ def fail(ledger: Ledger, purpose: str, by: str = "ana") -> Receipt:
     return receipt
 
 
-def test_the_owner_is_told_which_question_failed(ledger: Ledger) -> None:
+def test_unlocking_returns_the_failed_questions(ledger: Ledger) -> None:
     ask(ledger, "fine")
     first = fail(ledger, "first")
     (told,) = ledger.failed()

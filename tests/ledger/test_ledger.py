@@ -119,7 +119,7 @@ def test_a_filter_of_ones_own_rules(path: Path) -> None:
         Ledger.create(path, unit=PERSON, limit=Limit(2), filter=chosen)
 
 
-def test_a_filter_is_kept_at_its_exact_numbers(path: Path) -> None:
+def test_a_filter_is_stored_with_its_exact_numbers(path: Path) -> None:
     limit = Limit(1, 1e-6)
     rough = Filter(limit, 0, ((20.5, 1e-7),))  # type: ignore[arg-type]  # what a caller may do
     exact = Filter(limit, Fraction(0), ((Fraction(41, 2), Fraction(1, 10**7)),))
@@ -449,7 +449,7 @@ def test_it_says_nothing_unasked(
 @pytest.mark.parametrize(
     "limit", [Limit(1, 1e-6), RhoLimit(0.5), MuLimit(1), RenyiLimit({2: 0.5, 8: 1})], ids=repr
 )
-def test_every_kind_of_limit_is_kept(path: Path, limit: AnyLimit) -> None:
+def test_every_kind_of_limit_is_stored(path: Path, limit: AnyLimit) -> None:
     """It is read again as it was, decides, and another one is refused."""
     Ledger.create(path, unit=PERSON, limit=limit)
     ledger = Ledger.open_or_create(path, unit=PERSON, limit=limit)

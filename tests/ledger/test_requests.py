@@ -82,7 +82,7 @@ def test_a_refused_request_may_come_again(ledger: Ledger) -> None:
     assert pay(ledger, HALF, FIRST).kept is None
 
 
-def test_an_answer_is_kept_once(ledger: Ledger) -> None:
+def test_an_answer_is_stored_once(ledger: Ledger) -> None:
     receipt = pay(ledger, HALF, FIRST)
     ledger.keep(receipt, "42")
     with pytest.raises(InvalidArgument, match="stored already"):
@@ -101,7 +101,7 @@ def test_an_answer_needs_its_own_paid_request(ledger: Ledger) -> None:
         ledger.keep(pay(ledger, HALF, FIRST), 42)  # type: ignore[arg-type]  # what a caller may do
 
 
-def test_an_answer_is_kept_while_locked(ledger: Ledger) -> None:
+def test_an_answer_is_stored_while_locked(ledger: Ledger) -> None:
     receipt = pay(ledger, HALF, FIRST)
     ledger.lock(receipt)
     ledger.keep(receipt, "42")

@@ -358,7 +358,9 @@ def test_a_file_system_without_locks_is_refused_by_name(
     assert charges(ledger) == 0
 
 
-def test_who_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_too_long_for_the_file_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "x.ledger"
     ledger = made(path)
     monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 0.05)

@@ -58,7 +58,7 @@ def test_nothing_is_hidden() -> None:
     assert (again.bits == kept.bits).all()
 
 
-def test_told_as_it_is_where_one_round_may_cost_as_much_as_all() -> None:
+def test_the_memoised_bits_are_reported_where_one_round_may_cost_the_whole() -> None:
     mechanism = Rappor(2, once=2, categories=50)
     kept = mechanism.memoise([3, 4])
     assert (mechanism.randomize(kept) == kept.bits).all()

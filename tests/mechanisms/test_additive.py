@@ -233,7 +233,7 @@ def test_a_sum_beyond_int64_stays_at_its_end(kind: Callable[[Any], Noisy]) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(scales, st.lists(int64s, max_size=6), st.integers(0, 10**6))
-def test_noise_of_any_size_is_added_exactly_and_then_kept_in_int64(
+def test_noise_of_any_size_is_added_exactly_then_clamped_to_int64(
     kind: Callable[[Any], Noisy], scale: int, values: list[int], seed: int
 ) -> None:
     mechanism = kind(scale)

@@ -87,7 +87,7 @@ def test_floats_are_made_last() -> None:
 @pytest.mark.parametrize(
     "step", [*STEPS, Fraction(1, 2**100), Fraction(2**100), Fraction(10) ** 100]
 )
-def test_no_number_makes_a_warning_whatever_numpy_is_told_to_raise(step: Fraction) -> None:
+def test_no_number_makes_a_warning_under_any_numpy_error_state(step: Fraction) -> None:
     values = [1e300, -1e300, 1e-320, -5e-324, 1e-300, 0.0]
     with np.errstate(all="raise"):
         found = FixedPoint.nearest(np.array(values), step)

@@ -150,7 +150,7 @@ def test_forecast_errors_are_the_measured_ones(kind: Any, confidence: float) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [0.004, 0.02, 1, 55.5])
-def test_a_wanted_error_is_kept(kind: Any, error: float) -> None:
+def test_a_wanted_error_is_met(kind: Any, error: float) -> None:
     mechanism = kind.for_error(error, 0.9, real(1))
     assert mechanism.error(0.9) <= fraction(error)
     assert kind(2 * (mechanism.scale if kind is Laplace else mechanism.stddev), 0.01).error(

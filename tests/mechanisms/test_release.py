@@ -52,7 +52,7 @@ def test_the_charge_comes_first_and_the_noise_last() -> None:
     assert payer.charges == [LAPLACE.privacy_loss(bounded)]
 
 
-def test_without_a_request_nothing_is_kept() -> None:
+def test_without_a_request_no_answer_is_stored() -> None:
     payer = FakePayer()
     release(number(), LAPLACE, payer)
     assert payer.events == ["charge"]

@@ -117,7 +117,7 @@ def test_another_question_under_the_same_request_is_refused(payer: Callable[[], 
     release(number(), DiscreteLaplace(1), book, request="r", by="somebody else")
 
 
-def test_what_is_kept_is_the_answer_and_nothing_else() -> None:
+def test_only_the_answer_is_stored() -> None:
     payer = FakePayer()
     bounded, mechanism = RELEASES["several parts"]
     answer = release_through(silent_door(payer), bounded, mechanism, request="r")
@@ -134,7 +134,7 @@ def test_what_is_kept_is_the_answer_and_nothing_else() -> None:
         answer.error()
 
 
-def test_an_answer_that_can_not_be_kept_is_not_released() -> None:
+def test_an_answer_that_can_not_be_stored_is_not_released() -> None:
     class Full(FakePayer):
         def keep(self, receipt: Receipt, answer: str) -> None:
             raise OSError("no space left")

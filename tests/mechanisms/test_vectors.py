@@ -198,7 +198,7 @@ def test_a_wanted_epsilon_is_reached_and_not_overdone(norms: dict[str, int]) -> 
 
 @pytest.mark.parametrize("error", [0, 1, 7.5, 100, 10**6])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
-def test_a_wanted_error_is_kept_and_the_next_is_not(error: float, confidence: float) -> None:
+def test_a_wanted_error_is_met_and_more_noise_misses_it(error: float, confidence: float) -> None:
     wide, bounded = number(sensitivity=20), array(Sensitivity(linf=1, length=4))
     for mechanism, more in (
         (g := DiscreteGaussian.for_error(error, confidence), DiscreteGaussian(g.stddev * 2)),

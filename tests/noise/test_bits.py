@@ -382,7 +382,7 @@ def wiped(then: str, last: str) -> list[str]:
     return output_of(WIPED.format(then=then) + last)
 
 
-def test_a_forked_child_wipes_what_its_parent_had_not_drawn() -> None:
+def test_a_forked_child_wipes_words_not_drawn_by_its_parent() -> None:
     child = "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n    print(left())\n"
     leave = "ended.set(); thread.join(); os._exit(0)"
     found = wiped(child + "    " + leave, "os._exit(0)")

@@ -69,7 +69,7 @@ def test_the_ends_of_the_floats() -> None:
 
 
 @pytest.mark.parametrize("k", [-1022, -3, 0, 10, 1022])
-def test_a_scale_is_kept_in_steps(k: int) -> None:
+def test_a_scale_is_converted_to_steps(k: int) -> None:
     for law in (DiscreteLaplaceLaw(2.5), RoundedGaussianLaw(2.5), DiscreteGaussianLaw(2.5)):
         on_grid = law.on_grid(k)
         assert on_grid.k == k

@@ -90,7 +90,7 @@ def test_cubes_make_the_norms_law(law: MaxNormLaw) -> None:
             assert abs(share - sum(sizes[: k + 1], arb(0))) < 1e-25
 
 
-def test_a_radius_is_kept_with_exactly_its_share() -> None:
+def test_a_radius_is_accepted_with_exactly_its_probability() -> None:
     law = MaxNormLaw(Fraction(5, 2), 3)
     blocks = _max_norm._blocks(law.scale, law.length)
     for radius, most, step in ((4, Fraction(3, 2), 0), (9, Fraction(2), 3)):

@@ -201,7 +201,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("there", "instead", "line", "told"), MISTAKES)
-def test_a_mistake_is_told_by_its_line(there: str, instead: str, line: int, told: str) -> None:
+def test_an_error_names_the_line_of_a_mistake(
+    there: str, instead: str, line: int, told: str
+) -> None:
     assert GOOD.count(there) >= 1
     text = GOOD.replace(there, instead, 1)
     with pytest.raises(DeclarationError) as error:
@@ -351,7 +353,7 @@ def test_tables_are_opened_when_they_are_needed(tmp_path: Path) -> None:
     assert (tmp_path / "wages.ledger").exists()
 
 
-def test_an_unknown_table_is_told_what_there_is(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_table_lists_the_tables(tmp_path: Path) -> None:
     file = tmp_path / "discreet.toml"
     file.write_text(GOOD)
     tables = _declaration_file.open(file)
@@ -491,7 +493,7 @@ def test_comments_and_order_stay(text: str) -> None:
     assert len(changed) <= 2
 
 
-def test_a_layout_that_cannot_be_extended_is_told_and_left() -> None:
+def test_a_layout_that_cannot_be_extended_is_refused_and_unchanged() -> None:
     with pytest.raises(DeclarationError):
         added("[[tables]]\nx = 1\n", "b", {("max_groups",): 3}, PLACE)
 
@@ -512,7 +514,7 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["discreet.toml"]
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match="can't be written"):
         save(tmp_path / "gone" / "discreet.toml", "one")
 

@@ -112,7 +112,7 @@ def test_missing_floats_are_no_values() -> None:
     assert [int(n) for n in share.release.value] == [0, 1]
 
 
-def test_what_is_refused_is_free_and_what_is_paid_once_is_kept() -> None:
+def test_refusals_are_free_and_a_paid_answer_is_stored() -> None:
     ledger = dp.Ledger.in_memory(unit=Unit("u"), limit=dp.Limit(epsilon=1))
     rows: Rows = [(f"{n}", "1" if n % 4 else "x") for n in range(4000)]
     table = Table(_arrow(rows), name="t", unit=Unit("u"), columns={"x": COLUMN}, ledger=ledger)

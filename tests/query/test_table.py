@@ -174,7 +174,7 @@ def test_missing_values_are_as_declared() -> None:
     assert _values(is_null) == [(1,)]
 
 
-def test_text_ids_protect_persons_too() -> None:
+def test_text_ids_protect_units_too() -> None:
     frame = FRAME.assign(person=FRAME.person.map(lambda n: f"p{n}"))
     capped = Table(frame, name="t", unit=UNIT, columns=COLUMNS, max_groups=1, max_rows_per_group=1)
     assert _values(capped.agg(n=dp.count())) == [(FRAME.person.nunique(),)]

@@ -144,7 +144,7 @@ def test_norms_follow_the_rule(physical: int) -> None:
     assert len({round(each, 6) for each in norms}) == 12
 
 
-def test_a_persons_contribution_counts_once() -> None:
+def test_the_contribution_of_a_unit_counts_once() -> None:
     made = short(clip=SURE, unit=PERSON, records=12, batch=12, steps=2)
     first, second = followed(made, of_persons())
     assert first.share * 12 == pytest.approx(round(first.share * 12), abs=1e-6)
@@ -159,7 +159,7 @@ def test_an_example_that_is_not_finite_is_beyond_every_norm() -> None:
     assert whole[0].share - less[0].share == pytest.approx(1 / 60)
 
 
-def test_an_empty_batch_is_told_as_any_other() -> None:
+def test_an_empty_batch_is_reported_as_any_other() -> None:
     made = short(clip=Adaptive(stddev=0.25), records=10**9, batch=1, multiplier=1)
     assert len(followed(made, data())) == 6
 

@@ -31,7 +31,7 @@ def test_less_privacy_less_noise(drawn: list[list[int]]) -> None:
     assert slant(clusters.main(epsilon=20)) < 0.1 < slant(clusters.main(epsilon=0.02))
 
 
-def test_a_line_is_learned_as_it_is_told(drawn: list[list[int]]) -> None:
+def test_a_line_is_learned_as_reported(drawn: list[list[int]]) -> None:
     """Each step begins where the last one ended, and adds up; noise is as large as is claimed."""
     found = line.main(epsilon=8, delta=1e-5)
     assert found.steps[0].weight == 0
@@ -54,7 +54,7 @@ def test_a_line_is_learned_as_it_is_told(drawn: list[list[int]]) -> None:
     assert "epsilon = 8 at delta = 1e-05" in repr(found)
 
 
-def test_what_a_line_is_told_beside_is_where_plain_steps_go() -> None:
+def test_the_reported_plain_line_is_that_of_plain_steps() -> None:
     weight = 0.0
     for _ in range(100):
         gradients = [(weight * x - y) * x for x, y in zip(line.X, line.Y, strict=True)]

@@ -67,7 +67,7 @@ def test_each_kind_of_step_trains_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -
     assert seen == {torch.bfloat16}
 
 
-def test_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_report(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {
         "one": Row(10, Kind([0.001] * 3, 2.0**30), Kind([0.002] * 3, 3 * 2.0**29)),
         "other": Row(10, Kind([0.001] * 3, 2.0**30), Kind([0.0013] * 3, 2.0**30)),

@@ -87,7 +87,7 @@ def test_steps_of_zeros_change_no_norm(width: int, time: int) -> None:
         torch.testing.assert_close(found, plain, rtol=1e-6, atol=0)
 
 
-def test_data_is_let_go_once_gradients_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_released_once_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the collector of cycles, which comes late."""
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 4))
     data, total = torch.randn(3, 20, 4), DenseGradients.weighted_sum

@@ -137,7 +137,7 @@ def test_it_moves_the_model_as_a_loop_over_examples(
     assert "NOT PRIVATE: step 4" in repr(strategy.not_private)
 
 
-def test_persons_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list[int]]) -> None:
+def test_units_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list[int]]) -> None:
     model, other, source = Logistic(), Logistic(), items()
     before = weights(model)
     made = plan(unit=Unit("person"), records=30, batch=10, clip=0.3, steps=2)

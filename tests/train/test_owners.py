@@ -225,7 +225,7 @@ def test_owners_are_of_all_examples() -> None:
 
 
 @pytest.mark.parametrize("planted", [1.0, 1.1])
-def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_looks_at_units_too(planted: float, monkeypatch: pytest.MonkeyPatch) -> None:
     case = double(nn.Linear(4, 3), 5, 4)
     summed = Owners.summed
     monkeypatch.setattr(Owners, "summed", lambda self, rows: planted * summed(self, rows))
@@ -236,9 +236,7 @@ def test_a_check_looks_at_persons_too(planted: float, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("by_unit", [False, True])
-def test_a_run_by_persons_is_checked_by_persons(
-    by_unit: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_by_units_is_checked_by_units(by_unit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(_model_check, "compare", lambda *_, by_unit, **__: asked.append(by_unit))
     model, source = steps.linear(), steps.of_persons() if by_unit else steps.data()

@@ -108,7 +108,7 @@ def test_adapters_agree_with_a_loop(name: str) -> None:
     check(model, lambda part: own_losses(model, part), part)
 
 
-def test_adapters_that_can_not_be_told_apart_are_refused_by_name() -> None:
+def test_indistinguishable_adapters_are_refused_by_name() -> None:
     """DoRA where inputs come first."""
     model = lora(gpt(), "c_attn", use_dora=True)
     part = part_for(model)

@@ -123,7 +123,7 @@ def test_no_gradient_with_noise_comes_from_a_fork_within_a_step(noise: str) -> N
         assert not torch.equal(weights(model), before)
 
 
-def test_a_file_that_is_kept_stays_the_parent_s(tmp_path: Path) -> None:
+def test_a_saved_file_stays_the_parents(tmp_path: Path) -> None:
     """A child that ends in the midst of `fit` writes no file over it."""
     model, parent, ends = linear(), os.getpid(), list[tuple[int, bool]]()
     keep, plain = tmp_path / "run.pt", losses_of(model)

@@ -48,7 +48,7 @@ def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: 
     ledger.verify()
 
 
-def test_no_draw_is_made_twice_and_no_key_is_kept(path: Path) -> None:
+def test_no_draw_is_made_twice_and_no_key_is_stored(path: Path) -> None:
     """Two runs that go on from one checkpoint have batches and noise of their own."""
     made, found = short(multiplier=1, steps=30), []
     kept = begun(path, made, 3)

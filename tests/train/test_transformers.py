@@ -167,7 +167,7 @@ def test_it_moves_the_model_as_a_loop_over_examples(
     close(moved(model, before), moved(other, before))
 
 
-def test_persons_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list[int]]) -> None:
+def test_units_are_sampled_and_clipped_as_one(tmp_path: Path, drawn: list[list[int]]) -> None:
     texts, model, other = Texts(), gpt(), gpt()
     before = weights(model)
     ids = [place % 20 for place in range(40)]
@@ -317,7 +317,7 @@ def test_what_was_left_goes_on_from_its_checkpoint(
         second.train(resume_from_checkpoint=str(kept))
 
 
-def test_a_resumed_model_is_the_one_that_was_kept(path: Path, tmp_path: Path) -> None:
+def test_a_resumed_model_is_the_one_that_was_saved(path: Path, tmp_path: Path) -> None:
     changes: Wrong = {"save_strategy": "steps", "save_steps": 4}
     first = trainer(tmp_path, gpt(), payer=Ledger.open(path), **changes)
     first.train()

@@ -149,7 +149,7 @@ def test_ids_may_be_of_any_kinds_side_by_side() -> None:
         assert found == [[0, 6], [1, 9], [3], [5]]
 
 
-def test_persons_are_sampled_and_counted_as_persons() -> None:
+def test_units_are_sampled_and_counted_as_units() -> None:
     made = short(unit=PERSON, records=12, batch=6, steps=30)
     model, sizes = linear(), []
     with known(model, of_persons(), made) as training:
@@ -185,7 +185,7 @@ def flat(sums: Any) -> Tensor:  # Any: tensors
 @pytest.mark.parametrize("clipping", [Flat(0.1), PerLayer(0.1), Automatic(0.1), L1(0.3)], ids=repr)
 @pytest.mark.parametrize("reduce", Reduce)
 @pytest.mark.parametrize("physical", [1, 4, 1024])
-def test_persons_together_are_what_they_are_alone(
+def test_units_in_a_batch_have_the_gradients_of_units_alone(
     clipping: Clipping, reduce: Reduce, physical: int
 ) -> None:
     model, people = curved(), [[*np.flatnonzero(np.array(RAGGED) == n)] for n in range(7)]
@@ -249,7 +249,7 @@ def test_running_out_of_memory_changes_nothing() -> None:
         float_sums(work_on(model, starved, given, [*range(7)]), Flat(0.1), physical)
 
 
-def test_what_mixes_persons_is_refused_before_it_sees_any() -> None:
+def test_a_model_that_mixes_units_is_refused_before_it_sees_data() -> None:
     made, model = short(unit=PERSON, records=12, batch=6), linear()
 
     def centred(part: Any) -> Tensor:
@@ -289,6 +289,6 @@ def test_an_exact_sum_moves_by_just_one_contribution(kind: str, k: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"most": 0}, {"column": ""}, {"reduce": "mean"}])
-def test_bad_persons_are_refused(wrong: dict[str, Wrong]) -> None:
+def test_bad_ids_of_units_are_refused(wrong: dict[str, Wrong]) -> None:
     with pytest.raises(InvalidArgument):
         of_persons(**wrong)

@@ -129,7 +129,7 @@ def test_rows_without_an_id_stay_together_however_they_are_marked() -> None:
     assert len({*block_of(marks, 10**6), *block_of(np.array([math.nan]), 10**6)}) == 1
 
 
-def test_moments_are_alike_however_finely_they_are_told() -> None:
+def test_moments_do_not_depend_on_their_resolution() -> None:
     days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]")
     assert block_of(days, 20).tolist() == block_of(days.astype("M8[ns]"), 20).tolist()
 
@@ -207,7 +207,7 @@ def test_what_lies_beyond_the_grid_counts_as_its_end() -> None:
         assert set(aggregated(lambda rows, f=found: f).compute().tolist()) == {place}  # type: ignore[misc]
 
 
-def test_a_persons_interrupt_passes() -> None:
+def test_a_keyboard_interrupt_passes() -> None:
     with pytest.raises(KeyboardInterrupt):
         aggregated(interrupt).compute()
 

@@ -318,7 +318,7 @@ def test_the_error_wanted_is_the_error_got() -> None:
 # The door
 
 
-def test_a_release_is_kept_and_comes_back() -> None:
+def test_a_release_is_stored_and_read_back() -> None:
     table = column((31, 44, 58), Grid(0, 120))
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=1))
     mechanism = Quantiles.for_epsilon(1, table, levels=QUARTILES)

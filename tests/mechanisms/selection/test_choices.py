@@ -332,7 +332,7 @@ def test_for_many_candidates() -> None:
 
 
 @kinds
-def test_a_choice_is_released_and_kept(kind: type[Choice]) -> None:
+def test_a_choice_is_released_and_stored(kind: type[Choice]) -> None:
     bounded = Bounded(
         lambda: np.array([1, 90, 3]), sensitivity=1, unit=PERSON, name="votes", shape=(3,)
     )

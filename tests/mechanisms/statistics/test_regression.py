@@ -146,7 +146,7 @@ def test_where_noise_hides_the_answer_nothing_is_claimed() -> None:
         assert np.isfinite(interval.value)
 
 
-def test_columns_that_say_the_same_are_told_by_unbounded_intervals() -> None:
+def test_collinear_columns_show_as_unbounded_intervals() -> None:
     data = table()
     twice = np.concatenate([data, data[:, 1:2]], axis=1)
     rows = people(twice, COLUMNS | {"again": Grid(0, 10)})

@@ -210,7 +210,7 @@ def test_alarms_are_rare_as_stated() -> None:
     assert Change.REPLACE is REPLACED.change
 
 
-def test_a_release_that_a_ledger_kept_reads_the_same() -> None:
+def test_a_release_stored_in_a_ledger_reads_the_same() -> None:
     rows, payer = people(wages(), WAGES), FakePayer()
     facts, noise = moments(rows), Gaussian(10**15)
     door = Door(payer, SeededBits(1), None)

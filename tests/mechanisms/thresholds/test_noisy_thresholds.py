@@ -177,7 +177,7 @@ def test_the_terms() -> None:
 @pytest.mark.parametrize(
     "bounded", [keys(), keys(30), keys(3, REPLACED), keys(4, most=6)], ids=repr
 )
-def test_the_wanted_price_is_kept_with_the_smallest_threshold(
+def test_the_wanted_price_is_met_with_the_smallest_threshold(
     kind: Kind, bounded: Bounded[Mapping[Any, int]]
 ) -> None:
     mechanism = kind.for_epsilon(0.5, 1e-6, bounded)
@@ -232,7 +232,7 @@ def test_the_wanted_error_is_reached(kind: Kind) -> None:
 
 
 @kinds
-def test_it_is_released_and_kept(kind: Kind) -> None:
+def test_it_is_released_and_stored(kind: Kind) -> None:
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=2, delta=1e-5))
     mechanism = kind.for_epsilon(1, 1e-6, keys())
     first = release(keys(), mechanism, ledger, request="r")

@@ -75,7 +75,7 @@ def test_an_id_keeps_the_same_keys_however_its_column_is_stored() -> None:
         assert weights({same: many}, 5) == kept
 
 
-def test_the_kept_keys_are_a_units_own_business() -> None:
+def test_the_chosen_keys_depend_on_the_unit_only() -> None:
     """The same whatever their order, how often, and who else is there; others keep others."""
     many = [f"word {n}" for n in range(50)]
     kept = set(weights({1: many}, 5))

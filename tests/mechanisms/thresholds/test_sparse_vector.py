@@ -197,7 +197,7 @@ def test_broken_variants_are_caught(name: str) -> None:
     assert worst(law(*scales, 3), pairs) <= 1 + 1e-9
 
 
-def test_the_noise_that_decides_is_not_the_noise_that_is_told(
+def test_the_noise_of_the_decision_is_not_the_released_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn: list[int] = []

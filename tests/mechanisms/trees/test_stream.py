@@ -108,7 +108,7 @@ def test_what_is_asked_for_is_got(unit: Unit) -> None:
     assert counter.privacy_loss(unit).epsilon() == 0.5
 
 
-def test_a_wanted_error_is_kept() -> None:
+def test_a_wanted_error_is_met() -> None:
     wanted = StreamCounter.for_error(50, 0.95, steps=6)
     assert 48 <= wanted.error(0.95) <= 50
 
