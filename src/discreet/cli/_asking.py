@@ -12,6 +12,7 @@ from rich.text import Text
 
 from discreet._budget import Receipt
 from discreet._exact import fraction
+from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._exit_codes import FAILED, log_beside
 from discreet.cli._options import (
@@ -53,12 +54,17 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     forecast: Annotated[
         bool,
         typer.Option(
-            "--forecast", help="Only show cost and expected errors; spend nothing, read no data."
+            "--forecast",
+            help="Only show cost and expected errors; spends nothing and reads no data.",
         ),
     ] = False,
     group_size: Annotated[
         int | None,
-        typer.Option(metavar="ROWS", min=1, help="With --forecast: the size of a mean's group."),
+        typer.Option(
+            metavar="ROWS",
+            min=1,
+            help="With --forecast: the number of rows in a group, for the error of means.",
+        ),
     ] = None,
     noise: NoiseOption = None,
     weight: WeightsOption = None,
@@ -67,7 +73,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="ID",
             parser=some_text,
-            help="The id of your earlier question: returns its answer again, free.",
+            help="The id of your earlier question: its answer is returned again, free of charge.",
         ),
     ] = None,
     by: ByOption = None,
@@ -123,18 +129,15 @@ def ask(  # noqa: PLR0913  # each is an option of the command
             )
         say(_FREE.format(request))
     except KeyboardInterrupt:
-        _say_what_was_paid(declared, by, request)
+        _say_whether_paid(declared, by, request)
         raise
     # 3. the answer on stdout, its cost on stderr
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
-    paid = _format.cost(answer.privacy_loss, fraction(delta))
-    was_paid = answer.receipt.kept is not None
     if is_new_ledger:
         say(f"created the ledger {declared.ledger}")
-    if is_repeat and not was_paid:
+    if is_repeat and answer.receipt.kept is None:
         say(f"request {request} is new for {by}: no earlier answer was found")
-    say("paid before, and free now" if was_paid else f"this question cost {paid}", "green")
-    _say_what_is_left(answer.receipt)
+    _say_cost("question", answer.receipt, answer.privacy_loss, delta)
 
 
 def explain(  # each is an option of the command
@@ -185,7 +188,7 @@ def check(  # each is an option of the command
         typer.Option(
             metavar="ID",
             parser=some_text,
-            help="The id of an earlier check: returns its answer again.",
+            help="The id of your earlier check: its answer is returned again, free of charge.",
         ),
     ] = None,
     by: ByOption = None,
@@ -221,18 +224,20 @@ def check(  # each is an option of the command
         write(json.dumps(shown, indent=2) + "\n")
     else:
         show(str(share))
-    paid = _format.cost(share.privacy_loss, fraction(0))
-    was_paid = share.receipt.kept is not None
-    say("paid before, and free now" if was_paid else f"this check cost {paid}", "green")
-    _say_what_is_left(share.receipt)
+    _say_cost("check", share.receipt, share.privacy_loss, _NO_DELTA)
 
 
-def _say_what_is_left(receipt: Receipt) -> None:
+def _say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
+    """Say the cost of a question or a check, and what is left of the budget."""
+    if receipt.kept is None:
+        say(f"this {name} cost {_format.cost(loss, fraction(delta))}", "green")
+    else:
+        say("paid before, and free now", "green")
     if receipt.balance is not None:
         say(_format.left(receipt.balance))
 
 
-def _say_what_was_paid(declared: "TableFile", by: str, request: str) -> None:
+def _say_whether_paid(declared: "TableFile", by: str, request: str) -> None:
     """Say whether an interrupted request was paid, and whether its answer is stored."""
     from discreet.ledger import Kind
 

@@ -46,7 +46,7 @@ def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption
     show(_format.left(balance))
     if ledger.is_locked:
         cause = "a paid computation failed" if ledger.failed() else "it is a backup"
-        say(f"It is locked, since {cause}. After its owner has found the cause:", "red")
+        say(f"It is locked, since {cause}. Once its owner knows the cause:", "red")
         say(f"discreet unlock {name} --reason 'what was found'", "red")
 
 
@@ -64,7 +64,7 @@ def unlock(
     ],
     allow_repeat: Annotated[
         bool,
-        typer.Option("--allow-repeat", help="Let the questions that failed be asked again, too."),
+        typer.Option("--allow-repeat", help="Also allow the failed questions to be asked again."),
     ] = False,
     by: ByOption = None,
     file: FileOption = _FILE,
@@ -82,7 +82,7 @@ def unlock(
         say(f"  {entry.purpose}")
     say(f"{name} may be asked again; what was paid stays paid", "green")
     if failed and not allow_repeat:
-        say("the failed questions stay refused; allow them by: discreet unlock --allow-repeat")
+        say("the failed questions stay refused; to allow them: discreet unlock --allow-repeat")
 
 
 def backup(

@@ -3,6 +3,7 @@
 import re
 import shlex
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,8 +26,12 @@ _MOST_SHOWN = 6
 
 Many = list[str] | None
 
-_PROTECTED, _COLUMNS = "The protected unit", "Public facts of columns"
-_BUDGET, _SOURCE = "The budget", "The source file"
+# the options of `declare`, by the panel of its help that lists them
+_unit_option = partial(typer.Option, rich_help_panel="The protected unit")
+_cap_option = partial(_unit_option, metavar="COUNT", min=1)
+_column_option = partial(typer.Option, rich_help_panel="Public facts of columns")
+_budget_option = partial(typer.Option, rich_help_panel="The budget")
+_source_option = partial(typer.Option, rich_help_panel="The source file")
 
 
 def declare(  # noqa: PLR0913  # each is an option of the command
@@ -47,144 +52,94 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
+        _unit_option(
             metavar="COLUMN",
             help="Protect all rows under one id of this column; texts are compared as texts.",
-            rich_help_panel=_PROTECTED,
         ),
     ] = None,
-    row: Annotated[
-        bool,
-        typer.Option(
-            "--row",
-            help="Protect each row by itself.",
-            rich_help_panel=_PROTECTED,
-        ),
-    ] = False,
+    row: Annotated[bool, _unit_option("--row", help="Protect each row by itself.")] = False,
     change: Annotated[
         Literal["add_remove", "replace"] | None,
-        typer.Option(
-            help="Neighbouring tables have one unit more or less (the default), or one replaced.",
-            rich_help_panel=_PROTECTED,
+        _unit_option(
+            help="Neighbouring tables have one unit more or less (the default), or one replaced."
         ),
     ] = None,
     max_groups: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT",
-            min=1,
-            help="A unit counts in at most this many groups.",
-            rich_help_panel=_PROTECTED,
-        ),
+        int | None, _cap_option(help="A unit counts in at most this many groups.")
     ] = None,
     max_rows_per_group: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT",
-            min=1,
-            help="A unit counts for at most this many rows in each group.",
-            rich_help_panel=_PROTECTED,
-        ),
+        int | None, _cap_option(help="A unit counts for at most this many rows in each group.")
     ] = None,
     max_rows: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT",
-            min=1,
-            help="A unit counts for at most this many rows in all.",
-            rich_help_panel=_PROTECTED,
-        ),
+        int | None, _cap_option(help="A unit counts for at most this many rows in all.")
     ] = None,
     bound: Annotated[
         Many,
-        typer.Option(
-            metavar="COLUMN=LOWER..UPPER",
-            help="Clamp values to this range, as SUM and AVG need.",
-            rich_help_panel=_COLUMNS,
+        _column_option(
+            metavar="COLUMN=LOWER..UPPER", help="Clamp values to this range, as SUM and AVG need."
         ),
     ] = None,
     key: Annotated[
         Many,
-        typer.Option(
-            metavar="COLUMN=A,B,…",
-            help="All values that GROUP BY shows; 1980..1987 is a range.",
-            rich_help_panel=_COLUMNS,
+        _column_option(
+            metavar="COLUMN=A,B,…", help="All values that GROUP BY shows; 1980..1987 is a range."
         ),
     ] = None,
     null: Annotated[
         Many,
-        typer.Option(
+        _column_option(
             metavar="COLUMN=VALUE",
             help="The value in place of NULL; NULL is skipped, unless given.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None,
     column_type: Annotated[
         Many,
-        typer.Option(
+        _column_option(
             "--type",
             metavar="COLUMN=TYPE",
-            help="boolean, date, integer, number or text, if not as in the file.",
-            rich_help_panel=_COLUMNS,
+            help="boolean, date, integer, number or text; by default the type in the file.",
         ),
     ] = None,
     date_format: Annotated[
         Many,
-        typer.Option(
+        _column_option(
             metavar="COLUMN=FORMAT",
-            help="The format of dates in text, such as %d/%m/%Y, if not as 2013-01-02.",
-            rich_help_panel=_COLUMNS,
+            help="The format of dates in text, such as %d/%m/%Y; 2013-01-02 needs none.",
         ),
     ] = None,
     epsilon: Annotated[
         Decimal | None,
-        typer.Option(
-            metavar="NUMBER",
-            parser=above_zero,
-            help="The limit of all charges together.",
-            rich_help_panel=_BUDGET,
+        _budget_option(
+            metavar="NUMBER", parser=above_zero, help="The limit of all charges together."
         ),
     ] = None,
     delta: Annotated[
         Decimal | None,
-        typer.Option(
-            metavar="NUMBER",
-            parser=from_zero,
-            help="The limit's delta; Gaussian noise needs one.",
-            rich_help_panel=_BUDGET,
+        _budget_option(
+            metavar="NUMBER", parser=from_zero, help="The limit's delta; Gaussian noise needs one."
         ),
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="The file of its ledger; NAME.ledger, unless given.",
-            rich_help_panel=_BUDGET,
-        ),
+        _budget_option(metavar="PATH", help="The file of its ledger; NAME.ledger, unless given."),
     ] = None,
     source_format: Annotated[
         Literal["parquet", "csv"] | None,
-        typer.Option(
+        _source_option(
             "--format",
-            help="The file's format, if the ending of its name is neither .parquet nor .csv.",
-            rich_help_panel=_SOURCE,
+            help="The file's format, if its name ends neither in .parquet nor in .csv.",
         ),
     ] = None,
     delimiter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHARACTER",
-            help="The delimiter of a CSV file.",
-            rich_help_panel=_SOURCE,
-        ),
+        str | None, _source_option(metavar="CHARACTER", help="The delimiter of a CSV file.")
     ] = None,
     file: FileOption = _FILE,
 ) -> None:
     """Declare a table: its public facts, and the limit of its budget.
 
-    Of SOURCE the schema is read and, to propose types for texts, the first rows; both count as
-    public. Check the types that are written. State bounds and keys from what you know without
-    the data. For a table that is declared already, only the given options change.
+    The command reads the schema of SOURCE and, to propose types for texts, its first rows; both
+    count as public. Check the types that it writes. State bounds and keys from public knowledge,
+    not from the data. If the table is declared already, only the given options change.
 
     Examples:
 
@@ -196,7 +151,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     from discreet.cli._proposal import TableOptions, beside, propose
     from discreet.query._declaration_edit import save
 
-    # the settings that options name, then the whole file, which is checked before it is written
+    # collect the settings, then make the whole file, which is checked before it is written
     settings: dict[Keys, Setting | None] = {
         ("unit",): unit,
         ("row",): row or None,
@@ -214,11 +169,13 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         source_format,
         delimiter and delimiter.replace(r"\t", "\t"),
         {keys: setting for keys, setting in settings.items() if setting is not None},
-        bound or [],
-        key or [],
-        null or [],
-        column_type or [],
-        date_format or [],
+        {
+            "--bound": bound or [],
+            "--key": key or [],
+            "--null": null or [],
+            "--type": column_type or [],
+            "--date-format": date_format or [],
+        },
     )
     proposal = propose(file, wanted)
     save(file, proposal.text)
@@ -249,7 +206,7 @@ def _report(proposal: "Proposal") -> None:
         say(f"left out {name}: {why}", "yellow")
     facts = proposal.table.declaration
     if proposal.is_new and facts.unit.column is not None and facts.caps == Caps():
-        say("if many units have more rows, state caps: --max-groups and --max-rows-per-group")
+        say("a unit counts with one row; for more: --max-groups and --max-rows-per-group")
     sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
     say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
 

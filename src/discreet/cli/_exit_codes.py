@@ -45,8 +45,8 @@ def code_of(error: DiscreetError) -> int:
 
 
 def run(command: Callable[[], object]) -> int:
-    """Run a command, show its error, and return the exit code. An unknown error is not shown, since
-    its text may hold a row: it goes to the owner's log."""
+    """Run a command, show its error, and return the exit code. The text of an unexpected error may
+    contain a row, so only the owner's log shows it."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # a library's warning may depend on the data
     try:
@@ -74,7 +74,7 @@ def run(command: Callable[[], object]) -> int:
 def _show(error: DiscreetError) -> None:
     say(f"error: {error}", "red")
     if isinstance(error, ComputationFailed):
-        say(f"The log is {owners_file()}; after a look at it: discreet unlock TABLE --reason '…'")
+        say(f"The log is {owners_file()}. After reading it: discreet unlock TABLE --reason '…'")
 
 
 def log_beside(ledger: Path) -> None:
@@ -103,7 +103,7 @@ class _OwnersFile(logging.Handler):
         self.setFormatter(lines)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the record; where that fails, say nothing, since it may hold a row."""
+        """Append the record. If that fails, stay silent, since the record may contain a row."""
         with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
             file.write(f"{self.format(record)}\n")
 
@@ -113,6 +113,6 @@ def _private(path: str, flags: int) -> int:
 
 
 def survive(stream: TextIO) -> None:
-    """Let a stream replace characters that its terminal can't show, instead of failing."""
+    """Make a stream replace characters that its terminal can't show, instead of failing."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="replace")

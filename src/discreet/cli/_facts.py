@@ -1,4 +1,4 @@
-"""Reads and checks the options of ``discreet declare`` that describe columns."""
+"""Read and check the options of ``discreet declare`` that describe columns."""
 
 import csv
 import datetime
@@ -21,44 +21,39 @@ _KINDS = {kind.value: kind for kind in ColumnType}
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """The given texts for each column, by option."""
+    """The texts that options give for columns: by option, then by column."""
 
-    bounds: Mapping[str, str]
-    keys: Mapping[str, Sequence[str]]
-    nulls: Mapping[str, str]
-    types: Mapping[str, str]
-    formats: Mapping[str, str]
+    texts: Mapping[str, Mapping[str, Sequence[str]]]
+
+    @staticmethod
+    def of(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> "ColumnOptions":
+        """The texts of each option, ``COLUMN=TEXT``; each must name one of these columns."""
+        found = {option: _by_column(option, columns, texts) for option, texts in given.items()}
+        for option, by_column in found.items():
+            for name, texts in by_column.items():
+                if len(texts) > 1 and option != "--key":
+                    raise mistake(option, f"{name} is given {len(texts)} times; give it once")
+        return ColumnOptions(found)
 
     @property
     def named(self) -> set[str]:
         """The columns that an option names."""
-        return {*self.bounds, *self.keys, *self.nulls, *self.types, *self.formats}
+        return {name for by_column in self.texts.values() for name in by_column}
 
+    def all_texts(self, option: str, name: str) -> Sequence[str]:
+        """The texts of this option for this column."""
+        return self.texts[option].get(name, ())
 
-def column_options(
-    columns: Sequence[str],
-    *,
-    bounds: Sequence[str],
-    keys: Sequence[str],
-    nulls: Sequence[str],
-    types: Sequence[str],
-    formats: Sequence[str],
-) -> ColumnOptions:
-    """The options by column; each must name one of these columns."""
-    return ColumnOptions(
-        _once("--bound", columns, bounds),
-        _by_column("--key", columns, keys),
-        _once("--null", columns, nulls),
-        _once("--type", columns, types),
-        _once("--date-format", columns, formats),
-    )
+    def text(self, option: str, name: str) -> str | None:
+        """The single text of this option for this column, if it is given."""
+        return next(iter(self.all_texts(option, name)), None)
 
 
 def kind_of(name: str, proposed: ColumnType | None, options: ColumnOptions) -> ColumnType | None:
     """The type that an option states, or else the proposed one."""
-    if name not in options.types:
-        return ColumnType.DATE if name in options.formats else proposed
-    text = options.types[name]
+    text = options.text("--type", name)
+    if text is None:
+        return proposed if options.text("--date-format", name) is None else ColumnType.DATE
     if text not in _KINDS:
         near = did_you_mean(text, list(_KINDS))
         raise mistake("--type", f"{name}={text}: give one of {', '.join(_KINDS)}{near}")
@@ -68,14 +63,14 @@ def kind_of(name: str, proposed: ColumnType | None, options: ColumnOptions) -> C
 def settings(name: str, kind: ColumnType, options: ColumnOptions) -> dict[Keys, Setting]:
     """The settings of a column of this type that the options state."""
     found: dict[Keys, Setting] = {}
-    if name in options.bounds:
-        found["lower",], found["upper",] = _bounds(name, kind, options.bounds[name])
-    if name in options.keys:
-        found["keys",] = _keys(name, kind, options.keys[name])
-    if name in options.nulls:
-        found["null",] = _value("--null", name, kind, options.nulls[name])
-    if name in options.formats:
-        found["format",] = _format(name, kind, options.formats[name])
+    if (bounds := options.text("--bound", name)) is not None:
+        found["lower",], found["upper",] = _bounds(name, kind, bounds)
+    if keys := options.all_texts("--key", name):
+        found["keys",] = _keys(name, kind, keys)
+    if (null := options.text("--null", name)) is not None:
+        found["null",] = _value("--null", name, kind, null)
+    if (form := options.text("--date-format", name)) is not None:
+        found["format",] = _format(name, kind, form)
     return found
 
 
@@ -85,26 +80,18 @@ def mistake(option: str, text: str) -> typer.BadParameter:
 
 
 def _by_column(option: str, columns: Sequence[str], texts: Sequence[str]) -> dict[str, list[str]]:
-    """The texts behind ``COLUMN=``, by column; a column's name may itself hold a ``=``."""
+    """The texts after ``COLUMN=``, by column; a column's name may itself contain a ``=``."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name = max((c for c in columns if text.startswith(f"{c}=")), key=len, default=None)
         if name is None:
             given, equals, _ = text.partition("=")
             if not equals:
-                raise mistake(option, f"{text!r}: it starts with the column's name and =")
+                raise mistake(option, f"{text!r}: begin with the column's name and =")
             near = did_you_mean(given, columns)
             raise mistake(option, f"no column {given!r}{near}; there are {', '.join(columns)}")
         found.setdefault(name, []).append(text[len(name) + 1 :])
     return found
-
-
-def _once(option: str, columns: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
-    found = _by_column(option, columns, texts)
-    for name, given in found.items():
-        if len(given) > 1:
-            raise mistake(option, f"{name} is given {len(given)} times; give it once")
-    return {name: text for name, (text,) in found.items()}
 
 
 def _bounds(name: str, kind: ColumnType, text: str) -> tuple[Decimal, Decimal]:
@@ -112,7 +99,7 @@ def _bounds(name: str, kind: ColumnType, text: str) -> tuple[Decimal, Decimal]:
         raise mistake(
             "--bound",
             f"{name} is a {kind.value} column, and only numbers have bounds; if it holds numbers, "
-            f"say so by --type {name}=number; values to group by are given as --key {name}=…",
+            f"add --type {name}=number; give values to group by as --key {name}=…",
         )
     lower, dots, upper = text.partition("..")
     try:
@@ -128,11 +115,13 @@ def _keys(name: str, kind: ColumnType, texts: Sequence[str]) -> Setting:
     if kind is ColumnType.NUMBER:
         raise mistake(
             "--key",
-            f"{name} is a number column, and those have no keys; where its values are whole, "
-            f"declare it so: --type {name}=integer",
+            f"{name} is a number column, which can't have keys; if its values are whole, declare "
+            f"--type {name}=integer",
         )
     if kind is ColumnType.BOOLEAN:
-        raise mistake("--key", f"{name} is boolean: its keys are true and false, leave them out")
+        raise mistake(
+            "--key", f"{name} is boolean: its keys are always true and false, leave them out"
+        )
     if kind is ColumnType.INTEGER and len(texts) == 1 and whole_range(texts[0]) is not None:
         return texts[0]
     values = [value for text in texts for value in next(csv.reader([text], skipinitialspace=True))]

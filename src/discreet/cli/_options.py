@@ -17,7 +17,7 @@ NoiseName = Literal["laplace", "gaussian"]
 
 
 def number(text: str) -> Decimal:
-    """The exact value of a decimal, not too large to be held."""
+    """The exact value of a decimal of at most 400 digits before or after its point."""
     try:
         exact = Decimal(text)
     except InvalidOperation:

@@ -1,7 +1,7 @@
 """Output of commands: data on stdout, messages on stderr.
 
-On a terminal it has colours (unless NO_COLOR is set) and fits the width; elsewhere it is plain, and
-lines are as long as they need to be.
+On a terminal the output has colours (unless NO_COLOR is set) and fits the width; elsewhere it is
+plain, and its lines are never broken.
 """
 
 import sys
@@ -24,8 +24,8 @@ _BAR_WIDTH = 40
 
 
 def show(data: RenderableType) -> None:
-    """Print data on stdout, without trailing spaces. On a terminal, lines are broken between words,
-    never inside a number, and nothing is cut off."""
+    """Print data on stdout, without trailing spaces. On a terminal, lines break between words and
+    never inside a number; nothing is cut off."""
     console = _console(sys.stdout)
     if isinstance(data, str) and console.is_terminal:
         lines = (part for line in data.split("\n") for part in _broken(line, console.width))
@@ -37,7 +37,7 @@ def show(data: RenderableType) -> None:
 
 
 def say(message: RenderableType, style: str | None = None) -> None:
-    """Print a message on stderr; the terminal wraps long texts, so that they copy well."""
+    """Print a message on stderr. The terminal wraps long texts, so that they copy whole."""
     _console(sys.stderr).print(message, style=style, soft_wrap=isinstance(message, str))
 
 
@@ -81,7 +81,7 @@ class FittedTable:
     left: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table, or the blocks."""
+        """Yield the table, or one block for each row."""
         style = box.SIMPLE_HEAD if console.is_terminal else None
         unlimited = options.update(width=_ANY_WIDTH)
         needs = self._needs()
@@ -104,8 +104,8 @@ class FittedTable:
         return made
 
     def _needs(self) -> list[tuple[int, int]]:
-        """The least and the best width of each column. Names, and texts on the left, may be broken
-        between words; numbers and intervals stay in one line."""
+        """The least and the best width of each column. Names, and texts on the left, may break
+        between words; numbers and intervals stay on one line."""
         needs = []
         for i, name in enumerate(self.head):
             cells = [row[i] for row in self.rows]
@@ -123,8 +123,8 @@ class FittedTable:
 
 
 def _widths(needs: Sequence[tuple[int, int]], width: int) -> list[int] | None:
-    """A width for each column; None if the least widths don't fit. Columns that lack the least
-    width are widened first."""
+    """A width for each column; None if the least widths don't fit. Columns that need the smallest
+    addition are widened first."""
     widths = [least for least, _ in needs]
     spare = width - sum(widths)
     if spare < 0:
@@ -137,7 +137,7 @@ def _widths(needs: Sequence[tuple[int, int]], width: int) -> list[int] | None:
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
-    """The line, broken between words only; the terminal breaks longer words."""
+    """The parts of the line, broken between words only; the terminal breaks longer words."""
     indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
     first, *words = line.lstrip(" ").split(" ")
     made = indent[2:] + first

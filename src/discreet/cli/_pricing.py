@@ -59,7 +59,7 @@ def price(
         typer.Option(
             "--find",
             metavar="NAME",
-            help="Find the value of this name with which the expression just meets the target.",
+            help="Find the best value of this name for which epsilon stays within the target.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -89,7 +89,7 @@ def _check_names(read: Expression, find: str | None) -> None:
     """Refuse names in the expression other than the one to find."""
     names = sorted(read.names)
     if find is not None and find not in names:
-        there = f"it has {', '.join(names)}" if names else "write the name in a number's place"
+        there = f"it has {', '.join(names)}" if names else "write the name in place of a number"
         raise typer.BadParameter(f"the expression has no {find}; {there}", param_hint="'--find'")
     if others := [name for name in names if name != find]:
         advice = f"{', '.join(others)}: give a number in its place"
@@ -147,7 +147,7 @@ def _show_price(
             show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")
     elif math.isinf(explanation.epsilon):
         raise NoBound(
-            f"nothing bounds its epsilon at delta = {delta:g}: name a larger one, such as "
+            f"no theorem bounds its epsilon at delta = {delta:g}: give a larger delta, such as "
             "--delta 1e-6"
         )
 
@@ -160,7 +160,8 @@ def _show_found(
     one: PrivacyLoss | None,
     as_json: bool,
 ) -> None:
-    """Show the value that was found; for a count of equal charges also how many a ledger admits."""
+    """Show the value that was found. For a count of equal charges, also show how many of them a
+    ledger admits."""
     value = shown(fraction(found.value))
     if as_json:
         shown_values = {
@@ -181,7 +182,7 @@ def _show_found(
         limit = Limit(epsilon, found.delta)
         chosen = Filter.for_limit(limit)
         count = chosen.count_left(chosen.start, one)
-        say(f"charged one by one, chosen adaptively, a ledger of {limit} admits {count}")
+        say(f"a ledger with the limit {limit} admits {count} of them, charged one by one")
 
 
 def _rounded_up(delta: float) -> str:

@@ -1,4 +1,4 @@
-"""Makes the new text of ``discreet.toml`` from the options of ``discreet declare``."""
+"""Make the new text of ``discreet.toml`` from the options of ``discreet declare``."""
 
 import os
 import shlex
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet._unit import Change
-from discreet.cli._facts import ColumnOptions, column_options, kind_of, mistake, settings
+from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
@@ -30,18 +30,15 @@ _CAPS = ("max_groups", "max_rows_per_group", "max_rows")
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options for a table; ``table`` holds the settings that were given."""
+    """The options for a table: the given settings of the table, and the given texts of the options
+    that describe columns, by option."""
 
     name: str
     source: Path
     format: str | None
     delimiter: str | None
     table: Mapping[Keys, Setting]
-    bounds: list[str]
-    keys: list[str]
-    nulls: list[str]
-    types: list[str]
-    formats: list[str]
+    columns: Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,7 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
     old = text_of(file) if file.exists() else ""
     before = _before(old, file, wanted)
     there = propose_types(_rows(wanted, before))
-    options = column_options(
-        list(there),
-        bounds=wanted.bounds,
-        keys=wanted.keys,
-        nulls=wanted.nulls,
-        types=wanted.types,
-        formats=wanted.formats,
-    )
+    options = ColumnOptions.of(list(there), wanted.columns)
     if before is None:
         table = _new_table(wanted, file, list(there))
         there = {
@@ -148,7 +138,7 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
         form = format_of(wanted.source) if before is None else before.format
     if form is None:
         raise mistake(
-            "SOURCE", f"{wanted.source}: its name tells no format; add --format parquet or csv"
+            "SOURCE", f"{wanted.source}: its ending names no format; add --format parquet or csv"
         )
     if form is FileFormat.PARQUET:
         if wanted.delimiter is not None:
@@ -161,7 +151,7 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
 
 
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
-    """The settings of a table that is not declared yet; missing ones get the strictest values."""
+    """The settings of a new table; missing ones get the strictest values."""
     given = dict(wanted.table)
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
@@ -218,14 +208,15 @@ def _missing(
     *,
     formats: tuple[str, ...],
 ) -> str | None:
-    """The missing option of a column, in words, or None; an error if an option names the column."""
+    """The option that a column lacks, in words, or None. It is an error if another option names the
+    column."""
     if kind is None:
-        why, ways = "a type that has no rule", [f"--type {name}=TYPE"]
+        why, ways = "a type without a rule", [f"--type {name}=TYPE"]
     elif formats:
         why = "dates whose first rows can be read in several ways"
         ways = [f"--date-format {shlex.quote(f'{name}={form}')}" for form in formats]
     elif kind is ColumnType.NUMBER and not (
-        name in options.bounds or (column and column.lower is not None)
+        options.text("--bound", name) is not None or (column and column.lower is not None)
     ):
         why, ways = "numbers without bounds", [f"--bound {name}=LOWER..UPPER"]
     else:

@@ -46,7 +46,7 @@ def train(
             "--epsilon",
             metavar="NUMBER",
             parser=above_zero,
-            help="The cost of the whole run; the example's own, unless given.",
+            help="The cost of the whole run; by default the example's own.",
         ),
     ] = None,
     delta: Annotated[
