@@ -20,7 +20,7 @@ from discreet.ledger._entries import (
     opening_digest,
 )
 
-_ELSEWHERE = 1 + Fraction(1, 10**6)  # how much floats of another machine may change a price
+_FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # prices of another machine may differ by this factor
 
 
 def first_state(opening: Opening) -> LedgerState:
@@ -57,11 +57,10 @@ def charged(state: LedgerState, spent: Spent) -> LedgerState:
 def verify(links: Iterable[Link]) -> None:
     """Raise `LedgerDamaged` unless each link follows from those before it by the rules.
 
-    The sums are computed again from the stored terms, each charge counted in the way in which it
+    The sums are computed again from the stored terms; each charge is counted in the way in which it
     was recorded. A recorded sum may be larger, since a later version may know a better bound for a
-    term. If it is smaller, the chain is refused. The cost of a charge by itself, and its normal
-    value beside a leak, are computed in floating point; for these, a small difference between
-    machines is allowed.
+    term; a smaller one is refused. The cost of a charge by itself, and its normal value beside a
+    leak, are computed in floating point, so that machines may differ a little.
     """
     head: Link | None = None
     opening: Opening | None = None
@@ -80,7 +79,7 @@ def verify(links: Iterable[Link]) -> None:
 
 
 def without_text(link: Link) -> Link:
-    """The link without the text of a stored answer, which may be long and has no rule."""
+    """The link without the text of a stored answer, which may be long; no rule reads it."""
     fact = link.fact
     return replace(link, fact=replace(fact, text="")) if isinstance(fact, StoredAnswer) else link
 
@@ -99,7 +98,7 @@ def _first(link: Link) -> Opening:
 
 @dataclass(frozen=True, slots=True)
 class _ChainHistory:
-    """The charges so far, and the last steps of each."""
+    """The charges so far, and the last reserved steps of each."""
 
     charges: dict[int, Charge]
     steps: dict[int, StepReservation]
@@ -130,7 +129,7 @@ def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> N
 
 
 def is_next_block(steps: StepReservation, last: StepReservation | None) -> bool:
-    """Whether these steps follow the last ones of their charge, and have the same plan."""
+    """Whether these steps follow the last reserved ones of their charge, and have the same plan."""
     is_next = (steps.block, steps.first) == ((last.block + 1, last.end) if last else (0, 0))
     is_same = last is None or (steps.of, steps.plan) == (last.of, last.plan)
     return is_next and is_same and 0 < steps.count <= steps.of - steps.first
@@ -159,8 +158,8 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
 
 
 def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
-    """The expected state of a first charge that was admitted by itself, also if a sum would admit
-    it today."""
+    """The expected sums of a first charge. If it was admitted by itself, it is counted so, even if
+    a sum would admit it today."""
     if first.state.spent.alone is None or expected.alone is not None:
         return expected
     assert isinstance(first.fact, Charge)
@@ -173,6 +172,6 @@ def _covers(spent: Spent, expected: Spent) -> bool:
     if spent.alone is None or expected.alone is None:
         is_alone_covered = spent.alone == expected.alone
     else:
-        is_alone_covered = spent.alone * _ELSEWHERE >= expected.alone
+        is_alone_covered = spent.alone * _FLOAT_TOLERANCE >= expected.alone
     are_covered = spent.leak >= expected.leak and all(total >= least for total, least in pairs)
     return are_covered and is_alone_covered

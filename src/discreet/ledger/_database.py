@@ -3,8 +3,8 @@
 SQLAlchemy discards a connection after an interruption such as Ctrl-C. That would destroy a database
 in memory, and leave one in a file in the middle of a transaction. So SQLAlchemy gets a connection
 that it can't close, and a new engine after each failure. The ledger closes a connection during its
-own turn, or once nothing uses it. At the interpreter's exit it stays open, since other threads may
-be using it.
+own turn, or once nothing uses it. At the interpreter's exit the connection stays open, since other
+threads may be using it.
 """
 
 import sqlite3
@@ -21,8 +21,8 @@ from discreet.errors import LedgerError
 from discreet.ledger._turns import LOCKS_FOR_SQLITE, turn
 
 _BUSY_SECONDS = 60.0  # where SQLite takes its own locks
-# Closing the file anywhere in the process would release the locks that SQLite takes, so the turn
-# holds its own in their place.
+# Closing the file anywhere in the process would release the locks that SQLite takes. So SQLite
+# takes none, and the turn holds locks of its own.
 _NO_LOCKS = "&vfs=unix-none" if LOCKS_FOR_SQLITE else ""
 _JOURNAL_HEADER = 28  # bytes; all are 0 once a transaction ended
 
@@ -31,7 +31,7 @@ class _Driver(sqlite3.Connection):
     """A connection that only `undo` rolls back, and only `end` closes."""
 
     def __init__(self, name: str, *, uri: bool) -> None:
-        """Connect to this database; SQLAlchemy begins no transaction by itself."""
+        """Connect to this database, without automatic transactions."""
         super().__init__(
             name, uri=uri, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -49,7 +49,7 @@ class _Driver(sqlite3.Connection):
         """Do nothing, as `close`: another transaction may be in progress."""
 
     def finish(self) -> None:
-        """Reset all statements: one that still reads would hide the changes of others."""
+        """Reset all statements: an unfinished one would hide the changes of others."""
         for reference in self._cursors:
             if (cursor := reference()) is not None:
                 cursor.close()
@@ -98,7 +98,7 @@ class Database:
             self._driver.finish()
 
     def abandon(self) -> None:
-        """Roll back, and drop everything cached. To be called during the turn."""
+        """Roll back, and drop the connection. Call it during the turn only."""
         if not self._is_in_memory:
             self.end()
             return
@@ -135,7 +135,7 @@ def file_database(path: Path) -> Database:
 
 
 def put_away(database: Database, path: Path | None, owner: object) -> None:
-    """Disconnect, and remove the journal, unless another process uses it or was killed while using
+    """Disconnect, and remove the journal, unless another process uses it or left a transaction in
     it."""
     if owner != process():
         return  # a child's copy of its parent's
@@ -167,5 +167,5 @@ def _connect(path: Path) -> _Driver:
 
 
 def _text(raw: bytes) -> str:
-    """Decode any bytes, damaged ones too: the digest tells whether the text is right."""
+    """Decode any bytes, damaged ones too: the digest decides whether the text is right."""
     return raw.decode(errors="surrogateescape")

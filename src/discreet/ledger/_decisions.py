@@ -35,14 +35,12 @@ from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal
 
 _FAILED = (
-    "a computation failed after it was paid, and the ledger is locked; its owner looks for "
-    "the cause in the log 'discreet.owner', then calls ledger.unlock(reason, by) or "
-    "`discreet unlock`"
+    "a computation failed after it was paid, and the ledger is locked: its owner finds the cause "
+    "in the log 'discreet.owner', then calls ledger.unlock(reason, by) or `discreet unlock`"
 )
 _BACKUP = (
-    "this ledger is a backup: what was charged after it was made is not in it. Charge the ledger "
-    "that it was made of; if that one is lost, its owner calls ledger.unlock(reason, by) here, or "
-    "`discreet unlock`"
+    "this ledger is a backup, which lacks all later charges: charge the original ledger. If the "
+    "original is lost, its owner calls ledger.unlock(reason, by) here, or `discreet unlock`"
 )
 
 
@@ -82,7 +80,7 @@ def _exact(chosen: Filter) -> Filter:
 def charge_for(
     loss: PrivacyLoss | Term, purpose: str, by: str, request: Request | None, *, is_insecure: bool
 ) -> Charge:
-    """The charge, checked: it can be stored, and is read again as the same."""
+    """The charge, after a check that it can be stored and read again as the same value."""
     whole = loss_of(loss)
     if request is not None and not (isinstance(request, Request) and isinstance(request.body, str)):
         raise InvalidArgument(
@@ -196,7 +194,7 @@ class PricedCharge:
 
 
 def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -> Receipt:
-    """The first receipt of this request, with its answer and what is left now."""
+    """The first receipt of this request, with its answer and the balance now."""
     if not isinstance(first.fact, Charge) or first.fact.request is None:
         raise LedgerDamaged(f"entry {first.number} has a request's key, but is no requested charge")
     if first.fact.request.body != request.body:
@@ -208,8 +206,8 @@ def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -
     if answer is None or not isinstance(answer.fact, StoredAnswer):
         raise RequestReused(
             f"request id {request.id!r} was paid (charge {first.number}), but no answer is stored: "
-            "it is being computed now, or was lost in a crash; it is never drawn again, so ask "
-            "under a new id, which is a new charge"
+            "it is being computed now, or was lost in a crash. It is never drawn again: ask under "
+            "a new id, which is a new charge"
         )
     return receipt_of(first, first.fact, use, answer.fact.text)
 
@@ -224,7 +222,7 @@ def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
 
 
 def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
-    """The last steps that were taken of a charge, whose blocks have consecutive numbers."""
+    """The last steps that were reserved of a charge; its blocks have consecutive numbers."""
     blocks = smallest_whole(lambda block: not rows.has(steps_key(charge, block)), 0)
     link = rows.under(steps_key(charge, blocks - 1))
     if link is None:
@@ -235,7 +233,7 @@ def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
 
 
 def receipt_of(link: Link, paid: Charge, use: FilterUse, answer: str | None = None) -> Receipt:
-    """The receipt of a charge, with what is left now, and the stored answer to a repeat."""
+    """The receipt of a charge, with the balance now and, for a repeat, the stored answer."""
     return Receipt(
         link.number, link.digest, link.at, paid.purpose, paid.by, answer, paid.is_insecure, use
     )

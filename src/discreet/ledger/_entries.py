@@ -2,18 +2,18 @@
 
 A `Link` is one entry: a fact, and the state of the whole ledger after it. Its digest covers
 itself and the digest before it, so that altering, removing or moving an entry breaks every later
-link. The text of a link is canonical JSON: each value has exactly one text. A ledger has the filter
-that it was made with for as long as it lives.
+link. The text of a link is canonical JSON: each value has exactly one text. The filter of a ledger
+never changes.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
@@ -22,7 +22,7 @@ from discreet.accounting._shares import Squares
 from discreet.errors import LedgerDamaged
 
 FORMAT = 2  # of the file and of its entries; another one is refused by name
-ROOT = "0" * 64
+ROOT = "0" * 64  # the digest before the first entry
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -74,7 +74,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Unlock:
-    """The owner has looked; with ``allow_repeat``, failed questions may be asked again."""
+    """The owner allows charges again; with ``allow_repeat``, failed questions may be repeated."""
 
     reason: str
     by: str
@@ -83,10 +83,11 @@ class Unlock:
 
 @dataclass(frozen=True, slots=True)
 class StepReservation:
-    """Steps of a charge that was paid as a whole, taken before they run, never given back.
+    """Steps of a charge that was paid as a whole. They are reserved before they run, and never
+    given back.
 
-    They are ``count`` steps from ``first`` on, out of ``of`` in all, and number ``block`` among the
-    charge's blocks; ``plan`` is a digest of what the steps are.
+    ``count`` steps are reserved from ``first`` on, of ``of`` steps in all. ``block`` is the number
+    of this reservation among those of the charge, and ``plan`` a digest of the steps' plan.
     """
 
     charge: int
@@ -104,11 +105,14 @@ class StepReservation:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Marks a copy: all entries before this one are those of another file. The owner must unlock
+    """Marks a copy: all entries before this one come from another file. The owner must unlock it
     before the next charge."""
 
 
-Fact = Opening | Charge | StoredAnswer | Lock | Unlock | StepReservation | Backup
+PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup  # fields are plain values
+Fact = Opening | Charge | PlainFact
+
+P = TypeVar("P", bound=PlainFact)
 
 _KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -123,7 +127,7 @@ _KINDS: dict[type[Fact], Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """Everything that decides about the next charge; the last link's state is in force.
+    """Everything that decides on the next charge; the state of the last link is in force.
 
     ``opening`` is the number of the opening in force, and ``opening_digest`` its digest.
     ``failed`` lists the charges whose questions failed and may not be asked again.
@@ -193,8 +197,8 @@ def read(row: Row, previous: str) -> Link:
 
 
 def key_of(number: int, fact: Fact) -> str:
-    """The unique key of a fact. It allows each of these only once: a request of one analyst, the
-    answer to a charge, a block of its steps, an entry."""
+    """The unique key of a fact. It allows only one request of an analyst with the same id, one
+    answer to a charge, one block of its steps with the same number, and one entry with a number."""
     if isinstance(fact, Charge) and fact.request is not None:
         return request_key(fact.by, fact.request)
     if isinstance(fact, StoredAnswer):
@@ -254,17 +258,9 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
             paid = json.loads(loss.to_json())
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             return {"loss": paid, "request": asked, **facts}
-        case StoredAnswer(charge, text):
-            return {"charge": charge, "text": text}
-        case Lock(charge):
-            return {"charge": charge}
-        case Unlock(reason, by, allow_repeat):
-            return {"reason": reason, "by": by, **({"allow_repeat": True} if allow_repeat else {})}
-        case Backup():
-            return {}
-        case StepReservation(charge, block, first, count, of, plan):
-            taken = {"block": block, "first": first, "count": count}
-            return {"charge": charge, **taken, "of": of, "plan": plan}
+        case Unlock(reason, by, allow_repeat=False):
+            return {"reason": reason, "by": by}
+    return asdict(fact)
 
 
 def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
@@ -284,18 +280,22 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             purpose, by = _text(values["purpose"]), _text(values["by"])
             return Charge(loss, purpose, by, request, _truth(values["is_insecure"]))
         case Kind.ANSWER:
-            return StoredAnswer(_whole(values["charge"]), _text(values["text"]))
+            return _plain_fact(StoredAnswer, values)
         case Kind.LOCK:
-            return Lock(_whole(values["charge"]))
+            return _plain_fact(Lock, values)
         case Kind.UNLOCK:
-            is_allowed = _truth(values.get("allow_repeat", False))
-            return Unlock(_text(values["reason"]), _text(values["by"]), is_allowed)
+            return _plain_fact(Unlock, {"allow_repeat": False, **values})
         case Kind.BACKUP:
             return Backup()
         case Kind.STEPS:
-            charge, block = _whole(values["charge"]), _whole(values["block"])
-            first, count, of = (_whole(values[name]) for name in ("first", "count", "of"))
-            return StepReservation(charge, block, first, count, of, _text(values["plan"]))
+            return _plain_fact(StepReservation, values)
+
+
+def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
+    """The fact with these values of its fields; each must have the annotated type."""
+    checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: _text, bool: _truth}
+    given = {field.name: checks[field.type](values[field.name]) for field in fields(kind)}
+    return kind(**given)
 
 
 def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
@@ -371,13 +371,13 @@ def _spent_from_json(values: Mapping[str, Any]) -> Spent:  # Any: JSON
 
 def _check_format(value: object) -> None:
     if _whole(value) != FORMAT:
-        raise ValueError(f"format {value} is not known")
+        raise ValueError(f"format {value} is unknown")
 
 
 def _whole(value: object) -> int:
     if type(value) is int and value >= 0:  # a truth value is an int too
         return value
-    raise ValueError(f"{value!r} is no whole number, 0 or above")
+    raise ValueError(f"{value!r} is not a whole number, 0 or above")
 
 
 def _truth(value: object) -> bool:
@@ -389,4 +389,4 @@ def _truth(value: object) -> bool:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    raise ValueError(f"{value!r} is no text")
+    raise ValueError(f"{value!r} is not a text")

@@ -1,4 +1,4 @@
-"""The ledger: one budget for one dataset, which nothing takes over its limit."""
+"""The ledger: one budget for one dataset, whose limit is never exceeded."""
 
 import os
 from collections.abc import Iterator
@@ -61,7 +61,8 @@ class Ledger:
     ``kill -9``, loss of power and a clock that is set back. Nothing is ever refunded, changed or
     removed. `verify` finds a changed, missing or moved entry, and each charge finds a changed last
     entry. Not covered: an older copy of the file in its place, unless the ledger is opened with an
-    anchor that is out of reach; someone who may write the file and forges the whole chain.
+    anchor that the attacker can't write; an attacker who can write the file and forges the whole
+    chain.
 
     Any number of threads and processes may use one ledger, also across forks. Each transaction
     locks the inode of the file. Between transactions this one file holds everything. Make a ledger
@@ -102,9 +103,9 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     ) -> "Ledger":
         """A new ledger in a new file that only its owner can read; an existing file is refused.
 
-        The limit is a `Limit`, or one in rho, mu or Renyi divergences (`discreet._budget`). The
-        filter (by default `Filter.for_limit`) decides for as long as the ledger lives; one that is
-        mostly for training takes `Filter.for_training(limit)`.
+        The limit is a `Limit`, `RhoLimit`, `MuLimit` or `RenyiLimit`. The filter (by default
+        `Filter.for_limit`) decides on all charges and never changes; a ledger mostly for training
+        takes `Filter.for_training(limit)`.
         """
         place = as_path(path)
         if not Store.make_file(place, opening_for(unit, limit, filter)):
@@ -122,15 +123,15 @@ is left for one more pure charge; lower the budget of this query or ask the owne
 
         ``anchor`` is the path of a small file elsewhere. The head of the chain is written there
         after each entry, and a ledger that is older than its anchor is refused. The first opening
-        makes the anchor. Without an anchor, an older copy of the file can't be distinguished from
-        the file itself, and later charges are forgotten.
+        makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
+        its later charges are forgotten.
         """
         store = Store.open_file(as_path(path))
-        held = None if anchor is None else Anchor(as_path(anchor))
-        if held is not None and not os.path.exists(held.path):  # noqa: PTH110  # never an OSError
+        mark = None if anchor is None else Anchor(as_path(anchor))
+        if mark is not None and not os.path.exists(mark.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
-                held.advance(AnchorMark.of(rows.head()))
-        ledger = Ledger(store, held)
+                mark.advance(AnchorMark.of(rows.head()))
+        ledger = Ledger(store, mark)
         ledger._opening()  # raises if it can't be read
         return ledger
 
@@ -156,7 +157,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         limit: AnyLimit,
         filter: Filter | None = None,  # noqa: A002  # its name in this field
     ) -> "Ledger":
-        """A ledger for scripts and tests: it works alike, but ends with the process."""
+        """A ledger for scripts and tests, in memory only: it ends with the process."""
         return Ledger(Store.in_memory(opening_for(unit, limit, filter)))
 
     @property
@@ -199,8 +200,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         A loss without a unit takes the ledger's unit. A ``request`` that was paid and answered
         before returns its first receipt, with the answer, and costs nothing. Raises
         `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
-        `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge then
-        stands, or was never made.
+        `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge is then
+        recorded whole, or not at all.
         """
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
         tries = _TRIES
@@ -228,7 +229,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
             raise priced.refusal
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer to a paid request durably, once, before it is shown."""
+        """Store the answer to a paid request durably, before it is shown; it is stored once."""
         if not isinstance(answer, str):
             raise InvalidArgument(f"answer: give the text to store, not a {type(answer).__name__}")
         if len(answer) > _LONGEST_ANSWER:
@@ -255,8 +256,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     def reserve(
         self, receipt: Receipt, loss: PrivacyLoss | Term, *, count: int, of: int, plan: str
     ) -> range:
-        """Take the next ``count`` steps, or as many as are left, of the ``of`` steps that this
-        receipt paid; durably, before they run, and never twice.
+        """Reserve the next ``count`` steps, or all that are left, of the ``of`` steps that this
+        receipt paid: durably, before they run, and never twice.
 
         ``loss`` is the loss that was paid and ``plan`` a digest of the steps: another loss or plan
         than before is refused (`InvalidArgument`). Raises `SessionEnded` if no step is left.
@@ -266,8 +267,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         with self._writing() as (rows, head):
             if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
                 raise InvalidArgument(
-                    f"charge {receipt.number} paid for something else than {whole}: continue with "
-                    "the plan that it was made for"
+                    f"charge {receipt.number} paid for something else, not for {whole}: continue "
+                    "with the plan that it was made for"
                 )
             last = last_reservation(rows, receipt.number)
             block, first = (0, 0) if last is None else (last.block + 1, last.end)
@@ -283,7 +284,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return taken
 
     def reserved(self, receipt: Receipt) -> int:
-        """The number of steps that were taken of those that this receipt paid."""
+        """The number of reserved steps, of those that this receipt paid."""
         with self._reading() as (rows, head):
             paid(rows, head, receipt)
             last = last_reservation(rows, receipt.number)
@@ -292,11 +293,10 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
         """Open a locked ledger again, and return the charges whose questions failed.
 
-        ``reason`` says why it is safe to go on, and ``by`` who decided. A question that failed
-        stays refused (`QuestionFailed`) by its purpose, whoever asks, because a second failure
-        could reveal something about the data. ``allow_repeat=True`` allows all of these questions
-        again, also when the ledger is not locked any more. To unlock a backup puts it into use in
-        the place of its ledger.
+        ``reason`` says why it is safe to go on, and ``by`` who decided. Questions with the purpose
+        of a failed one stay refused for everyone (`QuestionFailed`), because a second failure could
+        reveal something about the data. ``allow_repeat=True`` allows all of them again, even if the
+        ledger is no longer locked. An unlocked backup replaces its ledger.
         """
         fact = Unlock(_checks.text(reason=reason), _checks.text(by=by), bool(allow_repeat))
         with self._writing() as (rows, head):
@@ -314,10 +314,10 @@ is left for one more pure charge; lower the budget of this query or ask the owne
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a verified copy of the ledger to a new file; an existing file is refused.
 
-        The copy is complete although others charge meanwhile, and lacks what is charged later. It
-        is locked, because it would be a second budget beside the ledger. If the ledger is lost, put
-        the copy in its place and `unlock` it. Charges after the copy are then forgotten; with an
-        anchor, such a copy is refused.
+        The copy is complete even if others charge meanwhile; it lacks later charges. It is locked,
+        because it would be a second budget beside the ledger. If the ledger is lost, put the copy
+        in its place and `unlock` it. Charges after the copy are then forgotten; with an anchor, the
+        copy is refused.
         """
         place = as_path(path)
         if not self._store.copy_file(place):
@@ -325,7 +325,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         log.info("%s: copied to %s", self._store.name, place)
 
     def spent(self) -> Balance:
-        """The balance: what is spent and what is left, by the filter that decides.
+        """The balance: the spent and the remaining part of the limit, by the filter that decides.
 
         It reads the whole chain and verifies each digest; a `Receipt` carries a balance without
         the total.
@@ -366,22 +366,22 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         _chain.verify(links)  # outside the transaction, since it may take long
 
     def _agree(self, declared: Opening) -> None:
-        """Check the declared limit and unit, and record the unit if nothing was charged yet."""
+        """Check the declared limit and unit; before the first charge, record the declared unit."""
         with self._writing() as (rows, head):
-            held = rows.opening(head)
-            if held.filter.limit != declared.filter.limit:
+            recorded = rows.opening(head)
+            if recorded.filter.limit != declared.filter.limit:
                 raise LedgerDiffers(
-                    f"{self._store.name} was made with {held.filter.limit!r}, declared is "
+                    f"{self._store.name} was made with {recorded.filter.limit!r}, declared is "
                     f"{declared.filter.limit!r}; the ledger decides: declare its limit"
                 )
-            if held.unit == declared.unit:
+            if recorded.unit == declared.unit:
                 return
             if head.state.charges:
                 raise LedgerDiffers(
-                    f"{self._store.name} protects {held.unit}, declared is {declared.unit}; "
+                    f"{self._store.name} protects {recorded.unit}, declared is {declared.unit}; "
                     "it has charges, so the ledger decides: declare its unit and change"
                 )
-            _append(rows, head, replace(held, unit=declared.unit))
+            _append(rows, head, replace(recorded, unit=declared.unit))
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Transaction, Link]]:

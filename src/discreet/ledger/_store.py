@@ -1,9 +1,9 @@
 """Transactions over a database, and the links that are read and written in them.
 
-A transaction has the ledger's file to itself: threads queue at the store, processes at the file.
-If it fails or is interrupted, it is rolled back before others continue. The connection stays open
-between transactions, for as long as its file is the one at its path. A fork waits until no
-transaction is in progress, and its child opens a new connection.
+A transaction uses the ledger's file alone: threads queue at the store, processes at the file. If
+it fails or is interrupted, it is rolled back before others continue. The connection stays open
+between transactions, as long as the path leads to the same file. A fork waits until no transaction
+is in progress, and its child opens a new connection.
 """
 
 import logging

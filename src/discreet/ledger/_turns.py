@@ -1,10 +1,10 @@
 """Turns at a ledger's file: exclusive locks on the file itself, by whatever name it is opened.
 
-A ``flock`` keeps out other processes of discreet. On Linux a second lock, on the bytes that SQLite
-locks, keeps out every other program that reads the file by SQLite: it would mistake the journal of
+A ``flock`` excludes other processes of discreet. On Linux a second lock, on the bytes that SQLite
+locks, excludes all other programs that read the file by SQLite: they would mistake the journal of
 a transaction in progress for that of a crash, and roll it back. Both locks belong to one open
-descriptor, so that closing the file elsewhere in the process does not release them; and to the
-file, so that two names of it share them.
+descriptor, so that closing the file elsewhere in the process does not release them. They also
+belong to the file, so that two names of it share them.
 """
 
 import fcntl
@@ -32,7 +32,7 @@ _DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # the name under which a new led
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Identifies a file, whatever its name."""
+    """The identity of a file, whatever its name."""
 
     device: int
     inode: int
@@ -53,29 +53,30 @@ def turn(path: Path, seconds: float) -> Iterator[int]:
 def identity(descriptor: int, path: Path) -> FileIdentity:
     """The identity of an open file, after a check that it is the one at this path and has no other
     name."""
-    held = os.fstat(descriptor)
-    if held.st_nlink > 1:
-        _remove_drafts(path, held)
-        held = os.fstat(descriptor)
-    if held.st_nlink > 1:
+    opened = os.fstat(descriptor)
+    if opened.st_nlink > 1:
+        _remove_drafts(path, opened)
+        opened = os.fstat(descriptor)
+    if opened.st_nlink > 1:
         raise LedgerError(
-            f"the ledger {path} has {held.st_nlink} names (hard links), and each would seem a "
+            f"the ledger {path} has {opened.st_nlink} names (hard links), and each would seem a "
             "ledger of its own: remove all but one"
         )
     try:
         named = path.stat()
     except OSError:
         named = None
-    if named is None or not os.path.samestat(held, named):
+    if named is None or not os.path.samestat(opened, named):
         raise LedgerError(
             f"the ledger {path} can't be opened: it was renamed, replaced or deleted meanwhile; "
             "see what is there now, then open that one"
         )
-    return FileIdentity(held.st_dev, held.st_ino)
+    return FileIdentity(opened.st_dev, opened.st_ino)
 
 
 def check_locks(path: Path) -> None:
-    """Raise `LedgerError` if the locks on this file, which we hold, don't keep others out."""
+    """Raise `LedgerError` if the locks on this file, which this process holds, don't exclude
+    others."""
     with _opened(path) as other:
         if _flock(other.fileno(), path) or (
             LOCKS_FOR_SQLITE and _lock_bytes(other.fileno(), path, _SQLITE_BYTES)
@@ -144,10 +145,10 @@ def _no_locks(path: Path, cause: str | None) -> LedgerError:
     )
 
 
-def _remove_drafts(path: Path, held: os.stat_result) -> None:
+def _remove_drafts(path: Path, opened: os.stat_result) -> None:
     """Remove the name under which the file was built, which a killed process left behind. No such
     process is still running: it would hold the lock."""
     folder = path.resolve().parent
     for draft in folder.iterdir():
-        if _DRAFT.fullmatch(draft.name) and os.path.samestat(draft.lstat(), held):
+        if _DRAFT.fullmatch(draft.name) and os.path.samestat(draft.lstat(), opened):
             draft.unlink()

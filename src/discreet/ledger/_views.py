@@ -27,10 +27,10 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a ledger's history; fields that its kind doesn't have are None.
+    """One line of a ledger's history; fields that its kind lacks are None.
 
-    ``purpose`` of an unlocking is its reason. ``about`` is the number of the charge that an
-    answer, a lock or steps belong to. ``request`` is the request id of a charge.
+    ``purpose`` of a `Kind.UNLOCK` entry is its reason. ``about`` is the number of the charge that
+    an answer, a lock or steps belong to. ``request`` is the request id of a charge.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FilterUse:
-    """How much of a filter's limit these sums have used; its figures are computed when read."""
+    """The spent and the remaining part of a filter's limit; computed when it is read."""
 
     filter: Filter
     sums: Spent
@@ -74,7 +74,7 @@ class FilterUse:
 
     @property
     def reached(self) -> Fraction:
-        """How far the charges have come, in the limit's own measure, as in `Balance`."""
+        """The spent amount in the limit's own measure, as in `Balance`."""
         found = self.filter.reached(self.sums)
         if found is None:
             raise LedgerDamaged("its sums are beyond every bound")
@@ -88,12 +88,12 @@ class FilterUse:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How much of a limit is spent, by the filter that decides.
+    """The spent and the remaining part of a limit, by the filter that decides.
 
     ``reached`` bounds all charges together, however adaptively they were chosen, in the limit's own
-    measure: epsilon at the limit's delta, rho, mu, or, of a Renyi limit, the largest part of its
-    bound at some order. ``left`` is the largest single pure epsilon that would still be admitted,
-    and ``total`` the sum of all charges.
+    measure: epsilon at the limit's delta, rho, or mu. For a Renyi limit it is the largest share of
+    a bound that is spent, over all orders. ``left`` is the largest single pure epsilon that would
+    still be admitted, and ``total`` the sum of all charges.
     """
 
     limit: AnyLimit
@@ -107,7 +107,7 @@ class Balance:
         """The epsilon that is spent; `NoBound` under a limit of another kind."""
         if isinstance(self.limit, Limit):
             return self.reached
-        raise NoBound(f"{self.limit!r} has no epsilon: look at what is reached of it")
+        raise NoBound(f"{self.limit!r} has no epsilon: read `reached`")
 
     @property
     def epsilon_if_fixed_beforehand(self) -> float:
@@ -128,14 +128,14 @@ class Balance:
 
 
 def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:
-    """How much of the limit is spent, in a few words."""
+    """The spent part of the limit, in a few words."""
     amount = "an unknown amount" if reached is None else up(reached)
     return f"spent {limit.symbol} = {amount} of {_most(limit)}, in {_charges(charges)}"
 
 
 def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> str:
     """The reason for refusing a charge that leads from ``before`` to ``after``, and what to do."""
-    # 1. what would still fit
+    # 1. the budget that is left
     limit, reached = chosen.limit, chosen.would_reach(before, loss)
     left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
     if isinstance(limit, Limit) and not _is_pure(loss):
@@ -152,7 +152,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
     if after.leak and not isinstance(limit, Limit):
         return (
             f"{loss} fails with a small probability, and a limit in {limit.symbol} has no delta "
-            f"for that: ask with a mechanism that needs none ({left})"
+            f"for that: ask with a mechanism that needs no delta ({left})"
         )
     if after.leak > chosen.leak_bound:
         return (
@@ -160,11 +160,9 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
             f"{left}; {advice}"
         )
-    # 3. a ledger that its first charge filled
+    # 3. a first charge that took the whole delta
     if before.alone is not None and not _is_pure(loss):
-        return (
-            f"the first charge took all of delta by itself, and only pure charges fit now; {left}"
-        )
+        return f"the first charge took the whole delta, and only pure charges fit now; {left}"
     if reached is None and len(chosen.priced(loss).ways) > 1:
         return (
             f"it is counted beside a leak, and too little is left of the limit's delta that is set "
