@@ -78,8 +78,8 @@ bench: $(TRAINED)  ## time discreet beside those of its peers that are made
 	@for name in $(COMPARISONS); do \
 		echo "== $$name"; "$(BIN)/python" -m "benchmarks.$$name" || exit 1; done
 
-# Which mutants run: ONLY=ledger,noise.bits names modules, SAMPLE=8 takes so many of each, and
-# NEAR=1 runs the tests that are named after a module and no others.
+# Which mutants run: ONLY=ledger,noise.bits names modules, SAMPLE=8 takes 8 mutants of each module,
+# and NEAR=1 runs only the tests that are named after a module.
 mutants: $(TESTED) .mutants/ready  ## change the code and see that tests notice (hours; ONLY=part)
 	@"$(BIN)/python" -m tools.weakenings
 	@.mutants/bin/python -m tools.mutants $(if $(ONLY),--only "$(ONLY)") \

@@ -263,7 +263,7 @@ def test_equality_can_be_by_identity() -> None:
 
 
 def test_a_check_that_would_be_overlooked_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"Late\.scale: a frozen value has no annotations as texts"):
+    with pytest.raises(TypeError, match=r"Late\.scale: give annotations as types, not as texts"):
 
         @frozen
         class Late:

@@ -1,4 +1,4 @@
-"""Where a condition begins to hold, by halving: over whole numbers, and over exact ones."""
+"""Bisection over whole numbers and over fractions: where a condition begins to hold."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -23,7 +23,7 @@ def smallest_whole(is_enough: Callable[[int], bool], least: int) -> int:
 def edge(
     is_good: Callable[[Fraction], bool], good: Fraction, bad: Fraction, digits: int
 ) -> Fraction:
-    """A good number next to a bad one: they are as close as this many digits of the larger one.
+    """A good number next to a bad one; they agree to this many digits of the larger one.
 
     >>> float(edge(lambda x: x * x <= 2, Fraction(1), Fraction(2), digits=9))
     1.41421356...

@@ -164,7 +164,7 @@ class BudgetUse(Protocol):
 
     @property
     def reached(self) -> Fraction:
-        """How far the charges have come, in the limit's own measure."""
+        """The spent amount, in the limit's own measure."""
         ...
 
     @property
@@ -179,8 +179,8 @@ class Receipt:
 
     ``digest`` names the ledger's entry. ``kept`` is the answer stored earlier under the same
     request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
-    ``balance`` is what was left when the receipt was given, where the payer knows it; it is
-    computed when it is first read, and no part of what the receipt proves.
+    ``balance`` is the balance after the charge, if the payer knows it; it is computed when it is
+    first read, and is not part of the proof.
     """
 
     number: int
@@ -222,9 +222,9 @@ class CountsSteps(Protocol[Loss]):
     """Counts the steps of a plan that was paid as a whole, durably, so that none runs twice."""
 
     def reserve(self, receipt: Receipt, loss: Loss, *, count: int, of: int, plan: str) -> range:
-        """Take the next steps of this receipt before they run; no step is taken twice."""
+        """Reserve the next steps of this receipt before they run; no step is reserved twice."""
         ...
 
     def reserved(self, receipt: Receipt) -> int:
-        """The number of steps that were taken."""
+        """The number of steps that were reserved."""
         ...

@@ -54,7 +54,7 @@ def positive_count(**named: object) -> int:
 
 
 def size(**named: object) -> int:
-    """One named number of things that fit into a computer: 1 to 2^40."""
+    """One named number of things that fit into memory: 1 to 2^40."""
     exact = _number(
         named, "a whole number from 1 to 2^40", lambda n: 1 <= n <= _MOST and n.denominator == 1
     )
@@ -68,8 +68,8 @@ def text(**named: object) -> str:
         raise InvalidArgument(f"{name} = {quoted(value)}: give a text that is not empty")
     if not is_unicode(value):
         raise InvalidArgument(
-            f"{name} = {quoted(value)}: it has half of a surrogate pair, which no file and no "
-            "database can hold; leave that character out"
+            f"{name} = {quoted(value)}: it has half of a surrogate pair, which files and "
+            "databases can't store; leave that character out"
         )
     if len(value) > LONGEST_TEXT:
         raise InvalidArgument(

@@ -1,9 +1,9 @@
 """Exact fractions, and balls around real numbers.
 
-A float argument means its shortest decimal: ``0.1`` is one tenth. A real number that is no
-fraction is an ``arb`` ball, an interval proven to contain it. It becomes a float only when it is
-shown, rounded in the direction that is named. The library of balls is loaded at its first use,
-since many programs need none.
+A float argument means its shortest decimal: ``0.1`` is one tenth. Any other real number is an
+``arb`` ball, an interval that is proven to contain it. It becomes a float only to be shown, rounded
+in the named direction. The library of balls is loaded at its first use, since many programs need
+none.
 """
 
 import math
@@ -47,9 +47,8 @@ def fraction(number: Number) -> Fraction:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a finite number: not a truth value, a time difference, a text, NaN or
-    infinite. It has at most 1000 digits before the point and after it, so that no number takes
-    long to read."""
+    """Whether the value is a finite number with at most 1000 digits before the point and after it,
+    so that it is read quickly. Truth values, time differences and texts are not numbers."""
     if isinstance(value, bool):
         return False
     if isinstance(value, float):
@@ -68,7 +67,7 @@ def is_number(value: object) -> bool:
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Ball arithmetic at this many bits inside the block. Balls are correct at any precision; the
-    lock only prevents that one thread's precision makes another's balls wide."""
+    lock only prevents one thread from widening the balls of another by a lower precision."""
     import flint
 
     with _precision, flint.ctx.workprec(bits):
@@ -137,7 +136,7 @@ def decimal_down(number: Fraction, digits: int) -> Fraction:
 
 
 def _step(number: Fraction, digits: int) -> Fraction:
-    """The power of ten by which the number, divided, has this many digits before the point."""
+    """The power of ten by which the number is divided to have this many digits before the point."""
     bits = number.numerator.bit_length() - number.denominator.bit_length()
     step = Fraction(10) ** (math.floor(bits * math.log10(2)) - digits)
     while number >= step * 10**digits:

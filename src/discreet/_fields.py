@@ -1,6 +1,7 @@
 """Frozen values whose fields are declared once: how each is converted, checked and written.
 
-A field's annotation names what is held and, in `Annotated`, the function that checks what is given:
+The annotation of a field names the type of the attribute and, in `Annotated`, a function that
+checks the argument:
 
 >>> @frozen
 ... class Noise:
@@ -13,9 +14,9 @@ Traceback (most recent call last):
     ...
 discreet.errors.InvalidArgument: scale = -1: give a finite number above 0
 
-The function is called with the field's name, as ``_checks.positive(scale=2.5)``, and what it
-returns is held. So one function serves many fields, and its error names the argument. For a field
-that is given as one type and held as another, `Converted` tells type checkers and editors both.
+The function is called with the field's name, as ``_checks.positive(scale=2.5)``, and its result
+becomes the attribute. So one function serves many fields, and its error names the argument. If the
+argument has another type than the attribute, `Converted` tells both to type checkers and editors.
 """
 
 import dataclasses
@@ -45,7 +46,10 @@ _DECLARED = "__declared_fields__"
 
 
 class Converted(Generic[Held, Given]):
-    """The type of a field that is given as ``Given`` and held as ``Held``; for annotations only."""
+    """The type of a field whose argument is ``Given`` and whose attribute is ``Held``.
+
+    It is for annotations only.
+    """
 
     def __get__(self, instance: object, owner: object) -> Held:
         """The type of the attribute, for type checkers."""
@@ -84,11 +88,11 @@ Text = Annotated[str, _checks.text]
 
 def field(
     *,
-    default: Any = dataclasses.MISSING,  # Any: of the field's own type, or what converts to it
-    kw_only: Any = dataclasses.MISSING,  # Any: a truth value, or what the class says
+    default: Any = dataclasses.MISSING,  # Any: a value that the field's check accepts
+    kw_only: Any = dataclasses.MISSING,  # Any: a truth value; the class decides if it is missing
     named: bool = True,
     brief: bool = False,
-    text: Callable[[Any], str] | None = None,  # Any: what the field holds
+    text: Callable[[Any], str] | None = None,  # Any: the field's value
 ) -> Any:  # Any: type checkers take it for the field's type
     """A field with a default, or with its own place in the ``repr``.
 
@@ -111,10 +115,10 @@ def frozen(*, eq: bool = True) -> Callable[[type[T]], type[T]]: ...
 def frozen(cls: type[T] | None = None, *, eq: bool = True) -> Any:  # Any: the class or a decorator
     """Make a frozen, slotted dataclass whose fields are checked and converted as annotated.
 
-    Fields without `Annotated` are held as given. The class's own ``__post_init__`` runs after the
-    checks, on the converted fields. Its ``repr`` writes it as in code, unless it has its own.
-    A subclass without fields of its own needs ``__slots__ = ()`` and no decorator (with one, mypy
-    takes what may be given for the type of the fields that it inherits).
+    Fields without `Annotated` are not checked. The class's own ``__post_init__`` runs after the
+    checks, on the converted fields. The ``repr`` is the value as it is written in code, unless the
+    class defines another one. A subclass without fields of its own needs ``__slots__ = ()`` and no
+    decorator (with a decorator, mypy takes the types of arguments for those of inherited fields).
     """
     if cls is None:
         return lambda cls: _frozen(cls, eq=eq)
@@ -123,7 +127,7 @@ def frozen(cls: type[T] | None = None, *, eq: bool = True) -> Any:  # Any: the c
 
 def as_code(value: object) -> str:
     """The value as it is written in code: exact numbers as decimals, members of enumerations by
-    their names."""
+    name."""
     if isinstance(value, Fraction):
         return shown(value)
     if isinstance(value, Enum):
@@ -146,11 +150,11 @@ def _frozen(cls: type[T], *, eq: bool) -> type[T]:
 
 
 def _declared(cls: type) -> dict[str, _Declared]:
-    """The class's own fields that have checks. Their annotations are left with what is held."""
+    """The class's own fields that have checks. Their annotations become the types of attributes."""
     declared, annotations = {}, inspect.get_annotations(cls)
     for name, annotation in annotations.items():
         if isinstance(annotation, str):  # its check would be overlooked
-            raise TypeError(f"{cls.__name__}.{name}: a frozen value has no annotations as texts")
+            raise TypeError(f"{cls.__name__}.{name}: give annotations as types, not as texts")
         if hasattr(annotation, "__metadata__"):  # of Annotated
             held, check = get_args(annotation)
             is_converted = getattr(held, "__origin__", None) is Converted
@@ -161,20 +165,20 @@ def _declared(cls: type) -> dict[str, _Declared]:
 
 
 def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None]:
-    """An ``__init__`` that checks each field and holds it: as fast as one that is written out."""
+    """An ``__init__`` that checks and sets each field, as fast as a hand-written one."""
     places: list[str] = []
     names: list[str] = []
     lines: list[str] = []
-    given: dict[str, Any] = {"_hold": object.__setattr__}  # the names that the text below knows
+    given: dict[str, Any] = {"_set": object.__setattr__}  # names that the text below uses
     for one in dataclasses.fields(cls):
         name, has_default = one.name, one.default is not dataclasses.MISSING
         (names if one.kw_only else places).append(f"{name}=_of_{name}" if has_default else name)
         given[f"_of_{name}"] = one.default
-        held = name
+        value = name
         if name in declared:
             given[f"_check_{name}"] = declared[name].check
-            held = f"_check_{name}({name}={name})"
-        lines.append(f"    _hold(self, {name!r}, {held})")
+            value = f"_check_{name}({name}={name})"
+        lines.append(f"    _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("    self.__post_init__()")
     parameters = ", ".join(["self", *places, *(["*"] if names else []), *names])
@@ -182,7 +186,7 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
     exec(text, given)  # noqa: S102  # names and checks of a class, as dataclasses do it
     made: Callable[..., None] = given["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = {  # what help() and editors show
+    made.__annotations__ = {  # for help() and editors
         one.name: declared[one.name].given if one.name in declared else one.type
         for one in dataclasses.fields(cls)
     } | {"return": None}
@@ -190,7 +194,6 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
 
 
 def _written(self: Any) -> str:  # Any: a frozen value
-    """The value as it is written in code."""
     parts = []
     for one in dataclasses.fields(self):
         value, style = getattr(self, one.name), one.metadata
@@ -202,6 +205,6 @@ def _written(self: Any) -> str:  # Any: a frozen value
 
 
 def _default(self: Any, one: Any) -> object:  # Any: a frozen value and its field
-    """What the field holds unless it is given."""
+    """The default value of the field's attribute."""
     declared = getattr(self, _DECLARED).get(one.name)
     return one.default if declared is None else declared.check(**{one.name: one.default})

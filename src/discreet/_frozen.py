@@ -1,4 +1,4 @@
-"""Mappings that can't be altered, so that a mechanism draws what its price was computed for."""
+"""Mappings that can't be altered, so that the price of a mechanism stays valid."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Objects that belong to one process, since they hold a right that was paid for once.
+"""Objects that belong to one process, since they carry a right that was paid for once.
 
 A copy of such an object, made by `copy`, by pickling or by a fork, would use its right again. So
 `Owned` objects can't be copied, and only work in the process that made them.
