@@ -195,6 +195,18 @@ class TestTexts:
     def test_a_sum_prints_as_it_is_written(self, loss: PrivacyLoss, text: str) -> None:
         assert repr(loss) == text
 
+    @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
+    def test_a_sum_with_a_unit_prints_as_it_is_written(self, term: Term) -> None:
+        from discreet import accounting
+
+        names = {"accounting": accounting, "Change": Change, "Unit": Unit}
+        for unit in (Unit("person_id"), Unit.ROW):
+            of_term = unit.with_change(term.change or Change.REPLACE)
+            for loss in (1 * term, 3 * term, term + Pure(7), PrivacyLoss()):
+                bound = loss.for_unit(of_term)
+                assert eval(repr(bound), names) == bound
+                assert str(bound) == str(loss) == repr(loss)
+
     def test_huge_numbers_print_too(self) -> None:
         huge = Pure(Fraction(10**400, 3))
         assert repr(huge) == f"accounting.Pure(epsilon={10**400}/3)"

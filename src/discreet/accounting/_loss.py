@@ -228,10 +228,18 @@ class PrivacyLoss:
         except (ValueError, TypeError, RecursionError) as mistake:
             raise InvalidArgument(f"not the JSON of a privacy loss: {mistake}") from mistake
 
-    def __repr__(self) -> str:
-        """The sum as it is written in code."""
+    def __str__(self) -> str:
+        """The sum as it is written in code, without its unit."""
         counted = (f"{n} * {t!r}" if n > 1 else repr(t) for t, n in self.terms)
         return " + ".join(counted) or "accounting.PrivacyLoss()"
+
+    def __repr__(self) -> str:
+        """The value as it is written in code, with its unit if it has one."""
+        if self.unit is None:
+            return str(self)
+        counts = [count for _, count in self.terms]
+        whole = f"1 * {self}" if counts == [1] else str(self)  # a bare term has no unit
+        return f"({whole}).for_unit({self.unit!r})"
 
     def _repr_html_(self) -> str:
         rows = [(f"{count:,} ×", _html.plain(repr(term))) for term, count in self.terms]

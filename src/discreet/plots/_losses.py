@@ -147,7 +147,7 @@ def _loss(loss: object) -> PrivacyLoss:
 
 def _short(loss: PrivacyLoss) -> str:
     """The loss in one short line, without the names of fields."""
-    written = re.sub(r"accounting\.|\b\w+=", "", repr(loss))
+    written = re.sub(r"accounting\.|\b\w+=", "", str(loss))
     return written if len(written) <= _LONGEST else f"{written[: _LONGEST - 1]}…"
 
 

@@ -261,7 +261,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     >>> made.steps, made.phases[0].size.rate, made.epsilon <= 3
     (293, Fraction(128, 1875), True)
     >>> exact = plan(multiplier=2, delta=1e-5, records=930, batch=10, steps=5)
-    >>> exact.privacy_loss
+    >>> print(exact.privacy_loss)
     5 * accounting.PoissonSampled(privacy_loss=accounting.Gaussian(multiplier=2), rate=1/93)
     """
     way: Sampling = PoissonSampling() if sampling is None else sampling

@@ -43,7 +43,7 @@ class Cumulative:
     ... )
     >>> by_decade = Cumulative.for_epsilon(1, ages, edges=range(0, 130, 10))
     >>> by_decade.error(0.95), by_decade.privacy_loss(ages)
-    (10, accounting.DiscreteLaplace(scale=1, sensitivity=1))
+    (10, (1 * accounting.DiscreteLaplace(scale=1, sensitivity=1)).for_unit(Unit.ROW))
     """
 
     edges: Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising_edges] = field(

@@ -48,7 +48,7 @@ class Quantiles:
     >>> quartiles
     Quantiles((0.25, 0.5, 0.75), scale=2, grid=Grid(0, 120))
     >>> quartiles.privacy_loss(ages), quartiles.privacy_loss(ages).epsilon()
-    (2 * accounting.BoundedRange(eta=0.5), 1.0)
+    ((2 * accounting.BoundedRange(eta=0.5)).for_unit(Unit.ROW), 1.0)
 
     Kaplan, Schnapp and Stemmer (2022), Differentially private approximate quantiles.
     """

@@ -61,7 +61,7 @@ class SmoothMedian:
     >>> ages = Bounded.rows(
     ...     lambda: np.arange(90), columns={"age": Grid(0, 120)}, unit=Unit.ROW, name="ages"
     ... )
-    >>> SmoothMedian.for_epsilon(1, 1e-6, ages).privacy_loss(ages)
+    >>> print(SmoothMedian.for_epsilon(1, 1e-6, ages).privacy_loss(ages))
     accounting.Approximate(epsilon=1, delta=1e-06)
 
     Nissim, Raskhodnikova and Smith (2007), Smooth sensitivity and sampling in private data

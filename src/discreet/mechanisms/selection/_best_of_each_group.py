@@ -45,7 +45,7 @@ class BestOfEachGroup:
     >>> names = {"groups": [1980, 1987], "candidates": ["crafts", "sales", "service"]}
     >>> mechanism = BestOfEachGroup.for_epsilon(1, jobs, **names)
     >>> mechanism.privacy_loss(jobs), mechanism.error(0.95)
-    (accounting.BoundedRange(eta=1), 3)
+    ((1 * accounting.BoundedRange(eta=1)).for_unit(Unit('person_id')), 3)
     """
 
     _: KW_ONLY

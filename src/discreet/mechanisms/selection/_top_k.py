@@ -75,9 +75,9 @@ class TopK:
     >>> mechanism = TopK.for_epsilon(1, votes, range(50), k=5)
     >>> mechanism, mechanism.error(0.95)
     (TopK(range(0, 50), k=5, rate=1, noise=TopKNoise.LAPLACE), 8)
-    >>> mechanism.privacy_loss(votes)
+    >>> print(mechanism.privacy_loss(votes))
     accounting.DiscreteLaplace(scale=1, sensitivity=1)
-    >>> TopK(range(50), k=5, rate=0.2).privacy_loss(votes)
+    >>> print(TopK(range(50), k=5, rate=0.2).privacy_loss(votes))
     5 * accounting.BoundedRange(eta=0.2)
     """
 
