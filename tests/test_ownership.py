@@ -51,6 +51,7 @@ NO_RIGHT = {  # classes with state that hold no right, by what they are
     "accounting.terms._tuning._BestOfRuns": "the base of frozen values",
     "_fields.Converted": "for annotations only",
     "_fields._Declared": "a tuple of a field's check and type",
+    "audit._bits._BitsByWord": "words that are no secret",
     "audit._bits.RecordingBits": "words that are no secret",
     "audit._bits.ScriptedBits": "words that are no secret",
     "audit._bits.SeededBits": "words that are no secret",

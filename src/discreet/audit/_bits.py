@@ -27,7 +27,19 @@ class OutOfWords(DiscreetError):
     """A script of words ended before the draws did."""
 
 
-class SeededBits:
+class _BitsByWord:
+    """A source that draws an array word by word."""
+
+    def word(self) -> int:
+        """The next word."""
+        raise NotImplementedError
+
+    def words(self, count: int) -> Words:
+        """An array of the next words."""
+        return np.array([self.word() for _ in range(count)], dtype=np.uint64)
+
+
+class SeededBits(_BitsByWord):
     """The same words for the same seed, on every machine: SHAKE-256 of the seed and a counter."""
 
     def __init__(self, seed: int, width: int = 64) -> None:
@@ -39,16 +51,12 @@ class SeededBits:
         """The next word."""
         return next(self._words)
 
-    def words(self, count: int) -> Words:
-        """The next words."""
-        return one_by_one(self, count)
 
-
-class ScriptedBits:
+class ScriptedBits(_BitsByWord):
     """The given words, one after another; then `OutOfWords`."""
 
     def __init__(self, words: Iterable[int], width: int = 64) -> None:
-        """Keep the words, each from 0 up to 2^width - 1."""
+        """Give these words, each from 0 up to 2^width - 1."""
         self.width = _width(width)
         self._words = tuple(_checks.count(word=word) for word in words)
         if any(word >> self.width for word in self._words):
@@ -62,12 +70,8 @@ class ScriptedBits:
             raise OutOfWords(f"the script has {len(self._words)} words, and one more was drawn")
         return word
 
-    def words(self, count: int) -> Words:
-        """The next words; raises `OutOfWords` if there are fewer."""
-        return one_by_one(self, count)
 
-
-class ZeroNoiseBits:
+class ZeroNoiseBits(_BitsByWord):
     """Words whose bits are all 1, for which discrete Laplace and Gaussian noise is 0."""
 
     def __init__(self, width: int = 64) -> None:
@@ -78,12 +82,8 @@ class ZeroNoiseBits:
         """All ones."""
         return (1 << self.width) - 1
 
-    def words(self, count: int) -> Words:
-        """All ones."""
-        return one_by_one(self, count)
 
-
-class RecordingBits:
+class RecordingBits(_BitsByWord):
     """The words of another source; ``seen`` lists those drawn so far."""
 
     def __init__(self, inner: Bits) -> None:
@@ -98,18 +98,9 @@ class RecordingBits:
         self.seen.append(word)
         return word
 
-    def words(self, count: int) -> Words:
-        """The inner source's next words."""
-        return one_by_one(self, count)
-
     def replay(self) -> ScriptedBits:
         """A source that gives the words drawn so far once more."""
         return ScriptedBits(self.seen, self.width)
-
-
-def one_by_one(bits: Bits, count: int) -> Words:
-    """An array of the source's next words."""
-    return np.array([bits.word() for _ in range(count)], dtype=np.uint64)
 
 
 def _width(width: int) -> int:

@@ -29,7 +29,7 @@ class Difference(AssertionError):
 
 @dataclass
 class Run:
-    """A record of one run: it is the payer and the trace, and holds how the run ended."""
+    """A record of one run: its payer, its trace, its warnings and its ending."""
 
     events: list[tuple[str, object]] = field(default_factory=list)
     warned: list[warnings.WarningMessage] = field(default_factory=list)

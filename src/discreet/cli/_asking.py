@@ -24,11 +24,11 @@ from discreet.cli._options import (
     JsonOption,
     NoiseName,
     NoiseOption,
+    RequestOption,
     SqlArgument,
     TableArgument,
     WeightsOption,
     login,
-    some_text,
     weights,
 )
 from discreet.cli._output import busy, say, show, table, write
@@ -68,14 +68,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     noise: NoiseOption = None,
     weight: WeightsOption = None,
-    request: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            parser=some_text,
-            help="The id of your earlier question: its answer is returned again, free of charge.",
-        ),
-    ] = None,
+    request: RequestOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
@@ -183,14 +176,7 @@ def check(  # each is an option of the command
     *,
     epsilon: EpsilonOption,
     confidence: ConfidenceOption = _CONFIDENCE,
-    request: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            parser=some_text,
-            help="The id of your earlier check: its answer is returned again, free of charge.",
-        ),
-    ] = None,
+    request: RequestOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
     file: FileOption = _FILE,

@@ -140,6 +140,15 @@ ByOption = Annotated[
         help="The analyst's name in the ledger; your login, unless given.",
     ),
 ]
+RequestOption = Annotated[
+    str | None,
+    typer.Option(
+        "--request",
+        metavar="ID",
+        parser=some_text,
+        help="The id of your earlier question or check: returns its answer again, free of charge.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -29,12 +29,12 @@ class AnchorMark:
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """A small file whose mark only moves forward. It helps if an attacker who can restore an
-    older ledger can't restore an older anchor: on another disk, under another user."""
+    older ledger can't restore an older anchor, for example on another disk or of another user."""
 
     path: Path
 
     def read(self) -> AnchorMark:
-        """The mark, which the chain is known to contain."""
+        """The mark, which the chain must contain."""
         try:
             values = json.loads(self.path.read_text(encoding="ascii"))
             mark = AnchorMark(values["number"], values["digest"])

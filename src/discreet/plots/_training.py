@@ -20,7 +20,7 @@ def boundaries(found: "Clusters", ax: "Axes | None" = None) -> "Axes":
     It shows every point, so it is only for public points, or for their owner.
     """
     ax = _style.axes(
-        ax, "Two clusters, told apart", "first feature", "second feature", is_square=True
+        ax, "Two clusters, separated", "first feature", "second feature", is_square=True
     )
     ax.set_aspect("equal")
     reach = float(np.abs(found.points).max()) * 1.05
