@@ -317,6 +317,14 @@ def test_states_that_no_file_holds_are_refused_before_they_are_paid(tmp_path: Pa
 # Ctrl-C
 
 
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Python's own handler: a shell without job control lets its background processes ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Interrupted(torch.optim.SGD):
     """Ctrl-C arrives when one parameter has been changed, and the others have not."""
 
@@ -328,7 +336,7 @@ class Interrupted(torch.optim.SGD):
             other.data.sub_(other.grad)
 
 
-@pytest.mark.usefixtures("known_bits")
+@pytest.mark.usefixtures("known_bits", "heeds_interrupts")
 def test_an_interrupt_waits_for_the_optimizer() -> None:
     model, whole, payer = linear(), linear(), FakePayer()
     before = signal.getsignal(signal.SIGINT)
@@ -348,6 +356,7 @@ def test_an_interrupt_waits_for_the_optimizer() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_waits_for_a_block_in_the_main_thread_only() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012  # what it is about
