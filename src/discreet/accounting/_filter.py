@@ -129,7 +129,10 @@ class Filter:
         plain = plain_way(self.sums, loss)
         ways = [plain]
         if (beside := self._beside(loss, plain)) is not None:
-            ways.insert(0 if self._is_better(beside, plain) else 1, beside)
+            # Beside a leak a charge keeps the squares for those that follow. Leaks may be needed
+            # for others like it, and then the way decides of which more copies fit.
+            is_first = not plain.leak or self._is_better(beside, plain)
+            ways.insert(0 if is_first else 1, beside)
         fits = any(self._is_within(_plus(self.start, way)) for way in ways)
         is_alone = not fits and plain.leak <= self.leak_bound
         return Price(tuple(ways), self.alone(loss) if is_alone else None)
