@@ -1,9 +1,9 @@
-"""The law of a sum of independent privacy losses on one grid, and what it says of delta.
+"""The law of a sum of independent privacy losses on one grid, and bounds on its delta.
 
-Masses are tilted, multiplied by e^(tilt loss), before they meet a Fourier transform: so rounding
-is small against the masses that matter, however small delta is. Possible errors
-(rounding, wrapping round, what lies beyond the window) is bounded, and charged to the side that is
-asked for. See docs/proofs/accountant.md.
+Masses are tilted (multiplied by e^(tilt loss)) before they are transformed. So rounding errors are
+small against the masses that matter, however small delta is. Three errors are bounded and charged
+to the requested side: rounding, mass that wraps round, and mass beyond the window. See
+docs/proofs/accountant.md.
 """
 
 import math
@@ -21,26 +21,28 @@ from discreet.accounting.pld._segments import Segments
 
 LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0
-_REACHES = (0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)  # Chernoff's powers over the spread
-_USUAL = 4.0  # the one to begin with
-_PARTS = (0.2, 0.5, 0.8)  # and, below, of the tilt: an untilted law's tail
-_ODDS = 16.0  # or of this, for rare losses that are far away
+_REACHES = (0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)  # Chernoff powers, times the stddev
+_USUAL = 4.0  # the first power to try
+_PARTS = (0.2, 0.5, 0.8)  # Chernoff powers as parts of the tilt, or of `_ODDS`
+_ODDS = 16.0  # suits rare losses that are far away
 _EXPONENT = 500.0
 _BLOCK = 1 << 12
 _ROUNDS = 4
 _SMALL = 1 << 14
-_FAR_BELOW = 12.0  # -ln of a share of delta that is of no account
-_NEAR = 4.0  # the error of a guess at ln delta, that a window still allows for
-_FIRST = 5.7  # standard deviations of a window, to begin with
+_FAR_BELOW = 12.0  # -ln of a negligible share of delta
+_NEAR = 4.0  # largest error in the guess of ln delta for which a window still suits
+_FIRST = 5.7  # standard deviations in the first window that is tried
 
-_Window = tuple[int, int, float, float]  # start, size, and ln of what may lie above and below
+_Window = tuple[int, int, float, float]  # start, size, ln of bounds on the mass above and below
 
 
 @dataclass(frozen=True, slots=True)
 class TiltedSum:
-    """Several laws on one grid, after multiplication by e^(tilt loss): one behind the other, the
-    shares of each adding up to 1. All is counted in steps: of each law the mean, and of the whole
-    sum the mean and the standard deviation."""
+    """Several laws on one grid, tilted, and normalized so that the shares of each add up to 1.
+
+    The laws are laid out one behind the other in ``index`` and ``share``, divided by ``runs``.
+    ``means`` (of each law), ``mean`` and ``stddev`` (of the whole sum) are in steps of the grid.
+    """
 
     places: tuple[Indices, ...]
     index: Indices
@@ -49,14 +51,14 @@ class TiltedSum:
     counts: Floats
     tilt: float
     step: float
-    log_total: float  # ln of what the whole sum's masses add up to, moved by what rounding may do
+    log_total: float  # ln of the whole sum's tilted mass, with rounding on the requested side
     means: Floats
     mean: float
     stddev: float
 
     @staticmethod
     def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "TiltedSum":
-        """The laws, tilted; each mass is first moved by what rounding may change."""
+        """Tilt the laws. Each mass is first moved to the requested side by its rounding error."""
         runs = Segments.of([len(points.index) for points, _ in parts])
         counts = np.array([count for _, count in parts], dtype=np.float64)
         index = np.concatenate([points.index for points, _ in parts])
@@ -91,12 +93,13 @@ class TiltedSum:
 
     @property
     def fall(self) -> float:
-        """By how much ln of a mass falls for each step, where it is untilted."""
+        """The fall of ln of an untilted mass, relative to the tilted one, at each step."""
         return self.tilt * self.step
 
     def log_outside(self, far: int, way: int, enough: float) -> float:
-        """A bound on ln of the probability that the sum's index lies so far or more above its
-        mean, or below (Chernoff's); not looked for further than is enough."""
+        """Chernoff's bound on ln of the probability that the sum's index lies at least ``far``
+        above its mean (``way`` 1) or below it (``way`` -1). The search for the best power stops at
+        a bound below ``enough``."""
         ends = self.runs.mosts(np.where(self.share > 0, way * self.index, -np.inf))
         if float(self.counts @ ends) < way * self.mean + far:
             return -math.inf
@@ -119,7 +122,7 @@ class TiltedSum:
         return min(best, 0.0)
 
     def _log_above(self, centered: Floats, power: float, far: int) -> float:
-        """Chernoff's bound by one power on ln of the probability of so far or more."""
+        """Chernoff's bound by one power."""
         most, weight = self.runs.exponentials(power * centered)
         moment = most + np.log(self.runs.sums(self.share * weight))
         total = float(self.counts @ moment) * (1 + 1e-12) + 1e-12 * float(self.counts.sum())
@@ -131,8 +134,8 @@ class Composition:
     """The tilted law of a sum of losses on a window, as a bound from one side.
 
     The probability of the loss ``first + i * step`` is ``mass[i]`` times e^(log_scale - tilt *
-    i * step); ``outside`` is the tilted probability that lies out of the window, ``beyond`` the
-    plain one above it.
+    i * step). ``outside`` bounds the tilted probability outside of the window, and ``beyond`` the
+    untilted probability above it.
     """
 
     side: Side
@@ -156,12 +159,12 @@ class Composition:
         return np.asarray(np.minimum(self.mass * np.exp(np.minimum(power, 700.0)), 1.0))
 
     def masses_inside(self) -> Floats:
-        """The same without what may have come from outside of the window."""
+        """The same without mass that may have wrapped round from outside of the window."""
         return replace(self, mass=np.maximum(self.mass - self.outside, 0.0)).masses()
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon at which the bound on delta is just this; from above, infinite if the mass
-        at infinity alone is more, from below, 0."""
+        """The epsilon at which the bound on delta equals ``delta``. If the mass at infinity alone
+        exceeds it: infinite from above, and 0 or the window's start from below."""
         left = delta - self.extra
         if left <= 0:
             return math.inf if self.side is Side.UPPER else max(0.0, self.first)
@@ -169,7 +172,7 @@ class Composition:
         if start >= len(self.mass) - 1:
             return 0.0
         log_left = math.log(left) - self.log_scale - self._slip
-        best = len(self.mass), 0.0, 0.0  # a place from which on delta is no more; the sums there
+        best = len(self.mass), 0.0, 0.0  # a place where delta is small enough, and the sums there
         for place, heads, deltas in self._blocks(start):
             first = self._first_fit(deltas, log_left + self.tilt * self.step * place)
             if first < len(deltas):
@@ -184,8 +187,8 @@ class Composition:
         return max(0.0, self.first + place * self.step - self._back(target, head, found))
 
     def _first_fit(self, deltas: Floats, log_left: float) -> int:
-        """The place from which on all deltas are at most e^log_left in units of the first one's
-        place, if what wraps round is taken off."""
+        """The first place from which on no delta exceeds e^log_left. From below, mass that wraps
+        round is subtracted before."""
         sure = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
         with np.errstate(divide="ignore"):
             fits = np.log(sure) <= log_left + self.tilt * self.step * np.arange(len(sure))
@@ -197,15 +200,15 @@ class Composition:
         return _sign(self.side) * 8 * ROUND * (len(self.mass) + 2 * _EXPONENT)
 
     def _back(self, target: float, head: float, delta: float) -> float:
-        """How far before a point, at most a step, delta reaches the target: all in units there,
-        the head and the delta being the sums at the point."""
+        """The distance before a point, at most a step, at which delta reaches the target. The
+        target, ``head`` and ``delta`` are in the units of `_blocks` at that point."""
 
         def until(wanted: float) -> float:
             share = (wanted - delta) / head if head > 0 else 1.0
             return min(max(-math.log1p(-share), 0.0), self.step) if share < 1 else self.step
 
         back = until(target)
-        if self.side is Side.LOWER:  # what wraps round counts more, the further before
+        if self.side is Side.LOWER:  # untilting enlarges mass that wraps round
             for _ in range(_ROUNDS):
                 back = until(target + self.outside * math.exp(min(self.tilt * back, 700.0)))
             needed = target + self.outside * math.exp(min(self.tilt * back, 700.0))
@@ -214,8 +217,8 @@ class Composition:
         return back
 
     def delta(self, epsilon: float) -> float:
-        """The bound on delta at this epsilon; below the window masses may be missing, and so it
-        is 1 from above."""
+        """The bound on delta at this epsilon. Masses below the window may be missing, so the
+        bound from above is 1 there."""
         if self.side is Side.UPPER and epsilon < self.first:
             return 1.0
         place = max(0, math.ceil((epsilon - self.first) / self.step))
@@ -234,13 +237,16 @@ class Composition:
 
     @property
     def extra(self) -> float:
-        """Delta that is added at every epsilon."""
+        """The part of delta that is the same at every epsilon."""
         return self.infinite + (self.beyond if self.side is Side.UPPER else 0.0)
 
     def _blocks(self, start: int) -> Iterator[tuple[int, Floats, Floats]]:
-        """Of blocks of places, from the window's end down to ``start``, the first place, and for
-        each place j, in units of e^(log_scale - tilt * j * step): the sum of the masses from j on,
-        each times e^(loss_j - loss), and delta at epsilon = loss_j."""
+        """Yields blocks of places, from the window's end down to ``start``.
+
+        A block is its first place and two numbers for each place j, both in units of
+        e^(log_scale - tilt * j * step): the sum of all masses from j on, each times
+        e^(loss_j - loss), and delta at epsilon = loss_j.
+        """
         steep, flat = (self.tilt + 1) * self.step, self.tilt * self.step
         size = max(1, min(_BLOCK, int(_EXPONENT / steep)))
         steeply, flatly = (np.exp(-rate * np.arange(size + 1)) for rate in (steep, flat))
@@ -265,9 +271,9 @@ def composed(
 ) -> Composition:
     """Compose counted losses on a window, as a bound from this side.
 
-    The window is given by its first index and its size. Otherwise it is chosen around the tilted
-    mean and reaches down to ``least``, if that is near: it holds nearly all of the tilted law, or,
-    for bounds from above at deltas near e^log_delta, as much of it as matters.
+    The window is given by its first index and its size, or chosen around the tilted mean. A chosen
+    window holds nearly all of the tilted law; for bounds from above at deltas near e^log_delta, it
+    holds the part that matters. It is extended down to ``least`` if that is near.
     """
     # 1. Tilt each law, and choose a window.
     tilted = TiltedSum.of(parts, tilt, side)
@@ -282,7 +288,7 @@ def composed(
     # 2. Compose by Fourier transforms.
     found = convolved(tilted.laws(), size)
 
-    # 3. Move everything that rounding may change to the side that is asked for.
+    # 3. Move the results to the requested side by their rounding errors.
     first = start * step + sum(offsets)
     log_scale = tilted.log_total + found.log_whole - tilt * first
     reach = abs(first) + step * size + sum(abs(offset) for offset in offsets)
@@ -320,11 +326,14 @@ def _window(
 
 
 def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> _Window:
-    """A window for bounds from above. What lies above it is charged; what wraps round from below
-    counts e^(-tilt) for each of the window's losses, next to nothing soon; so the window is
-    smaller than the law as long as what wraps round from above stays small where it matters.
-    Where nearly all of delta lies elsewhere rounding counts, which shows less in a wide one."""
-    # 1. The upper end: widen until what lies above is little, by Chernoff's bound.
+    """A window for bounds from above.
+
+    Mass above the window is charged to delta. Mass from below wraps round to the window's upper
+    end, where untilting makes it negligible. So the window may be smaller than the law, as long as
+    little mass from above wraps round. If delta does not come from near the mean, rounding errors
+    dominate, and a wide window keeps them small.
+    """
+    # 1. The upper end: widen it until Chernoff's bound on the mass above is small.
     half, fall = 7 * tilted.stddev + 32, tilted.fall
     log_beyond = log_little - log_scale
     wanted = min(half, max(-log_beyond, 0.0) / fall) + 8
@@ -347,8 +356,8 @@ def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> _Wind
 
 
 def _both_ways(tilted: TiltedSum) -> _Window:
-    """A window out of which lies next to nothing on either side: for bounds from below, from which
-    all of that may be taken off, and for laws that aren't tilted."""
+    """A window with next to no mass outside of it, on either side: for untilted laws, and for
+    bounds from below, from which the mass outside is subtracted."""
     wanted = 14 * tilted.stddev + 64
     while True:
         size = fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
@@ -387,8 +396,8 @@ def infinite_mass(parts: Sequence[tuple[Points, int]], side: Side) -> float:
 
 
 def decayed_sums(values: Floats, falls: Floats, carried: float) -> Floats:
-    """For each j, the sum over i >= j of values[i] times falls[i - j], these being powers of the
-    second one; what was carried here counts as one more value behind the last one."""
+    """For each j, the sum over i >= j of values[i] times falls[i - j]. ``falls`` holds the powers
+    of falls[1]; ``carried`` counts as one more value behind the last one."""
     length = len(values)
     part = falls[:length]
     inside = np.cumsum((values * part)[::-1])[::-1]

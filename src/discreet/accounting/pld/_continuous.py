@@ -1,7 +1,7 @@
-"""The smooth parts of a privacy loss's law: how probable any interval of losses is, and how sure.
+"""The smooth parts of a privacy loss's law: probabilities of intervals, with error bounds.
 
-All is floating point, and carries a radius: by how much it may be off. What SciPy's functions may
-be off by is declared here, and checked against balls by the tests; see docs/proofs/accountant.md.
+All numbers are floats and carry a radius, a bound on their error. The error bounds of SciPy's
+functions are declared here and checked against balls by the tests. See docs/proofs/accountant.md.
 """
 
 import math
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
-Each = float | Floats  # a number, or a column of them: one for each of several pieces of one kind
+Each = float | Floats  # a number, or a column with one number for each of several pieces
 
 ROUND = 2.0**-53
 _TINY = 1e-300
 _GRID = 256
-_FINEST = 1e-8  # of a ramp's width: what lies closer to its end counts as one loss
+_FINEST = 1e-8  # part of the width within which losses near an end count as one
 _LOWEST = -20.0
 _OCTAVE = 2  # pieces are alike if their numbers agree to a quarter of an octave or so
 _NEAR = 2.0**-40
@@ -27,9 +27,8 @@ _NEAR = 2.0**-40
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """Of cells between edges, of which the first and the last are open to one side: the
-    probability ``q`` under Q, and ``gap``, by how much P's is larger; each up to its radius. Of
-    several pieces at once, there is a row for each."""
+    """Probabilities of cells: ``q`` under Q, and the ``gap`` p - q, each up to its radius. The
+    first and the last cell are open to one side. Several pieces have a row each."""
 
     q: Floats
     gap: Floats
@@ -38,12 +37,10 @@ class Masses:
 
     @property
     def p(self) -> Floats:
-        """The probability under P."""
         return np.maximum(self.q + self.gap, 0.0)
 
     @property
     def p_radius(self) -> Floats:
-        """By how much it may be off."""
         return self.q_radius + self.gap_radius + 2 * ROUND * self.q
 
 
@@ -51,11 +48,11 @@ class Piece(Protocol):
     """A part of the law of ln(p/q) that has no atoms."""
 
     def coarse_grid(self, tail: float) -> Floats:
-        """About 256 rising losses that cover all but ``tail`` of each law."""
+        """About 256 rising losses that cover each law but for a probability of ``tail``."""
         ...
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
-        """The cells between rising edges, each of which may be off by its blur."""
+        """The cells between rising edges. ``blur`` bounds each edge's error."""
         ...
 
 
@@ -82,7 +79,7 @@ class GaussianLoss:
 
 
 def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
-    """The standard normal law's probabilities between edges that may be off by so much."""
+    """The standard normal law's probabilities between edges, whose errors are at most ``off``."""
     size = np.abs(z)
     tail = ndtr(-size)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -98,7 +95,7 @@ def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
 
 
 def _padded(row: Floats, first: Each, last: Each) -> Floats:
-    """The row with a number before it and one behind it; or so each row."""
+    """The row, or each row, with one number before it and one behind it."""
     found = np.empty((*row.shape[:-1], row.shape[-1] + 2))
     found[..., :1], found[..., 1:-1], found[..., -1:] = first, row, last
     return found
@@ -118,7 +115,7 @@ class LaplaceLoss:
     weight: Each
 
     def coarse_grid(self, tail: float) -> Floats:
-        """Ever closer to both ends, where a tilted law may have nearly all."""
+        """Ever closer to both ends, where a tilted law may have nearly all of its mass."""
         width = float(np.max(self.width))
         upper = np.append(width - np.geomspace(width, width * _FINEST, _GRID // 2), width)
         return np.unique(np.append(-upper, upper))
@@ -146,7 +143,7 @@ class LaplaceLoss:
 
 @dataclass(frozen=True, slots=True)
 class Subsampled:
-    """The piece if P is reached with probability ``rate`` only: of ((1 - rate) Q + rate P, Q)."""
+    """The piece of ((1 - rate) Q + rate P, Q): P is reached with probability ``rate`` only."""
 
     piece: Piece
     rate: Each
@@ -159,10 +156,10 @@ class Subsampled:
         )
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
-        """The probabilities between what the edges were before."""
+        """The piece's own masses between the edges before sampling."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             grown = np.expm1(edges) / self.rate
-            whole = 1 + grown  # e to the loss before
+            whole = 1 + grown  # e^(loss before sampling)
             before = np.where(edges < 600, np.log1p(grown), edges - np.log(self.rate))
             scale = np.where(edges < 600, np.exp(edges) / self.rate / whole, 1.0)
             moved = blur * scale  # to first order
@@ -202,7 +199,7 @@ class Swapped:
         return -self.piece.coarse_grid(tail)[::-1]
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
-        """The same cells from the other side."""
+        """The piece's own masses between the mirrored edges."""
         seen = self.piece.masses(-edges[..., ::-1], blur[..., ::-1])
         back = (seen.p, -seen.gap, seen.p_radius, seen.gap_radius)
         return Masses(*(column[..., ::-1] for column in back))
@@ -210,7 +207,7 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A part of the piece: both laws times ``weight``, which is right to 2^-48."""
+    """A part of the piece: both laws times ``weight``, whose relative error is at most 2^-48."""
 
     piece: Piece
     weight: Each
@@ -220,7 +217,7 @@ class Scaled:
         return self.piece.coarse_grid(min(tail / float(np.max(self.weight)), 0.1))
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
-        """The piece's own cells times the weight."""
+        """The piece's own masses times the weight."""
         seen, w = self.piece.masses(edges, blur), self.weight
         doubt = 64 * ROUND
         return Masses(
@@ -233,7 +230,7 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Symmetrized:
-    """The piece's losses above 0, and for those below 0 their mirror image."""
+    """The piece's losses above 0, and their mirror image below 0."""
 
     piece: Piece
 
@@ -260,7 +257,7 @@ class Symmetrized:
             filled = np.add.reduceat(sums, np.minimum(bounds[:-1] + 1, len(is_upper)))
             return np.where(bounds[1:] > bounds[:-1], filled, 0.0)
 
-        def unsure(above: Floats, below: Floats) -> Floats:  # an empty cell is so up to its edges
+        def unsure(above: Floats, below: Floats) -> Floats:  # empty cells take on the largest
             largest = float(np.maximum(above, below).max())
             return joined(above, below) + np.where(
                 np.diff(ends, prepend=0, append=len(is_upper)) > 0, 0.0, largest
@@ -275,8 +272,8 @@ class Symmetrized:
 
 
 def similarity(piece: Piece) -> Hashable:
-    """A key that pieces share if they can be stacked: their kinds and, roughly, their numbers. A
-    piece that can't be stacked has a key of its own."""
+    """A key that pieces share if they can be stacked: their kinds and, roughly, their numbers. Any
+    other piece has a key of its own."""
     if not isinstance(piece, _ALIKE):
         return id(piece)
     parts = (getattr(piece, name) for name in piece.__slots__)
@@ -287,7 +284,7 @@ def similarity(piece: Piece) -> Hashable:
 
 
 def stacked(pieces: Sequence[Piece]) -> Piece:
-    """Several pieces that are alike, as one that holds a column for each of their numbers."""
+    """Several similar pieces as one piece, with a column for each of their numbers."""
     first = pieces[0]
     assert isinstance(first, _ALIKE)
     columns = ([getattr(piece, name) for piece in pieces] for name in first.__slots__)

@@ -1,9 +1,9 @@
 """Putting a dominating pair on a grid of losses: from above, and from below.
 
-From above, each cell's probability goes to the cell's two ends so that the probabilities of both
-laws stay what they are ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
-2022); what rounding leaves open goes up. From below, a convex polygon is inscribed under the
-privacy profile. See docs/proofs/accountant.md.
+From above, each cell's probability is divided between the cell's two ends, and both laws keep their
+total probability ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022).
+Rounding errors move mass up. From below, a convex polygon is inscribed under the privacy profile.
+See docs/proofs/accountant.md.
 """
 
 import math
@@ -25,8 +25,8 @@ _DEEP = 2.0**52  # steps below 0, below which atoms are moved up to it
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Losses offset + index * step with their masses under P, and the mass at infinity: bounds
-    from one side on a pair's law. Indices may come more than once."""
+    """A pair's law on a grid, as a bound from one side: losses offset + index * step with their
+    masses under P, and the mass at infinity. An index may appear more than once."""
 
     index: Indices
     mass: Floats
@@ -36,21 +36,22 @@ class Points:
 
     @property
     def loss(self) -> Floats:
-        """The losses of the points."""
         return np.asarray(self.offset + self.index * self.step, dtype=np.float64)
 
 
 def log_moments_of(points: Sequence[Points], tilt: float) -> Floats:
-    """About ln of the mean of e^(tilt loss), of each of several points at the same losses."""
+    """Estimates of ln E[e^(tilt loss)], for several laws on the same points."""
     with np.errstate(divide="ignore"):
         return log_sums(np.log([each.mass for each in points]) + tilt * points[0].loss)
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A piece's probabilities between the points of a grid, of which one more lies above all that
-    were asked for: so what an end is unsure of stays finite. For several pieces at once, a row
-    each."""
+    """A piece's probabilities between the points of a grid. Several pieces have a row each.
+
+    One point is added above the requested ones, so that mass of uncertain place at the upper end
+    stays finite.
+    """
 
     index: Indices
     edges: Floats
@@ -58,14 +59,13 @@ class Cells:
 
     @staticmethod
     def of(piece: Piece, index: Indices, step: float) -> "Cells":
-        """Between these points."""
         points = np.append(index, index[-1] + 1)
         edges = _at(points, step)
         return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
 
 
 def discretize_upper(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
-    """Points that dominate the pair; ``edges`` tells each piece's cells in steps of the grid."""
+    """Points that dominate the pair. ``edges`` holds the edges of each piece's cells, in steps."""
     both = zip(pair.pieces, edges, strict=True)
     cells = [Cells.of(piece, index, step) for piece, index in both]
     (points,) = discretize_upper_all(pair, cells, step)
@@ -73,8 +73,8 @@ def discretize_upper(pair: Pair, edges: Sequence[Indices], step: float) -> Point
 
 
 def discretize_upper_all(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
-    """The same for a pair of which cells were made; for several at once, if its pieces hold
-    columns, and then it has no atoms."""
+    """The same from cells that were made before. A pair without atoms whose pieces hold columns
+    stands for several pairs, with one result each."""
     slack = _slack(pair, [each.index for each in cells], step)
     parts = [_upper_part(each) for each in cells]
     if len(pair.atoms.loss) or not cells:
@@ -87,8 +87,8 @@ def discretize_upper_all(pair: Pair, cells: Sequence[Cells], step: float) -> lis
 
 
 def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
-    """Points that the pair dominates; ``edges`` are now where each piece may have points. The grid
-    lies so that the loss that matters most, masses counting e^(tilt loss) times, is on it."""
+    """Points that the pair dominates. ``edges`` holds the places where each piece may have points.
+    The grid is shifted so that the loss with the largest tilted mass lies on it."""
     pieces = [
         (piece, np.concatenate([index[:1] - 2, index, index[-1:] + 2]))  # room for the offset
         for piece, index in zip(pair.pieces, edges, strict=True)
@@ -117,8 +117,8 @@ def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: fl
 
 
 def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
-    """About ln of the mean of e^(tilt loss), each cell taken as one outcome: to see how far off a
-    grid is. A number for each row of the cells."""
+    """Estimates of ln E[e^(tilt loss)] with each cell as one outcome, one for each row of the
+    cells. They show the error of a grid."""
     single = _outcomes_of_atoms(pair.atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = [np.atleast_2d(np.log(single.p) + tilt * single.loss)]
@@ -133,7 +133,7 @@ def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
 
 
 def _beside(parts: Sequence[Floats]) -> Floats:
-    """Rows beside each other; those without numbers are left out."""
+    """The columns of all parts; empty parts are skipped."""
     return np.concatenate([part for part in parts if part.size] or parts[:1], axis=-1)
 
 
@@ -194,8 +194,8 @@ def _upper_shares(seen: Masses, edges: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Outcomes:
-    """Single losses in rising order: their place, and p, q and p - q; the last two with what they
-    may be off by."""
+    """Single losses in rising order, with p, q and the gap p - q, and error bounds on q and the
+    gap."""
 
     loss: Floats
     p: Floats
@@ -206,8 +206,7 @@ class _Outcomes:
 
 
 def _outcomes_of_cells(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
-    """Each cell, from halfway to the point before to halfway to the point behind, as one
-    outcome."""
+    """Each cell as one outcome. A point's cell reaches halfway to its neighbours."""
     edges = _at(index[1:] + index[:-1], step / 2, offset)
     seen = piece.masses(edges, np.zeros(len(edges)))
     q, gap = seen.q[1:-1], seen.gap[1:-1]
@@ -218,7 +217,6 @@ def _outcomes_of_cells(piece: Piece, index: Indices, step: float, offset: float)
 
 
 def _outcomes_of_atoms(atoms: Atoms) -> _Outcomes:
-    """Atoms as outcomes."""
     held = np.flatnonzero(np.isfinite(atoms.loss) & (atoms.p > 0))
     held = held[np.argsort(atoms.loss[held])]
     loss, p = atoms.loss[held], atoms.p[held]
@@ -228,7 +226,7 @@ def _outcomes_of_atoms(atoms: Atoms) -> _Outcomes:
 
 
 def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: float) -> float:
-    """How far the outcome that matters most lies from the grid."""
+    """The distance from the grid of the loss with the largest tilted mass."""
     loss = np.concatenate([one.loss for one in merged])
     with np.errstate(divide="ignore"):
         mass = np.log(np.concatenate([one.p for one in merged]))
@@ -237,7 +235,7 @@ def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: flo
 
 
 def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
-    """Atoms on the grid as they are, others from below."""
+    """Atoms on the grid unchanged, and others from below."""
     seen = _outcomes_of_atoms(pair.atoms)
     kept = seen.loss > -_DEEP * step
     seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
@@ -265,7 +263,7 @@ def _inscribed_polygon(
     lies above the chords between D minus that, and above their convex hull, whose corners are the
     points.
     """
-    # 1. Each outcome's cell, and how far it lets the profile lie below the chord there.
+    # 1. Each outcome's cell, and by how much it lets the profile sag below the chord there.
     edges = _at(index, step, offset)
     rise = np.expm1(edges)
     count = len(edges)
@@ -279,15 +277,15 @@ def _inscribed_polygon(
     each = below * above / (below + above + 1e-300) + size
     sag = np.bincount(cell, each, count - 1)
 
-    def from_each(values: Floats) -> Floats:  # the sum of what lies above each point
+    def from_each(values: Floats) -> Floats:  # sums over the cells above each point
         return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
 
-    # 2. The profile at the points, less all radii.
+    # 2. The profile at the points, minus all error bounds.
     q, gap = from_each(seen.q), from_each(seen.gap)
     doubt = from_each(seen.gap_radius) + from_each(seen.q_radius) * np.abs(rise)
     doubt += rounding * (from_each(np.abs(seen.gap)) + q * np.abs(rise))
     profile, line = gap - q * rise, gap[0] - q[0] * rise
-    # 3. Subtract the larger of what the two cells of each point need.
+    # 3. Subtract the larger sag of the two cells at each point.
     is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
     falls = is_first & (2 * above > profile[1:][cell])
     rises = is_first & ~falls

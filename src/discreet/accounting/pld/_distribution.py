@@ -1,7 +1,7 @@
 """Certified bounds from privacy loss distributions: epsilon at a delta, and delta at an epsilon.
 
-Choices of tilt, grid and window are found by rough estimates. The steps that make the results
-bounds are in `_discretize` and `_composition`.
+Rough estimates choose the tilt, the grid and the window. They affect only how close the results
+are: `_discretize` and `_composition` make them bounds.
 """
 
 import math
@@ -31,22 +31,22 @@ from discreet.accounting.pld._tilt import (
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
-SHARE_OF_ONE_SIDE = 0.3  # of a tolerance: for each side's grid, so that two ends and margins fit
+SHARE_OF_ONE_SIDE = 0.3  # part of a tolerance that the grid of one end of an interval may use
 _LEAST_DELTA = 1e-280  # below, masses are lost in underflow
-_TAIL = 1e-4  # of delta: left out by a coarse estimate of all terms together
-_FIRST_TAIL = 1e-30  # the same, while delta is not known
-_REFINEMENTS = 4  # of an unknown delta
+_TAIL = 1e-4  # part of delta that the coarse estimate of all terms leaves out
+_FIRST_TAIL = 1e-30  # probability that it leaves out while delta is not known
+_REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _LARGEST_FLOAT = sys.float_info.max
 _TINY = 1e-300  # avoids a division by 0
-_FAR_OFF = 0.9  # an epsilon so far below the tilt's is computed again with another tilt
-_COARSEST = 0.1  # tolerance where another order of the neighbours has a larger epsilon
-_NEXT_TO_0 = 0.1  # of the standard deviation: an epsilon below it may be 0
+_FAR_OFF = 0.9  # an epsilon below this part of the tilt's is computed again at another tilt
+_COARSEST = 0.1  # tolerance if the other order of the neighbours has a larger epsilon
+_NEXT_TO_0 = 0.1  # standard deviations below which an epsilon may be 0
 _UNLIKE = 0.1  # relative distance from the tilt's epsilon that may mean rare, large losses
-_LOPSIDED = 0.4  # of the standard deviation: the bulk of a sum with rare, large losses has less
-_REMOTE = 590.0  # losses beyond it are moved to infinity, if they have next to no mass
+_LOPSIDED = 0.4  # a sum whose bulk is below this part of its stddev has rare, large losses
+_REMOTE = 590.0  # a larger loss with next to no mass is moved to infinity
 _NEXT_TO_NOTHING = 1e-200
-_POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of Chernoff's bound, over the standard deviation
-_CHARGED = 0.003  # of a delta: more of it that comes from outside of the window is too much
+_POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Chernoff powers, times the standard deviation
+_CHARGED = 0.003  # largest part of delta that may come from outside of the window
 
 
 def float_below(number: Fraction) -> float:
@@ -62,8 +62,8 @@ def epsilon(
 ) -> float:
     """Bound from this side on the epsilon at this delta, for one order of the neighbours.
 
-    Infinite from above, or 0 from below, if no bound can be computed. From above, a result that is
-    at most ``enough`` may be coarse.
+    If no bound can be computed, it is infinite from above and 0 from below. A result from above
+    may be coarse if it is at most ``enough``.
     """
     unknown = math.inf if side is Side.UPPER else 0.0
     if not pairs:
@@ -97,7 +97,8 @@ def epsilon(
 def _coarse_epsilon(
     coarse: CoarsePld, tilt: Tilt, delta: float, *, enough: float, finest: float
 ) -> float:
-    """An upper bound on epsilon, as coarse as is possible if it is to be at most ``enough``."""
+    """A cheap upper bound on epsilon: on the coarsest grid that can show it is at most
+    ``enough``."""
     room = min((enough / max(tilt.epsilon, _TINY) - 1) / 2, _COARSEST)
     if room <= finest:
         return math.inf
@@ -110,7 +111,7 @@ def _coarse_epsilon(
 def _epsilon_at(
     coarse: CoarsePld, tilt: Tilt, delta: float, side: Side, *, tolerance: float
 ) -> float:
-    """Epsilon by one tilted composition, or by others if that tilt turns out not to suit."""
+    """Epsilon by one tilted composition, and by further ones if the tilt turns out not to suit."""
     found = composition_at(coarse, tilt, tolerance, side).epsilon(delta)
     closer = min if side is Side.UPPER else max
     if side is Side.UPPER and found > 0 and tilt.epsilon < _NEXT_TO_0 * tilt.stddev:
@@ -137,8 +138,9 @@ def composition_at(
 
 
 def without_remote(pairs: CountedPairs, side: Side, level: float) -> CountedPairs:
-    """The pairs without atoms whose losses are too large for floating point, if these have next
-    to no mass: from above they are moved up, from below they are dropped."""
+    """The pairs without atoms whose losses are too large for floating point. Only atoms with next
+    to no mass are changed: they are moved up for bounds from above, and dropped for bounds from
+    below."""
     found = []
     for pair, count in pairs:
         loss, p, q = pair.atoms.loss, pair.atoms.p, pair.atoms.q
@@ -175,7 +177,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     unknown = 1.0 if side is Side.UPPER else 0.0
     pairs = without_remote(pairs, side, _NEXT_TO_NOTHING)
 
-    # 1. A coarse estimate, and what no finite loss reaches.
+    # 1. A coarse estimate. If no finite loss reaches epsilon, delta is the mass at infinity.
     coarse = CoarsePld.of(pairs, _FIRST_TAIL)
     if coarse.is_too_large:
         return unknown
@@ -185,7 +187,8 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     level = math.exp(min(max(tilt.log_delta, math.log(_LEAST_DELTA)), 0.0))
     best, closer = unknown, min if side is Side.UPPER else max
 
-    # 2. Bounds at the tilt that suits epsilon, leaving out less as delta turns out smaller.
+    # 2. Bounds at the tilt that suits epsilon. If delta turns out smaller than expected, the
+    # coarse estimate must leave out less.
     for _ in range(_REFINEMENTS):
         tail = max(level * _TAIL / total, _LEAST_DELTA)
         try:
@@ -195,15 +198,15 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
         best = closer(best, found)
         if found >= level / 10 or level <= _LEAST_DELTA:
             break
-        level = max(found / 10, _LEAST_DELTA)  # what was left out was too much
+        level = max(found / 10, _LEAST_DELTA)
     return best
 
 
 def _delta_at(
     pairs: CountedPairs, epsilon: float, precision: tuple[float, float, float], side: Side
 ) -> float:
-    """Delta, by one tilted composition if one suits the sum. The precision consists of a
-    tolerance, the level that delta is expected to be near, and the tail that may be left out."""
+    """Delta by one tilted composition, if one suits the sum. ``precision`` holds a tolerance, the
+    expected delta, and the tail that may be left out."""
     tolerance, level, tail = precision
     coarse = CoarsePld.of(pairs, tail)
     if coarse.is_too_large:
@@ -224,8 +227,8 @@ def _delta_at(
 def _delta_of_lopsided(
     coarse: CoarsePld, epsilon: float, precision: tuple[float, float], side: Side
 ) -> float:
-    """Delta of a sum that no tilt seems to suit. Near the largest loss of a discrete sum the grid
-    of a composition at one tilt is finer than the one of all: the closest is taken."""
+    """The closest of several deltas of a sum that no tilt seems to suit. Near the largest loss of
+    a discrete sum, a composition at one tilt has a finer grid than the composition at many."""
     closeness, tail = precision
     unknown, closer = (1.0, min) if side is Side.UPPER else (0.0, max)
     found = unknown
@@ -236,14 +239,14 @@ def _delta_of_lopsided(
         while _LEAST_DELTA < level < 1:
             tilt = tilt_for_delta(coarse, level)
             one = composition_at(coarse, tilt, closeness, side).delta(epsilon)
-            level = one if one < level / 2 else 0.0  # a tilt for what is left may be closer
+            level = one if one < level / 2 else 0.0  # a tilt for this smaller delta may be closer
             found = closer(found, one)
     return found
 
 
 def from_outside(law: Composition, coarse: CoarsePld) -> float:
-    """About how much of an upper bound on delta comes from losses outside of the window: those
-    above it are charged, those below it wrap round."""
+    """A rough estimate of the part of an upper bound on delta that comes from losses outside of
+    the window. Losses above it are charged, and losses below it wrap round."""
     log_wrapped = -law.tilt * (law.end - law.first)
     spread = coarse.moments(0.0)[2]
     for power in _POWERS:
@@ -259,7 +262,7 @@ def is_lopsided(coarse: CoarsePld, tilt: Tilt) -> bool:
 
 
 def _delta_beyond(coarse: CoarsePld, epsilon: float) -> float | None:
-    """The upper bound on delta if no sum of finite losses reaches epsilon; else ``None``."""
+    """The upper bound on delta if no sum of finite losses reaches epsilon, or ``None``."""
     points = upper_ends(coarse)
     if sum(count * float(one.loss.max(initial=-math.inf)) for one, count in points) > epsilon:
         return None

@@ -1,8 +1,7 @@
-"""Sums of many independent whole numbers, modulo a size, by Fourier transform; and how far off the
-computed law may be.
+"""Laws of sums of independent integers, modulo a size, by Fourier transform, with error bounds.
 
-Of each law the largest mass is set apart: a transform is then 1 plus what the other masses do, and
-rounding is relative to that. So a law that is nearly always one number stays right through
+A law's largest mass is treated apart. Its transform is 1 plus the sum over the other masses, and
+rounding errors are relative to that sum. So a law that is nearly constant stays accurate through
 millions of repetitions. See docs/proofs/accountant.md.
 """
 
@@ -21,26 +20,26 @@ Indices = NDArray[np.int64]
 IntegerLaw = tuple[Indices, Floats, int]
 
 _LEVEL = 16 * ROUND
-_NOTHING = -60.0  # ln of what may be left out at each frequency: far less than rounding
-_TURN, _TRANSFORM = 100, 30  # times: of a cosine and a sine, and of a transform for each number
-_PRODUCT = 1 << 18  # multiplications in a product of matrices: so few are left to one thread
+_NOTHING = -60.0  # ln of a product that is neglected: far less than rounding
+_TURN, _TRANSFORM = 100, 30  # relative times: a cosine and a sine; a transform, for each number
+_PRODUCT = 1 << 18  # multiplications in a product of matrices that stays on one thread
 
 
 def fft_radius(size: int) -> float:
-    """Bound on the error of each entry of `scipy.fft.rfft`, of numbers whose absolute values add up
-    to 1; and of `scipy.fft.irfft`, times its size."""
+    """Bound on the error of each entry of `scipy.fft.rfft`, for numbers whose absolute values add
+    up to 1. It also bounds the error of `scipy.fft.irfft` times its size."""
     return _LEVEL * (1 + math.log2(size))
 
 
 def sum_radius(length: int) -> float:
-    """The same for a transform that is a plain sum of this many numbers, in any order."""
+    """The same bound for a transform that is a plain sum of this many numbers, in any order."""
     return 2 * (16 + length) * ROUND
 
 
 @dataclass(frozen=True, slots=True)
 class Convolved:
-    """The law of a sum modulo a size: ``mass[i]``, which may be off by ``radius``, times
-    e^log_whole is the probability of ``moved + i``."""
+    """The law of a sum modulo a size. The probability of ``moved + i`` is e^log_whole times
+    ``mass[i]``, whose error is at most ``radius``."""
 
     mass: Floats
     radius: float
@@ -49,13 +48,14 @@ class Convolved:
 
 
 def convolved(laws: Iterable[IntegerLaw], size: int) -> Convolved:
-    """The law of a sum modulo the size. Laws are numbers, their masses, which add up to nearly 1,
-    and how often each is added; those that have one and the same array of numbers best lie side
-    by side.
+    """The law of a sum modulo the size.
 
-    Where each factor is at least 1/2, its power is relatively right; elsewhere, it is small. Soon
-    few frequencies are left at which the product is not next to 0: there a transform is quicker
-    as a plain sum.
+    A law consists of its numbers, their masses (which add up to nearly 1), and its count. Laws that
+    share one array of numbers are computed together if they are adjacent.
+
+    At a frequency where each factor is at least 1/2, powers have a small relative error; elsewhere
+    they are small. After some laws, the product is negligible at most frequencies. For the few
+    others a plain sum is quicker than a transform.
     """
     product, moved, log_whole = _Product.of_nothing(size), 0, 0.0
     for same in _side_by_side(laws):
@@ -74,8 +74,9 @@ def convolved(laws: Iterable[IntegerLaw], size: int) -> Convolved:
 
 @dataclass(frozen=True, slots=True)
 class _LawRows:
-    """Laws of the same numbers, counted from the one that is ``main``: without what they have
-    there, how much that is without it, and by how much the whole exceeds 1."""
+    """Laws of the same numbers, a row each. ``main`` is the number with the largest mass, and
+    ``index`` is relative to it. ``others`` holds the masses at the other numbers, ``rest`` their
+    sum, and ``excess`` the distance of each law's whole mass from 1."""
 
     index: Indices
     main: int
@@ -87,20 +88,18 @@ class _LawRows:
     @staticmethod
     def of(index: Indices, shares: Floats, counts: Floats) -> "_LawRows":
         main = int(np.argmax(counts @ shares))
-        high = (1.0 + shares) - 1.0  # multiples of 2^-52, and so are their sums, exactly
+        high = (1.0 + shares) - 1.0  # multiples of 2^-52: their sums are exact
         excess = (high.sum(axis=1) - 1.0) + (shares - high).sum(axis=1)
-        rest = (1.0 - shares[:, main]) + excess  # of which no digits are lost
+        rest = (1.0 - shares[:, main]) + excess  # without cancellation
         others = shares.copy()
         others[:, main] = 0.0
         return _LawRows(index - index[main], int(index[main]), others, rest, excess, counts)
 
     def part(self, rows: slice) -> "_LawRows":
-        """Some of the laws."""
         columns = (self.others[rows], self.rest[rows], self.excess[rows], self.counts[rows])
         return _LawRows(self.index, self.main, *columns)
 
     def is_quick_at(self, product: "_Product") -> bool:
-        """Whether sums take less time than transforms."""
         cells, count = len(self.index) * len(product.places), len(self.counts)
         return cells * (_TURN + count) < _TRANSFORM * count * product.size
 
@@ -114,16 +113,16 @@ def _side_by_side(laws: Iterable[IntegerLaw]) -> Iterator[_LawRows]:
 
 
 def _transformed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
-    """Real and imaginary parts at these frequencies of one law's transform, less 1, and what they
-    may be off by, relatively to the rest."""
+    """The real and imaginary parts of the first law's transform minus 1 at these frequencies, and
+    a bound on their error relative to ``rest``."""
     folded = rows.index % size
-    most = int(np.bincount(folded).max())  # so many are added to one number
+    most = int(np.bincount(folded).max())  # masses added to one number
     seen = fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, places]
     return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
 
 
 def _summed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
-    """The same by plain sums, for all laws."""
+    """The same for all laws, by plain sums."""
     turns = np.arange(size)
     turns[size // 2 + 1 :] -= size
     angles = turns * (2 * math.pi / size)  # at most pi, and right to 3 units in the last place
@@ -138,11 +137,13 @@ def _summed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats,
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A product of powers of transforms, at the frequencies at which it is not next to 0: ln of
-    its size and its angle, what both may be off by, how much was added up to them, and where no
-    factor was small. ``slip`` and ``least`` tell how far off small factors may be, at worst, and
-    how often each counts at least, ``lost`` what the frequencies that are left out may be off
-    by."""
+    """A product of powers of transforms, at the frequencies (``places``) where it matters.
+
+    At each of them: ln of its size, its angle, an error bound on both (``doubt``), the sum of the
+    absolute values that were added to both (``reach``), and whether no factor was small. For small
+    factors, ``slip`` bounds the error and ``least`` is the smallest count. ``lost`` bounds the
+    error of ln of the size where the product was neglected.
+    """
 
     size: int
     places: Indices
@@ -163,7 +164,8 @@ class _Product:
         return _Product(size, places, zeros, zeros, zeros, zeros, np.ones(len(places), dtype=bool))
 
     def times(self, rows: _LawRows, real: Floats, imaginary: Floats, off: float) -> "_Product":
-        """Times the powers of some laws' transforms, told less 1, that are off by so much."""
+        """Multiply by the powers of transforms, given by the parts of transform - 1. ``off`` bounds
+        their relative error."""
         counts = rows.counts
         each = 2.5 * rows.rest * (off + 8 * ROUND + 2 * np.abs(rows.excess))
         least = min(self.least, float(counts.min()))
@@ -194,8 +196,8 @@ class _Product:
         return found._without_nothing()
 
     def _likely(self, square: Floats, counts: Floats) -> NDArray[np.bool_]:
-        """Where the product will perhaps not be next to 0, told without logarithms; of a square
-        that lies next to -1, hardly a digit is known."""
+        """Where the product may still matter, decided without logarithms. Squares near -1 have
+        lost most digits, so these stay."""
         if len(counts) > 1:
             return np.ones(len(self.places), dtype=bool)
         room = _NOTHING - float(self.log_size.max(initial=0.0))
@@ -209,15 +211,15 @@ class _Product:
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def back(self) -> tuple[Floats, float]:
-        """The masses that the product is the transform of, and what they may be off by."""
+        """The inverse transform, and a bound on its error."""
         height = np.exp(self.log_size)
         spectrum = np.zeros(self.size // 2 + 1, dtype=np.complex128)
         spectrum[self.places] = height * (np.cos(self.angle) + 1j * np.sin(self.angle))
-        # of a few laws, what their transforms are off by is more than what adding up costs
+        # For few laws, the transforms' errors exceed the rounding of their sums.
         doubt = self.doubt + 2 * ROUND * (4 + self.laws) * (1 + self.reach)
         apart = float((height * np.expm1(np.minimum(doubt, 700.0))).sum())
         small = 2 * self.slip * math.exp(min(self.slip, 700.0)) * 0.5 ** (self.least - 1)
-        nothing = math.exp(min(_NOTHING + self.lost, 700.0))  # alone, below rounding
+        nothing = math.exp(min(_NOTHING + self.lost, 700.0))
         apart += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
         whole = float(height.sum()) + apart
         radius = 2.02 / self.size * (apart + whole * fft_radius(self.size)) + 1e-300

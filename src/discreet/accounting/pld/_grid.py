@@ -1,6 +1,6 @@
-"""The choice of a grid: its step, and the width of the cells into which each piece is divided.
+"""The choice of a grid: its step, and the widths of each piece's cells.
 
-Any choice gives bounds. A grid is fine enough if it hardly moves the moment of the tilted law.
+Any choice gives bounds. A grid is fine enough if it hardly changes the moment of the tilted law.
 """
 
 import math
@@ -25,15 +25,15 @@ from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
 
 _REFINEMENTS = 4  # each at least halves the step, and most sums need one or none
-_FINEST = 8  # steps in a standard deviation, at least
+_FINEST = 8  # least number of steps in a standard deviation
 _FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
 _UPPER_WINDOW, _LOWER_WINDOW = 16.0, 24.0  # standard deviations that a window must be able to hold
 _WIDER = 1.5  # root mean square of the cells' widths, in steps
-_NEGLIGIBLE = 30.0  # -ln of a share of the tilted law that no longer matters
+_NEGLIGIBLE = 30.0  # -ln of a negligible share of the tilted law
 _MOST_CELLS = 1 << 20  # of one piece
 _WIDEST = 2.0  # largest width of a cell, in cells of the coarse grid
 _RARE = 20.0  # -ln of a share of the tilted law below which cells may be wider than `bend` allows
-_LEAST_SHARE = 1e-18  # of the tilted law: a cell counts as having this, at least
+_LEAST_SHARE = 1e-18  # least share of the tilted law that a cell counts as having
 _TINY = 1e-300  # avoids divisions by 0 and logarithms of 0
 _DEEPEST = 2.0**52  # steps below 0
 _STEEPEST = 500.0  # an exponent times a step: its exponential is a number
@@ -49,11 +49,11 @@ class NoFiniteMass(Exception):
 def discretized(
     coarse: CoarsePld, tilt: Tilt, tolerance: float, side: Side
 ) -> tuple[CountedPoints, float]:
-    """All pairs on one grid, and the exponent, or the largest that floating point bears there.
+    """All pairs on one grid, and the tilt's exponent, capped so that floats suffice.
 
-    An epsilon near the tilt's is about right to the tolerance, relatively.
+    The relative error of an epsilon near the tilt's is about the tolerance.
     """
-    # 1. Guess a step, between the finest that floating point and the window bear and a coarse one.
+    # 1. Guess a step. Floats and the window's size limit how fine it can be.
     size = max(tilt.epsilon, tilt.stddev / 64)
     square = 8 * tolerance * size / ((tilt.exponent + 1) * coarse.count)
     step = min(math.sqrt(square) / _WIDER, max(tilt.stddev / _FINEST, tolerance * size / 4))
@@ -75,8 +75,8 @@ def discretized(
 def on_common_grid(
     coarse: CoarsePld, exponents: Sequence[float], step: float, side: Side, *, least: float
 ) -> CountedPoints:
-    """All pairs on one grid that is fine wherever one of the tilted laws has mass; of losses below
-    ``least``, each piece may be one cell."""
+    """All pairs on one grid that is fine wherever one of the tilted laws has mass. Below the loss
+    ``least``, each piece may be a single cell."""
     step = _on_lattice(step, [pair for pair, _ in coarse.pairs])
     fineness = _Fineness(0.0, _BEND, (_WIDER * step) ** 2, step)
     offset_at = min((one for one in exponents if one > 0), default=0.0)
@@ -95,8 +95,8 @@ def on_common_grid(
 
 
 def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[Floats, Floats]:
-    """Of each pair, the largest share that a cell has in one of the tilted laws, and the width by
-    which its mass can be moved up in all of them."""
+    """For each pair and cell: the largest share of the mass in one of the tilted laws, and the
+    distance by which the mass may be moved up in all of them."""
     most, widest = np.zeros(group.mass.shape), np.full(group.mass.shape, math.inf)
     for exponent in exponents:
         share = group.tilted(exponent)[1]
@@ -110,7 +110,7 @@ def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[Floats, Flo
 def _at_step(
     coarse: CoarsePld, tilt: Tilt, fineness: "_Fineness", side: Side
 ) -> tuple[CountedPoints, float]:
-    """All pairs on a grid of this fineness, and about how far that moves epsilon."""
+    """All pairs on a grid of this fineness, and about how far the grid moves epsilon."""
     on_grid = _upper if side is Side.UPPER else _lower
     points: CountedPoints = []
     moved = 0.0
@@ -136,7 +136,7 @@ def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
 
 
 def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Floats]:
-    """Discretize similar pairs from below, each on its own points; with the same errors."""
+    """Discretize similar pairs from below, each on its own points. Errors are as in `_upper`."""
     found, off = [], []
     for (pair, _), log_moment, share in zip(group.pairs, *group.tilted(fineness.tilt), strict=True):
         edges = fineness.edges(group, share, fineness.widest(share), fineness.least(log_moment))
@@ -155,7 +155,7 @@ def _cells(group: CoarseGroup, edges: Sequence[Indices], step: float) -> list[Ce
 
 
 def upper_ends(coarse: CoarsePld) -> list[tuple[Points, int]]:
-    """All pairs from above with each piece as one cell: exact at the ends."""
+    """All pairs from above with one cell for each piece. The ends are exact."""
     step = coarse.largest * 2.0**-20 or 1.0
     points: CountedPoints = []
     for group in coarse.groups:
@@ -168,8 +168,8 @@ def upper_ends(coarse: CoarsePld) -> list[tuple[Points, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Fineness:
-    """The wanted fineness of cells: mean square of their widths under the tilted law, the most
-    that a cell may bend a curve that falls by e^(-tilt loss), and the grid's step."""
+    """The wanted fineness of cells: the mean square of their widths under the tilted law, the
+    largest effect of one cell on a curve that falls by e^(-tilt loss), and the grid's step."""
 
     tilt: float
     bend: float
@@ -183,28 +183,28 @@ class _Fineness:
         return _Fineness(tilt.exponent, bend, (_WIDER * step) ** 2, step)
 
     def least(self, log_moment: Floats) -> float:
-        """A loss below which the tilted laws with these moments have next to nothing."""
+        """A loss below which the tilted laws with these moments have negligible mass."""
         return (float(np.min(log_moment)) - _NEGLIGIBLE) / max(self.tilt, _TINY)
 
     def widest(self, share: Floats) -> Floats:
-        """The width by which each cell's mass can be moved up."""
+        """The distance by which each cell's mass may be moved up."""
         rare = -np.log(np.maximum(share, _TINY))
         return np.asarray(self.bend * (1 + np.maximum(rare - _RARE, 0)) / (1 + self.tilt))
 
     def edges(
         self, group: CoarseGroup, share: Floats, widest: Floats, least: float
     ) -> list[Indices]:
-        """Edges of cells for each piece, in steps, given the tilted law's shares and the cells'
-        largest widths. Below the least loss one cell is enough."""
+        """Edges of cells for each piece, in steps, from the tilted law's shares and the largest
+        widths of cells. One cell is enough below the least loss."""
         return [
             self._of_piece(edges, share[part], widest[part], least)
             for edges, part in ((e, slice(at, at + len(e) - 1)) for at, e in group.pieces)
         ]
 
     def _of_piece(self, edges: Floats, share: Floats, widest: Floats, least: float) -> Indices:
-        """Edges of one piece. Cells are finer where the tilted law has more mass: that keeps the
-        mean square with few cells. Widths are powers of 2 times the step."""
-        # 1. Leave out what lies below the least loss.
+        """Edges of one piece. Cells are finer where the tilted law has more mass, so that few cells
+        reach the wanted mean square. Widths are powers of 2 times the step."""
+        # 1. Leave out losses below the least one.
         first = min(max(int(np.searchsorted(edges, least)) - 1, 0), len(edges) - 2)
         least = max(least, -_DEEPEST * self.step)
         edges, share = np.maximum(edges[first:], least), share[first:]
@@ -234,8 +234,8 @@ class _Fineness:
 
 
 def _on_lattice(step: float, pairs: Sequence[Pair]) -> float:
-    """A step, at most this one, that divides the losses of all atoms, if they have a known common
-    divisor that is not much finer."""
+    """A step, at most the given one, that divides the losses of all atoms. If no common divisor is
+    known, or it is much finer, the given step."""
     spacings = [pair.lattice for pair in pairs if len(pair.atoms.loss)]
     known = [spacing for spacing in spacings if spacing is not None]
     if not known or len(known) < len(spacings):

@@ -1,8 +1,8 @@
 """A coarse estimate of a sum of privacy losses, and the exponential tilt that follows from it.
 
-A tilt multiplies each mass by e^(exponent * loss). A good one moves the mean of the sum to the
-epsilon in question (a saddle point). Everything here is rough: any choice gives bounds, a good
-choice gives close ones.
+A tilt multiplies each mass by e^(exponent * loss). A good tilt moves the mean of the sum to the
+epsilon in question (a saddle point). All numbers here are rough estimates: any choice of tilt gives
+bounds, and a good choice gives close ones.
 """
 
 import math
@@ -19,16 +19,16 @@ from discreet.accounting.pld._segments import Segments, log_sums
 CountedPairs = Sequence[tuple[Pair, int]]
 
 _CLOSE = 0.02  # tolerance of a tilt, in ln delta or in standard deviations
-_LARGEST_LOSS = 600.0  # the exponential, and the inverse of its square root, are finite
-_LEAST_EXPONENT = 0.1  # times the standard deviation: a smaller exponent changes nothing
-_LARGEST_EXPONENT = 1e5  # times the largest loss: a larger one leaves only that loss
-_MOST_TRIES = 40  # bisections that halve the bracket 20 times, at least
+_LARGEST_LOSS = 600.0  # its exponential is finite
+_LEAST_EXPONENT = 0.1  # times the standard deviation: smaller exponents hardly tilt
+_LARGEST_EXPONENT = 1e5  # times the largest loss: at larger exponents only that loss has mass
+_MOST_TRIES = 40  # steps of the search, which halve the bracket 20 times at least
 _TINY = 1e-300  # avoids divisions by 0 and logarithms of 0
-_MANY = 3  # from this number of pairs on, similar pairs are grouped
+_MANY = 3  # smallest number of pairs of which similar ones are grouped
 _LARGEST_GROUP = 64  # so that the numbers of a group stay in a processor's cache
-_CAP = 4.0  # times the bulk's scale: squares of larger losses count as this
-_SETTLED = 0.9  # of the scale before: rare losses no longer play a part
-_SKIP = 2  # of a coarse grid, the part that is used where many pairs are evaluated
+_CAP = 4.0  # in scales of the bulk: squares of larger losses are capped
+_SETTLED = 0.9  # ratio of two successive scales at which the search for the bulk ends
+_SKIP = 2  # groups of several pairs use each second point of the coarse grid
 
 _NOTHING = np.zeros(0)
 
