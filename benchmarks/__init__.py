@@ -1,1 +1,1 @@
-"""Comparisons with other libraries; it hides the `benchmarks` that Opacus installs."""
+"""Comparisons with other libraries. The name hides the `benchmarks` that Opacus installs."""

@@ -1,7 +1,7 @@
-"""Certified epsilons beside other accountants': ``python -m benchmarks.accounting``.
+"""Certified epsilons beside those of other accountants: ``python -m benchmarks.accounting``.
 
-All are asked for epsilon at one delta. Those that give bounds by distributions of privacy losses
-are set side by side; Renyi bounds, which are quick and loose, have a table of their own.
+All compute epsilon at one delta. One table compares the accountants that use privacy loss
+distributions. Renyi bounds, which are fast and loose, have a table of their own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,13 @@ from discreet.accounting import Gaussian, PoissonSampled
 QUICK_ROUNDS = 9
 SLOW_ROUNDS = 3
 PEERS = {"dp_accounting": "dp-accounting", "prv_accountant": "prv-accountant", "opacus": "Opacus"}
-TERMS = 1000  # of the mix, whose times are per term
+TERMS = 1000  # in the mix; its times are per term
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case: as the workers name it, as it is shown, and its goals: the most seconds of CPU time,
-    and the most as a share of dp-accounting's."""
+    """A case: its name for the workers, its title in the table, and its goals: the most seconds of
+    CPU time, and the largest share of dp-accounting's time."""
 
     case: str
     title: str
@@ -34,35 +34,34 @@ class Row:
         return ours <= self.seconds and ours <= self.share * theirs
 
 
-def told(run: Run) -> str:
-    """The run, in words."""
+def description(run: Run) -> str:
+    """The run in words."""
     return f"sigma {run.sigma:g}, rate {run.rate:g}, {run.steps:,} steps"
 
 
-QUICK = tuple(Row(f"epsilon-{run}", f"epsilon: {told(run)}", 8e-3, 1 / 40) for run in RUNS)
+QUICK = tuple(Row(f"epsilon-{run}", f"epsilon: {description(run)}", 8e-3, 1 / 40) for run in RUNS)
 SLOW = (
-    *(Row(f"interval-{run}", f"interval {TOLERANCE:g}: {told(run)}", 40e-3) for run in RUNS),
+    *(Row(f"interval-{run}", f"interval {TOLERANCE:g}: {description(run)}", 40e-3) for run in RUNS),
     Row("calibration", f"sigma for epsilon {TARGET:g}", 100e-3, 1 / 100),
     Row("mix", f"a mix of {TERMS:,} different terms", 500e-3),
     Row("import", "import, beyond NumPy and SciPy", 100e-3),
 )
-RENYI = tuple((f"renyi-{run}", f"Renyi: {told(run)}") for run in RUNS)
+RENYI = tuple((f"renyi-{run}", f"Renyi: {description(run)}") for run in RUNS)
 
 
 def main() -> None:
-    """Print all figures, and last the worst ratio and the widest interval."""
-    found = raced()
+    """Print all figures, and on the last line the worst ratio and the widest interval."""
+    found = race_all()
     made = table("median CPU time of", "discreet", "goal", "met", *_pairs())
     for row in (*QUICK, *SLOW):
         made.add_row(row.title, *figures(row, found[row.case]))
     show(made)
     renyi = table("looser bounds, for comparison", "dp-accounting", "Opacus")
     for case, title in RENYI:
-        seen = found[case]
-        shown = (
-            duration(seen[name]) if name in seen else "" for name in ("dp_accounting", "opacus")
-        )
-        renyi.add_row(title, *shown)
+        times_of = found[case]
+        names = ("dp_accounting", "opacus")
+        cells = (duration(times_of[name]) if name in times_of else "" for name in names)
+        renyi.add_row(title, *cells)
     show(renyi)
     print(
         f"accounting: worst ratio to dp-accounting = {worst(found)}, "
@@ -70,8 +69,8 @@ def main() -> None:
     )
 
 
-def raced() -> Times:
-    """The times of all cases; of the mix for all of its terms."""
+def race_all() -> Times:
+    """The times of all cases; for the mix, those of all its terms together."""
     names = ("discreet", *PEERS)
     quick = race("accounting", names, [row.case for row in QUICK], QUICK_ROUNDS)
     cases = [*(row.case for row in SLOW), *(case for case, _ in RENYI)]
@@ -81,7 +80,7 @@ def raced() -> Times:
 
 
 def figures(row: Row, found: Mapping[str, float]) -> Iterator[str]:
-    """The cells of a row; a peer's second one is how many times slower than ours it is."""
+    """The cells of a row. A peer has two: its time, and that time divided by ours."""
     yield duration(found["discreet"])
     yield duration(row.seconds) + (f", 1/{1 / row.share:.0f}" if row.share < 1 else "")
     yield "yes" if row.is_met(found) else "NO"
@@ -97,7 +96,7 @@ def _pairs() -> Iterator[str]:
 
 
 def worst(found: Times) -> str:
-    """The largest of our times for epsilon, in units of dp-accounting's."""
+    """The largest ratio of our time for epsilon to that of dp-accounting."""
     rows = [found[row.case] for row in QUICK]
     if not all("dp_accounting" in row for row in rows):
         return "unknown"
@@ -105,7 +104,7 @@ def worst(found: Times) -> str:
 
 
 def width(run: Run) -> float:
-    """How wide the certified interval is, as a share of its upper end."""
+    """The width of the certified interval, as a share of its upper end."""
     loss = run.steps * PoissonSampled(Gaussian(run.sigma), rate=run.rate)
     found = loss.interval(DELTA, tolerance=TOLERANCE)
     return (found.upper - found.lower) / found.upper

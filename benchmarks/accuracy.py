@@ -1,9 +1,10 @@
-"""How often privately trained models are right: ``python -m benchmarks.accuracy``.
+"""The accuracy of privately trained models: ``python -m benchmarks.accuracy``.
 
 Logistic regression on two data sets of scikit-learn, at delta 1e-5, beside Opacus, whose figures
-are stored (`benchmarks.figures.accuracy`). Both make the same steps of DP-SGD and choose by the
-same sweep (`benchmarks.accuracy_sweep`), whose own cost in privacy is counted for neither. So what
-can differ is how little noise each accountant finds, and chance: the standard error says how much.
+are stored (`benchmarks.figures.accuracy`). Both run the same steps of DP-SGD and choose settings by
+the same sweep (`benchmarks.accuracy_sweep`). The privacy cost of the sweep is counted for neither.
+So differences come from the noise that each accountant requires, and from chance, which the
+standard error measures.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,12 +25,12 @@ from benchmarks.accuracy_sweep import (
     DELTA,
     EPSILONS,
     STEPS,
-    Found,
-    Rights,
+    Accuracies,
     Run,
     Setting,
+    SweepResult,
     batch,
-    swept,
+    sweep,
 )
 from benchmarks.figures.accuracy import stored
 from benchmarks.rounds import progress
@@ -47,7 +48,7 @@ PROCESSES, AT_ONCE = 2, 10
 
 
 class Unrecorded:
-    """Pays for whatever comes: durable ledgers have benchmarks of their own."""
+    """A payer that accepts every charge: durable ledgers have benchmarks of their own."""
 
     def charge(
         self,
@@ -58,21 +59,21 @@ class Unrecorded:
         request: Request | None = None,  # noqa: ARG002
         is_insecure: bool = False,
     ) -> Receipt:
-        """A receipt for nothing."""
+        """Return a receipt without recording the charge."""
         return Receipt(1, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:
-        """Nothing is kept."""
+        """Store nothing."""
 
     def lock(self, receipt: Receipt) -> None:
-        """Nothing is locked."""
+        """Lock nothing."""
 
 
 def main() -> None:
-    """Print all shares of right answers, and last the least lead over a goal and the mean one over
+    """Print all accuracies, and on the last line the least lead over a goal and the mean lead over
     Opacus."""
     columns = "Opacus", "discreet", "lead", "its error", "goal", "met"
-    made = table("right answers", "epsilon", *columns)
+    made = table("accuracy", "epsilon", *columns)
     over_goals, leads = [], []
     for name, epsilon, found in figures():
         peer, goal = stored(name, epsilon), goal_of(name, epsilon)
@@ -90,32 +91,34 @@ def main() -> None:
 
 
 def mean_of(leads: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The mean of leads with standard errors, and its own."""
+    """The mean of leads with standard errors, and its standard error."""
     each, errors = zip(*leads, strict=True)
     return fmean(each), hypot(*errors) / len(leads)
 
 
-def figures() -> Iterator[tuple[str, float, Found]]:
-    """What the sweep comes to, for every data set and epsilon."""
+def figures() -> Iterator[tuple[str, float, SweepResult]]:
+    """The result of the sweep for every data set and epsilon."""
     rows = [(name, epsilon) for name in DATA for epsilon in EPSILONS]
-    new = get_context("spawn")  # processes that know nothing of this one's threads
+    new = get_context("spawn")  # processes that don't inherit our threads
     with ProcessPoolExecutor(PROCESSES, new) as processes, progress() as bar:
         for name, epsilon in bar.track(rows, description="accuracy"):
-            yield name, epsilon, swept(name, partial(train, processes, name, epsilon))
+            yield name, epsilon, sweep(name, partial(train, processes, name, epsilon))
 
 
-def train(processes: Executor, name: str, epsilon: float, runs: Sequence[Run]) -> Iterable[Rights]:
-    """How often each model is right."""
+def train(
+    processes: Executor, name: str, epsilon: float, runs: Sequence[Run]
+) -> Iterable[Accuracies]:
+    """The accuracies of each model."""
     return processes.map(partial(fitted, name, epsilon), runs, chunksize=AT_ONCE)
 
 
 def goal_of(name: str, epsilon: float) -> float:
-    """The share of right answers to reach."""
+    """The accuracy to reach."""
     return GOALS[name][EPSILONS.index(epsilon)]
 
 
-def fitted(name: str, epsilon: float, run: Run, door: Door | None = None) -> Rights:
-    """How often a model is right that private steps trained, through the door or a secure one."""
+def fitted(name: str, epsilon: float, run: Run, door: Door | None = None) -> Accuracies:
+    """The accuracies of a model trained privately, through the given door or a secure one."""
     torch.set_num_threads(1)
     given = split(name, run.seed)
     model = nn.Linear(given.x.shape[1], given.classes)
@@ -128,7 +131,7 @@ def fitted(name: str, epsilon: float, run: Run, door: Door | None = None) -> Rig
     for step, _ in enumerate(steps(opened, model)):
         if 2 * step >= STEPS:
             mean.update_parameters(model)
-    return Rights(right(model, given), right(mean, given))
+    return Accuracies(right(model, given), right(mean, given))
 
 
 def planned(records: int, setting: Setting, epsilon: float) -> TrainingPlan:
@@ -145,19 +148,19 @@ def planned(records: int, setting: Setting, epsilon: float) -> TrainingPlan:
 
 @cache
 def multiplier(records: int, epsilon: float) -> float:
-    """The least noise, found once for all settings."""
+    """The least noise, computed once for all settings."""
     size = batch(records)
     made = plan(epsilon=epsilon, delta=DELTA, records=records, batch=size, steps=STEPS)
     return float(made.phases[0].multiplier)
 
 
 def tensors(given: Split) -> tuple[Tensor, Tensor]:
-    """The examples to train on."""
+    """The training examples."""
     return torch.tensor(given.x, dtype=torch.float32), torch.tensor(given.y)
 
 
 def steps(opened: AbstractContextManager[TrainingRun], model: nn.Module) -> Iterator[None]:
-    """Each private step, once it is made."""
+    """Run each private step, and yield after it."""
 
     def losses(part: Microbatch) -> Tensor:
         return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
@@ -169,7 +172,7 @@ def steps(opened: AbstractContextManager[TrainingRun], model: nn.Module) -> Iter
 
 
 def right(model: nn.Module, given: Split) -> float:
-    """The share of right answers in the test."""
+    """The share of correct predictions on the test examples."""
     with torch.no_grad():
         found = model(torch.tensor(given.test_x, dtype=torch.float32)).argmax(1)
     return float((found == torch.tensor(given.test_y)).double().mean())

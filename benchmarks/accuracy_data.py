@@ -1,9 +1,9 @@
-"""The two data sets of scikit-learn that models are trained on, brought to [-1, 1] by constants.
+"""The two data sets of scikit-learn for `benchmarks.accuracy`, scaled to [-1, 1] by constants.
 
-No constant is taken from the examples that a model is trained on: a private run could not look at
-them. Pixels of the digits are from 0 to 16 by definition. For the measurements of breast cancer,
-round ranges are declared that most tumours lie in, chosen with the published summary of these data
-in view, as whoever declares ranges has some experience; what lies beyond is clamped.
+No constant is computed from the training examples, since a private run could not do that. The
+pixels of the digits are from 0 to 16 by definition. For the measurements of breast cancer we
+declare round ranges that contain most tumours. We chose them with the published summary of these
+data in view, as an owner with some experience would; values outside are clamped.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ RANGES = (
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Examples to train on, and others to count right answers on."""
+    """Training examples and test examples."""
 
     x: Floats
     y: Ints
@@ -44,7 +44,7 @@ class Split:
 
     @property
     def classes(self) -> int:
-        """How many, which is public."""
+        """The number of classes, which is public."""
         return int(self.y.max()) + 1
 
 
@@ -57,10 +57,10 @@ def digits() -> tuple[Floats, Ints]:
 
 @cache
 def breast_cancer() -> tuple[Floats, Ints]:
-    """569 tumours with 30 measurements each, on a scale of logarithms, and which are benign."""
+    """569 tumours with 30 measurements each, on a logarithmic scale, and whether each is benign."""
     x, y = load_breast_cancer(return_X_y=True)
     low, high = np.array(RANGES).T
-    shift = (high - low) / 10  # so that 0 has a logarithm
+    shift = (high - low) / 10  # so that the logarithm of 0 is finite
     share = np.log((x + shift) / (low + shift)) / np.log((high + shift) / (low + shift))
     return np.clip(2 * share - 1, -1, 1), y
 
@@ -73,7 +73,7 @@ DATA: dict[str, Callable[[], tuple[Floats, Ints]]] = {
 
 @cache
 def split(name: str, seed: int) -> Split:
-    """A fifth is for the test, of each class alike."""
+    """A stratified split: a fifth of the examples is for the test."""
     x, y = DATA[name]()
     train_x, test_x, train_y, test_y = train_test_split(
         x, y, test_size=TEST_SHARE, random_state=seed, stratify=y

@@ -1,8 +1,8 @@
-"""How many training runs a ledger admits, one after the other: ``python -m benchmarks.admitted``.
+"""The number of training runs that a ledger admits: ``python -m benchmarks.admitted``.
 
-Each run is charged as a whole, and each may be chosen after the results of those before it. Beside
-the number that the default filter admits stands the one of a ledger for training, and the number
-that would fit if all runs had been fixed beforehand. Then follows what fits of small charges.
+Each run is charged as a whole, and may be chosen after the results of the earlier runs. The table
+compares the default filter, the filter for training, and the number that would fit if all runs were
+fixed beforehand. A second table is about small charges.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ from discreet.accounting._analytic import gaussian_multiplier
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Steps of DP-SGD under a limit; how many such runs are to fit by default, in a ledger for
-    training, and had they been fixed beforehand."""
+    """Steps of DP-SGD under a limit, and goals: the numbers of runs that should fit by default, in
+    a ledger for training, and if they were fixed beforehand."""
 
     rate: str
     multiplier: str
@@ -70,13 +70,13 @@ LIMITS = (SMALL, Limit(1, 1e-3), Limit(1, 1e-30))
 
 
 def admitted(chosen: Filter, loss: PrivacyLoss) -> int:
-    """How many charges of this loss an empty ledger admits."""
+    """The number of charges of this loss that an empty ledger admits."""
     return chosen.count_left(chosen.start, loss)
 
 
 def parts(limit: Limit) -> Iterator[tuple[str, float, float]]:
-    """Of many equal small charges, the parts of the best possible number that fit by default and
-    in a ledger for training."""
+    """Of the best possible number of small equal charges, the parts that fit by default and in a
+    ledger for training."""
     alone = gaussian_multiplier(limit.epsilon, limit.delta)
     small = 1000 * alone
     for name, loss in (
@@ -88,7 +88,7 @@ def parts(limit: Limit) -> Iterator[tuple[str, float, float]]:
 
 
 def most_if_fixed(run: Run) -> int:
-    """How many such runs fit the limit, had all been fixed beforehand."""
+    """The number of runs that would fit the limit if all were fixed beforehand."""
 
     def cost(count: int) -> PrivacyLoss:
         return count * run.loss
@@ -97,7 +97,7 @@ def most_if_fixed(run: Run) -> int:
 
 
 def main() -> None:
-    """Print both tables, and the least lead over what is to fit."""
+    """Print both tables, and on the last line the least lead over the goals."""
     runs = table("runs", "by default", "for training", "fixed beforehand")
     leads = []
     for run in RUNS:

@@ -1,4 +1,4 @@
-"""A private group-by beside DuckDB's, which protects nobody: ``python -m benchmarks.group_by``."""
+"""A private group-by beside that of DuckDB without privacy: ``python -m benchmarks.group_by``."""
 
 from benchmarks.rounds import race
 from benchmarks.tables import duration, show, table
@@ -8,7 +8,7 @@ CASE = "count-and-mean"
 
 
 def main() -> None:
-    """Print both times, and last their ratio."""
+    """Print both times, and on the last line their ratio."""
     found = race("group_by", ("duckdb", "discreet"), [CASE], ROUNDS)[CASE]
     made = table("median CPU time of", "DuckDB", "discreet")
     made.add_row("a row", duration(found["duckdb"]), duration(found["discreet"]))

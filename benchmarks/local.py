@@ -1,7 +1,8 @@
-"""A million reports made and estimated, on one thread: ``python -m benchmarks.local``.
+"""A million local reports and the estimates from them, on one thread: ``python -m
+benchmarks.local``.
 
-Everything that a survey of a million people takes is timed, reports of all of them on one machine
-included; on its device each client makes one. Bits are the operating system's.
+The times include all reports of a survey of a million people on one machine; on a device, each
+client makes one report. Random bits come from the operating system.
 """
 
 import time
@@ -25,9 +26,9 @@ from discreet.local import (
 
 REPORTS, CATEGORIES, EPSILON = 1_000_000, 64, 1
 ROUNDS = 5
-GOAL = 2.0  # seconds, of each of the main mechanisms
+GOAL = 2.0  # seconds, for each of the main mechanisms
 
-MAIN: dict[str, Any] = {  # Any: each mechanism
+MAIN: dict[str, Any] = {  # Any: mechanisms of all types
     "randomized response": RandomizedResponse(EPSILON, CATEGORIES),
     "unary encoding, symmetric": UnaryEncoding.symmetric(EPSILON, CATEGORIES),
     "unary encoding, optimised": UnaryEncoding.optimised(EPSILON, CATEGORIES),
@@ -43,7 +44,7 @@ MEANS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Print all times and errors, and last the worst time of the main mechanisms."""
+    """Print all times and errors, and on the last line the worst time of the main mechanisms."""
     made = table("1e6 reports", "made", "estimated", "together", "error", "forecast", "goal", "met")
     generator = np.random.default_rng(1)
     values, numbers = generator.integers(0, CATEGORIES, REPORTS), generator.random(REPORTS)
@@ -87,12 +88,12 @@ def timed(
 
 
 def times(making: float, estimating: float) -> tuple[str, str, str]:
-    """As they are shown."""
+    """The times as text."""
     return duration(making), duration(estimating), duration(making + estimating)
 
 
 def errors(found: Any, shares: np.typing.NDArray[np.float64], mechanism: Any) -> tuple[str, str]:
-    """What was measured over all categories, and what was forecast for each."""
+    """The measured error over all categories, and the forecast error of one."""
     measured = np.quantile(abs(found.values - shares), 0.95)
     return f"{measured:.5f}", f"{mechanism.error(0.95, REPORTS, share=1 / CATEGORIES):.5f}"
 

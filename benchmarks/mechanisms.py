@@ -1,8 +1,9 @@
 """Mechanisms beside those of OpenDP and diffprivlib: ``python -m benchmarks.mechanisms``.
 
-All answer the same questions for the same budget, with the same public facts, and each as well as
-it can. What is compared is the mean error, by each mechanism's exact law where it is known, and
-else measured until its standard error is small; and the CPU time of an answer.
+All answer the same questions with the same budget and the same public facts, each by its best
+mechanism. The tables compare the mean error and the CPU time of an answer. The error is computed
+from the exact law of a mechanism where it is known; otherwise it is measured until its standard
+error is small.
 """
 
 import math
@@ -17,15 +18,15 @@ ROUNDS = 7
 PEERS = {"opendp": "OpenDP", "diffprivlib": "diffprivlib"}
 NAMES = ("discreet", *PEERS)
 MOST_ERROR = 1.01
-MOST_TIME = 1 / 50  # of OpenDP's, where 100 000 numbers get noise
-PRECISION = 0.0035  # of a mean, so that a ratio of two is known to half a percent
+MOST_TIME = 1 / 50  # of OpenDP's time, for noise on 100 000 numbers
+PRECISION = 0.0035  # of a mean, so that the error of a ratio is half a percent
 MOST_SECONDS = 30.0  # for each measured mean
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A question: as the workers name it, as it is shown, and whether it is about an array of
-    100 000 numbers, for which there is a goal in time."""
+    """A question: its name for the workers, its title in the table, and whether it is about an
+    array of 100 000 numbers, which has a goal for the time."""
 
     case: str
     title: str
@@ -40,17 +41,17 @@ ROWS = (
     Row("gaussian", "100,000 integers, Gaussian: each", is_array=True),
     Row("histogram", "101 counts of 100,000 rows"),
     Row("sum", "a sum of 100,000 rows"),
-    Row("mean", "their mean, their number known"),
+    Row("mean", "their mean, with their number known"),
     Row("variance", "their variance"),
     Row("median", "a median of 1,000 rows, by permute-and-flip"),
-    Row("median-replaced", "the same, rows being exchanged"),
+    Row("median-replaced", "the same, for replaced rows"),
     Row("median-quantile", "a median of 1,000 rows, by Quantile"),
     Row("choice", "a choice (time: of 100,000)"),
     Row("keys", "keys with counts above a threshold"),
     Row("partitions", "keys without counts"),
     Row("line", "linear regression of 10,000 rows"),
     Row("direction", "first principal direction of 5"),
-    Row("answers", "one of 8 categories, each by itself"),
+    Row("answers", "one of 8 categories, for each unit"),
     Row("answers-two", "one of 2 categories"),
 )
 
@@ -70,7 +71,7 @@ Means = dict[str, dict[str, Mean]]  # by case and contestant
 
 
 def main() -> None:
-    """Print both tables, and last the worst ratios."""
+    """Print both tables, and on the last line the worst ratios."""
     means = measured()
     found = race("mechanisms", NAMES, [f"time-{row.case}" for row in ROWS], ROUNDS)
     errors = table("mean error of", "discreet", *_columns("ours is"), "goal", "met")
@@ -101,7 +102,7 @@ def measured() -> Means:
 
 
 def mean_error(worker: Worker, case: str) -> Mean:
-    """The mean of batches, as many as it takes or there is time for."""
+    """The mean of batches, until its standard error is small or the time is over."""
     count = total = squares = 0.0
     end = time.monotonic() + MOST_SECONDS
     while True:
@@ -121,7 +122,7 @@ def _columns(ratio: str) -> Iterator[str]:
 
 
 def error_ratios(found: Mapping[str, Mean]) -> dict[str, float]:
-    """Our error over each peer's."""
+    """Our error divided by each peer's."""
     return {peer: found["discreet"].value / found[peer].value for peer in PEERS if peer in found}
 
 
@@ -153,7 +154,7 @@ def _met(found: Mapping[str, float]) -> str:
 
 
 def slowest(found: Times) -> float:
-    """Our largest time over OpenDP's, of the rows that have a goal."""
+    """Our largest time divided by OpenDP's, over the rows that have a goal."""
     cases = [found[f"time-{row.case}"] for row in ROWS if row.is_array]
     return max((c["discreet"] / c["opendp"] for c in cases if "opendp" in c), default=math.nan)
 

@@ -1,7 +1,7 @@
-"""Noise beside NumPy's floats and the peers' noise: ``python -m benchmarks.noise``.
+"""Noise beside NumPy's floats and the noise of peers: ``python -m benchmarks.noise``.
 
-Noise in bulk and the exponential mechanism are held against NumPy, which protects nobody: their
-goal is a ratio. Where each call has a scale of its own, the goal is a time.
+Noise in bulk and the exponential mechanism are compared with NumPy, which gives no privacy: their
+goal is a ratio. Where each call has a new scale, the goal is a time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ RATIOS = {
     "discrete Gaussian": GAUSSIAN_RATIOS,
     "discrete Laplace": {1: 0.6, 1000: 1.3, 1_000_000: 2.0},
 }
-SECONDS = {1: 30e-6, 1000: 150e-6}  # of a call, by its number of draws
+SECONDS = {1: 30e-6, 1000: 150e-6}  # per call, by its number of draws
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The goal of at most so many times NumPy's time."""
+    """A goal: at most this many times NumPy's time."""
 
     most: float
 
@@ -37,7 +37,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """The goal of at most this time, whatever NumPy's."""
+    """A goal: at most this time, whatever NumPy's."""
 
     most: float
 
@@ -51,7 +51,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case: as the workers name it, as it is shown, and its goal."""
+    """A case: its name for the workers, its title in the table, and its goal."""
 
     case: str
     title: str
@@ -77,7 +77,7 @@ def slug(law: str) -> str:
 
 
 def main() -> None:
-    """Print all figures, and last the worst ratio."""
+    """Print all figures, and on the last line the worst ratio."""
     cases = tuple(rows())
     found = race("noise", ("numpy", "discreet", *PEERS), [row.case for row in cases], ROUNDS)
     ours = "NumPy", "discreet", "ratio", "goal", "met"
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def figures(goal: Ratio | Seconds, found: Mapping[str, float]) -> Iterator[str]:
-    """The cells of a row; a peer's second one is how many times slower than ours it is."""
+    """The cells of a row. A peer has two: its time, and that time divided by ours."""
     yield duration(found["numpy"])
     yield duration(found["discreet"])
     yield f"{ratio(found):.2f}" if isinstance(goal, Ratio) else ""
@@ -102,7 +102,7 @@ def figures(goal: Ratio | Seconds, found: Mapping[str, float]) -> Iterator[str]:
 
 
 def ratio(found: Mapping[str, float]) -> float:
-    """Our time in units of NumPy's."""
+    """Our time divided by NumPy's."""
     return found["discreet"] / found["numpy"]
 
 

@@ -1,8 +1,8 @@
 """Times contestants beside each other, in interleaved rounds.
 
 Each contestant is a worker, ``benchmarks/workers/COMPARISON/NAME.py``, in a process and an
-environment of its own. At each case they take turns, so that whatever else the machine does falls
-on all of them alike.
+environment of its own. In each case they take turns, so that other load on the machine affects all
+of them alike.
 """
 
 import os
@@ -19,13 +19,13 @@ from rich.progress import Progress
 ROOT = Path(__file__).parents[1]
 
 Times = dict[str, dict[str, float]]  # seconds per item, by case and contestant
-Rounds = dict[str, dict[str, list[float]]]  # the same of each round
+Rounds = dict[str, dict[str, list[float]]]  # the same, with one entry per round
 
 
 def race(comparison: str, contestants: Sequence[str], cases: Sequence[str], rounds: int) -> Times:
-    """Each contestant's median CPU time per item of each case that it has.
+    """Each contestant's median CPU time per item, for each case that it has.
 
-    Contestants whose environment isn't made are left out, and named.
+    Contestants without an environment are left out, and a message names them.
     """
     with running(comparison, contestants) as workers:
         found = taking_turns(comparison, workers, cases, rounds)
@@ -38,7 +38,7 @@ def race(comparison: str, contestants: Sequence[str], cases: Sequence[str], roun
 def taking_turns(
     comparison: str, workers: Sequence["Worker"], cases: Sequence[str], rounds: int
 ) -> Rounds:
-    """Every round's CPU time per item of each case; a round before the first warms up and doesn't
+    """The CPU time per item of each case in every round. A first round warms up and does not
     count."""
     found: Rounds = {case: {} for case in cases}
     with progress() as bar:
@@ -58,7 +58,7 @@ class Worker:
     def __init__(self, script: Path, python: Path) -> None:
         self.name = script.stem
         self._process = subprocess.Popen(
-            [python, "-P", script],  # without the script's folder, which has namesakes of libraries
+            [python, "-P", script],  # no script folder: its files have names of libraries
             env={"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -76,11 +76,11 @@ class Worker:
         return float(self._answer(name))
 
     def errors(self, case: str) -> tuple[float, ...]:
-        """Of one batch of errors: their number, their sum and that of their squares."""
+        """Of one batch of errors: their number, their sum and the sum of their squares."""
         return tuple(map(float, self._answer(case).split()))
 
     def stop(self) -> None:
-        """End the worker, by the end of its input."""
+        """End the worker by closing its input."""
         self._process.communicate()
 
     def _answer(self, line: str) -> str:
@@ -94,12 +94,12 @@ class Worker:
 
 @contextmanager
 def running(comparison: str, contestants: Sequence[str]) -> Iterator[list[Worker]]:
-    """The workers of those contestants whose environment is made."""
+    """The workers of the contestants whose environment exists."""
     with ExitStack() as stack:
         workers = []
         for name in contestants:
             if not (python := environment(name)).is_file():
-                print(f"{name} is left out: `make peers` makes its environment.")
+                print(f"{name} is left out: run `make peers` to make its environment.")
                 continue
             script = ROOT / "benchmarks" / "workers" / comparison / f"{name}.py"
             workers.append(Worker(script, python))
@@ -108,13 +108,13 @@ def running(comparison: str, contestants: Sequence[str]) -> Iterator[list[Worker
 
 
 def environment(name: str) -> Path:
-    """The Python that runs this contestant."""
+    """The path of this contestant's Python."""
     package = name.replace("_", "-")
     is_peer = (ROOT / "benchmarks" / "peers" / f"{package}.txt").is_file()
     return ROOT / ".peers" / package / "bin" / "python" if is_peer else Path(sys.executable)
 
 
 def progress() -> Progress:
-    """A progress bar on a terminal's stderr; elsewhere nothing."""
+    """A progress bar on stderr if that is a terminal; otherwise nothing."""
     console = Console(stderr=True)
     return Progress(console=console, transient=True, disable=not console.is_terminal)

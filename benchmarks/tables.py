@@ -1,10 +1,10 @@
-"""How figures are shown."""
+"""Tables of figures, and the format of times and ratios."""
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_ANY_WIDTH = 200  # a line that a terminal wraps is better than one that is cut
+_ANY_WIDTH = 200  # a wrapped line is better than a truncated one
 
 
 def table(*columns: str) -> Table:
@@ -21,7 +21,7 @@ def show(made: Table) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Three digits of a time, in a unit that suits it: 45.6 µs."""
+    """A time with three digits, in a suitable unit: 45.6 µs."""
     for unit, size in ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6):
         if seconds >= size:
             return f"{_three_digits(seconds / size)} {unit}"
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Three digits, or all before the point, of how many times: 5.83×."""
+    """A ratio with three digits, or with all digits before the point: 5.83×."""
     return f"{_three_digits(ratio) if ratio < 1000 else f'{ratio:,.0f}'}×"
 
 

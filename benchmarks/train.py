@@ -1,10 +1,9 @@
 """Private training steps beside plain ones and beside Opacus: ``python -m benchmarks.train``.
 
-On one thread. A private step computes clipped gradients of single examples, adds Gaussian noise to
-their sum and lets the optimizer step; a plain one is ``loss.mean().backward()`` and the same
-optimizer. They take turns, and the median of the ratios of their CPU times counts. Memory is the
-most that tensors of a step held at once, beyond model and batch. Of Opacus' modes the fastest one
-counts, for each model.
+On one thread. A private step computes clipped per-example gradients, adds Gaussian noise to their
+sum and runs the optimizer. A plain step is ``loss.mean().backward()`` and the same optimizer. They
+take turns, and the figure is the median of the ratios of their CPU times. Memory is the peak of all
+tensors during a step, beyond model and batch. For each model, the fastest mode of Opacus counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,8 @@ MODES = "hooks", "functorch", "ew", "ghost"  # of Opacus
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model, and the most that a private step may take of a plain one's time and memory."""
+    """A model, and its goals: the largest ratios of a private step to a plain one, in time and
+    memory."""
 
     model: str
     time: float
@@ -38,15 +38,16 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """Of a private step to the same plain one."""
+    """The ratios of a private step to the same plain one."""
 
     time: float
     memory: float
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a row's steps took: ours, and those of Opacus in its fastest mode if it is there."""
+class Measurement:
+    """The measurements of a row: our steps, and those of Opacus in its fastest mode, if it is
+    installed."""
 
     plain: float  # seconds
     ours: Ratios
@@ -55,7 +56,7 @@ class Found:
 
 
 def main() -> None:
-    """Print all ratios, and last the worst one and those to Opacus."""
+    """Print all ratios, and on the last line the worst one and those to Opacus."""
     ours = "private", "goal", "memory", "goal", "met"
     made = table("model", "plain step", *ours, "Opacus", "memory", "in mode", "to ours")
     rows = measured()
@@ -69,8 +70,8 @@ def main() -> None:
     print(f"train: worst ratio = {worst:.2f}, best Opacus / ours = {span}")
 
 
-def measured() -> list[Found]:
-    """What every row's steps took."""
+def measured() -> list[Measurement]:
+    """The measurements of every row."""
     with running("train", ("discreet", "opacus")) as workers:
         modes = fastest_modes(workers)
         kinds = [(row.model, kind) for row in ROWS for kind in ("plain", "private")]
@@ -81,7 +82,7 @@ def measured() -> list[Found]:
 
 
 def fastest_modes(workers: Sequence[Worker]) -> dict[str, str]:
-    """Opacus' fastest mode for each model, if it is there: of one round each."""
+    """The fastest mode of Opacus for each model, if it is installed, by one round each."""
     cases = [f"{row.model}-{mode}" for row in ROWS for mode in MODES]
     seconds = one_each(taking_turns("Opacus' modes", workers, cases, 1))
     fastest_last = sorted(seconds, key=lambda case: seconds[case], reverse=True)
@@ -89,19 +90,19 @@ def fastest_modes(workers: Sequence[Worker]) -> dict[str, str]:
 
 
 def one_each(rounds: Rounds) -> dict[str, list[float]]:
-    """Seconds by case, each of which only one contestant has."""
+    """Seconds by case, for cases that only one contestant has."""
     return {case: found for case, by_name in rounds.items() for found in by_name.values()}
 
 
 def peaks_of(worker: Worker, cases: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The memory that each of the worker's cases takes, in bytes."""
+    """The peak memory of each of the worker's cases, in bytes."""
     return ((case, worker.figure(f"{case}-bytes")) for case in cases if case in worker.cases)
 
 
 def compared(
     model: str, mode: str | None, seconds: Mapping[str, list[float]], peaks: Mapping[str, float]
-) -> Found:
-    """One model's steps with its plain ones."""
+) -> Measurement:
+    """One model's steps, compared with its plain ones."""
     plain = f"{model}-plain"
 
     def ratios(kind: str) -> Ratios:
@@ -110,10 +111,10 @@ def compared(
         return Ratios(median(it / base for it, base in pairs), peaks[case] / peaks[plain])
 
     theirs = ratios(mode) if mode else None
-    return Found(median(seconds[plain]), ratios("private"), mode, theirs)
+    return Measurement(median(seconds[plain]), ratios("private"), mode, theirs)
 
 
-def cells(row: Row, found: Found) -> Iterator[str]:
+def cells(row: Row, found: Measurement) -> Iterator[str]:
     """The cells of a row."""
     met = found.ours.time <= row.time and found.ours.memory <= row.memory
     yield duration(found.plain)

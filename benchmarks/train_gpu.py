@@ -1,10 +1,9 @@
 """Private training steps beside plain ones on a GPU, in bfloat16: `python -m benchmarks.train_gpu`.
 
-The models of `benchmarks.train`, and a GPT of 12 layers of width 1 024. Forward passes are within
-autocast. A private step is that of `benchmarks.train`, its noise from the cipher of this machine's
-processor. Both kinds take turns, a few steps at once between two events on the GPU, and the
-median of their ratios counts. Memory is the most that was allocated there, all in all, while only
-this model was there.
+The models of `benchmarks.train`, and a GPT of 12 layers of width 1 024. Forward passes use
+autocast. A private step is that of `benchmarks.train`; its noise comes from the cipher on the CPU.
+The two kinds of steps take turns, a few steps at once between two events on the GPU, and the figure
+is the median of their ratios. Memory is the peak of all allocations while only this model exists.
 """
 
 import sys
@@ -30,14 +29,14 @@ LARGER: Mapping[str, Callable[[], Task]] = {**MODELS, "GPT 1024": large_gpt}
 
 
 class Meter(Protocol):
-    """What a device's time and memory are measured by."""
+    """The role of a device's clock and memory counter."""
 
     def seconds(self, run: Step) -> float:
-        """How long it takes there, until all of it is done."""
+        """The time of this work on the device, until all of it is done."""
         ...
 
     def peak(self, run: Step) -> float:
-        """The most bytes that are held there meanwhile, by anything."""
+        """The largest number of bytes allocated on the device meanwhile, by anything."""
         ...
 
 
@@ -45,7 +44,7 @@ class Cuda:
     """The GPU's own events and its allocator."""
 
     def seconds(self, run: Step) -> float:
-        """Between two events."""
+        """The time between two events."""
         start, end = _event(), _event()
         torch.cuda.synchronize()
         start.record()
@@ -55,7 +54,7 @@ class Cuda:
         return float(start.elapsed_time(end)) / 1000
 
     def peak(self, run: Step) -> float:
-        """As the allocator has it."""
+        """The peak that the allocator reports."""
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         run()
@@ -72,18 +71,18 @@ class Mixed(Task):
 
     @staticmethod
     def on(device: torch.device, task: Task) -> "Mixed":
-        """The task there."""
+        """The task on that device."""
         return Mixed(task.model.to(device), task.data.to(device), task.labels.to(device))
 
     def losses(self) -> Tensor:
-        """Each example's, within autocast: (example,)."""
+        """Per-example losses within autocast, shape (example,)."""
         with torch.autocast(self.data.device.type, torch.bfloat16):
             return super().losses()
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of step took: seconds of a step in each round, and bytes."""
+    """The measurements of one kind of step: seconds of a step in each round, and bytes."""
 
     seconds: list[float]
     peak: float
@@ -91,7 +90,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model's steps."""
+    """The steps of one model."""
 
     examples: int
     plain: Kind
@@ -99,7 +98,8 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """The private step's time to the plain one's, which was measured right before."""
+        """The median ratio of a private step's time to that of the plain one, measured right before
+        it."""
         pairs = zip(self.private.seconds, self.plain.seconds, strict=True)
         return median(private / plain for private, plain in pairs)
 
@@ -109,7 +109,7 @@ class Row:
 
 
 def main() -> None:
-    """Print all rows, and last the worst ratio, the device and the date."""
+    """Print all rows, and on the last line the worst ratio, the device and the date."""
     if not torch.cuda.is_available():
         sys.exit("train_gpu: no CUDA device is here, so nothing was measured; run it where one is")
     rows = {}
@@ -117,11 +117,11 @@ def main() -> None:
         for name in bar.track(LARGER, description="train_gpu"):
             rows[name] = measured(Mixed.on(torch.device("cuda"), LARGER[name]()), Cuda())
             torch.cuda.empty_cache()
-    told(rows, torch.cuda.get_device_name())
+    print_report(rows, torch.cuda.get_device_name())
 
 
 def measured(task: Task, meter: Meter, rounds: int = ROUNDS, at_once: int = AT_ONCE) -> Row:
-    """Both kinds of steps of one model, in turns; a round before the first warms up."""
+    """Both kinds of steps of one model, taking turns. A first round warms up."""
     steps = plain_step(task), private_step(task)
     seconds: tuple[list[float], list[float]] = [], []
     for turn in range(rounds + 1):
@@ -134,8 +134,8 @@ def measured(task: Task, meter: Meter, rounds: int = ROUNDS, at_once: int = AT_O
     return Row(task.examples, plain, private)
 
 
-def told(rows: Mapping[str, Row], device: str) -> None:
-    """The table, and the last line."""
+def print_report(rows: Mapping[str, Row], device: str) -> None:
+    """Print the table, and the last line."""
     made = table(
         *("model", "plain step", "private", "examples/s", "private", "memory", "private", "ratio")
     )

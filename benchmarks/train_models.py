@@ -18,16 +18,17 @@ class Task:
 
     @property
     def examples(self) -> int:
-        """How many."""
+        """The number of examples."""
         return len(self.data)
 
     def losses(self) -> Tensor:
-        """Each example's: (example,)."""
+        """Per-example losses, shape (example,)."""
         return self.cross_entropies(self.model(self.data), self.labels)
 
     @staticmethod
     def cross_entropies(scores: Tensor, labels: Tensor) -> Tensor:
-        """(example, class), or over time (example, time, class) each example's mean."""
+        """Per-example losses from scores of shape (example, class); for scores of shape (example,
+        time, class), the mean over time."""
         if scores.dim() == 2:
             return F.cross_entropy(scores, labels, reduction="none")
         flat = F.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none")
@@ -35,7 +36,7 @@ class Task:
 
 
 class Block(nn.Module):
-    """Causal attention and two linear maps, normalised before."""
+    """Causal attention and two linear maps, each after a normalisation."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -45,7 +46,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, data: Tensor) -> Tensor:
-        """(example, time, width) to the same."""
+        """Map (example, time, width) to the same shape."""
         examples, time, width = data.shape
         split = self.inward(self.norm(data)).view(examples, time, 3, self.heads, -1)
         query, key, value = split.permute(2, 0, 3, 1, 4)
@@ -67,19 +68,19 @@ class Gpt(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def placed(self, words: Tensor) -> Tensor:
-        """What each place in time adds: (time, width)."""
+        """The positional embedding, shape (time, width)."""
         found: Tensor = self.places(torch.arange(words.shape[1], device=words.device))
         return found
 
     def forward(self, words: Tensor) -> Tensor:
-        """(example, time) to scores (example, time, vocabulary)."""
+        """Map words (example, time) to scores (example, time, vocabulary)."""
         data = self.words(words) + self.placed(words)
         result: Tensor = self.head(self.norm(self.blocks(data)))
         return result
 
 
 class Adapted(nn.Module):
-    """A frozen linear map with one of low rank beside it."""
+    """A frozen linear map plus a trained map of low rank."""
 
     def __init__(self, inner: nn.Linear, rank: int) -> None:
         super().__init__()
@@ -88,13 +89,13 @@ class Adapted(nn.Module):
         self.up = nn.Linear(rank, inner.out_features, bias=False)
 
     def forward(self, data: Tensor) -> Tensor:
-        """As the linear map."""
+        """The sum of the two maps."""
         result: Tensor = self.inner(data) + self.up(self.down(data))
         return result
 
 
 class Classifier(nn.Module):
-    """An LSTM over words, of whose last state a class is made."""
+    """An LSTM over words, and a linear map from its last state to classes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +103,7 @@ class Classifier(nn.Module):
         self.inner = nn.LSTM(64, 128, batch_first=True)
 
     def forward(self, words: Tensor) -> Tensor:
-        """(example, time) to scores (example, class)."""
+        """Map words (example, time) to scores (example, class)."""
         result: Tensor = self.last(self.inner(self.words(words))[0][:, -1])
         return result
 
@@ -136,7 +137,7 @@ def large_gpt() -> Task:
 
 
 def lora() -> Task:
-    """The same, of which only adapters of rank 8 are trained."""
+    """The model of `gpt`, with only adapters of rank 8 trained."""
     task = gpt()
     task.model.requires_grad_(requires_grad=False)
     for block in task.model.modules():

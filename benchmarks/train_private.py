@@ -1,4 +1,4 @@
-"""A private training step by discreet, beside the plain one of `train_steps`."""
+"""A private training step by discreet, to compare with the plain step of `train_steps`."""
 
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ BITS = SecureBits()
 
 
 def private_step(task: Task) -> Step:
-    """Clipped gradients of single examples, noise, the optimizer's own step."""
+    """A step with clipped per-example gradients, noise, and the optimizer's own step."""
     optimizer, clipping, noise = sgd(task), Flat(CLIP), FloatGaussian()
     parameters = [p for p in task.model.parameters() if p.requires_grad]
     scale = Fraction(MULTIPLIER) * Fraction(CLIP)

@@ -1,6 +1,6 @@
-"""A training step without privacy, and what steps are measured by.
+"""A training step without privacy, and the measurement of steps.
 
-Every contestant's worker has this file, whatever environment it runs in.
+Every contestant's worker uses this file, in its own environment.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,19 +13,19 @@ from benchmarks.train_models import Task
 from benchmarks.worker import Case
 
 CLIP, MULTIPLIER = 1.0, 1.0
-AT_ONCE = {"MLP": 10, "CNN": 3, "GPT": 2, "LoRA": 2, "LSTM": 5}  # the first finds caches cold
+AT_ONCE = {"MLP": 10, "CNN": 3, "GPT": 2, "LoRA": 2, "LSTM": 5}  # the first has cold caches
 
 Step = Callable[[], None]
 Steps = Mapping[str, tuple[Task, Step]]  # by case: model-kind
 
 
 def sgd(task: Task) -> torch.optim.Optimizer:
-    """Plain SGD of what is trained, so slow that nothing changes."""
+    """Plain SGD on the trained parameters, with a rate so small that nothing changes."""
     return torch.optim.SGD((p for p in task.model.parameters() if p.requires_grad), lr=1e-4)
 
 
 def plain_step(task: Task) -> Step:
-    """What one writes without privacy."""
+    """An ordinary training step without privacy."""
     optimizer = sgd(task)
 
     def step() -> None:
@@ -37,7 +37,7 @@ def plain_step(task: Task) -> Step:
 
 
 def timed(steps: Steps) -> dict[str, Case]:
-    """Each case, several steps at once."""
+    """Each case, as several steps at once."""
     numbers = {case: AT_ONCE[case.split("-")[0]] for case in steps}
     return {
         case: (numbers[case], repeated(step, numbers[case])) for case, (_, step) in steps.items()
@@ -45,7 +45,7 @@ def timed(steps: Steps) -> dict[str, Case]:
 
 
 def repeated(step: Step, times: int) -> Step:
-    """So many steps, one after the other."""
+    """This number of steps, one after the other."""
 
     def run() -> None:
         for _ in range(times):
@@ -54,16 +54,16 @@ def repeated(step: Step, times: int) -> Step:
     return run
 
 
-def bytes_held(steps: Steps) -> dict[str, Callable[[], float]]:
-    """Each case's peak."""
+def peak_bytes(steps: Steps) -> dict[str, Callable[[], float]]:
+    """The peak memory of each case."""
     return {f"{case}-bytes": partial(peak, *each) for case, each in steps.items()}
 
 
 def peak(task: Task, step: Step) -> float:
-    """The most bytes that a step held at once, beyond model and batch.
+    """The peak number of bytes during a step, beyond model and batch.
 
-    A step before it warms up; gradients that it left are freed first, since what is freed within
-    the measured step would count against it.
+    A step before it warms up. Its gradients are freed before the measured step, since memory freed
+    within that step would reduce the figure.
     """
     step()
     for parameter in task.model.parameters():

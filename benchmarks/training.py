@@ -6,9 +6,9 @@ from dataclasses import dataclass
 DELTA = 1e-5
 TOLERANCE = 1e-3
 
-NUMBERS = "import numpy, scipy.fft, scipy.special"  # what all of them import
+NUMBERS = "import numpy, scipy.fft, scipy.special"  # imported by all of them
 
-TARGET = 3.0  # the epsilon that noise is calibrated to, for this rate and so many steps:
+TARGET = 3.0  # the target of calibration, for this rate and number of steps:
 RATE = 0.01
 STEPS = 1000
 
@@ -17,8 +17,8 @@ _SERIAL = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Steps with noise ``sigma`` on Poisson samples of this ``rate``; ``epsilon`` is roughly what
-    they cost at `DELTA`, for those that must know it beforehand."""
+    """Steps with noise ``sigma`` on Poisson samples of this ``rate``. ``epsilon`` is roughly their
+    cost at `DELTA`, for accountants that need it beforehand."""
 
     sigma: float
     rate: float
@@ -37,11 +37,11 @@ RUNS = (
 )
 
 
-def afresh(number: float) -> float:
-    """The number, moved by so little that no cost changes, and by so much that no cache knows."""
+def perturbed(number: float) -> float:
+    """The number, changed so little that no cost changes, but enough to miss every cache."""
     return number + next(_SERIAL) * 1e-8
 
 
 def mix(count: int) -> list[Run]:
-    """The first of a thousand runs of a step each, with noise and a rate of their own."""
-    return [Run(afresh(1 + n / 1000), afresh(0.005 + n / 100_000), 1) for n in range(count)]
+    """The first of a thousand runs of one step each, all with different noise and rate."""
+    return [Run(perturbed(1 + n / 1000), perturbed(0.005 + n / 100_000), 1) for n in range(count)]

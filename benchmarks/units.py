@@ -1,5 +1,5 @@
-"""Private steps of an MLP by row and by person of 4 rows, with noise in floating point and exact:
-``python -m benchmarks.units``."""
+"""Private steps of an MLP with a row or a person of 4 rows as the unit, with noise in floating
+point and exact: ``python -m benchmarks.units``."""
 
 from benchmarks.rounds import race
 from benchmarks.tables import duration, show, table, times
@@ -9,7 +9,7 @@ CASES = "rows", "persons", "rows-exact", "persons-exact"
 
 
 def main() -> None:
-    """Print the times of all, and last that of a person in rows."""
+    """Print all times, and on the last line the ratio of person to row."""
     raced = race("units", ("discreet",), CASES, ROUNDS)
     found = {case: seconds["discreet"] for case, seconds in raced.items()}
     made = table("median CPU time of", "a unit", "of a row")

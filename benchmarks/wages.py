@@ -1,4 +1,4 @@
-"""The table that the group-by is asked of: 200 000 people with 2 000 000 rows at 50 places."""
+"""The table of the group-by: 200 000 people with 2 000 000 rows at 50 places."""
 
 import numpy as np
 import pyarrow as pa

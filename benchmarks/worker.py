@@ -1,4 +1,5 @@
-"""What every contestant's worker does: on each line, one timed run of the case named there."""
+"""The loop of every contestant's worker: each input line names a case, which is run and timed
+once."""
 
 import resource
 import subprocess
@@ -15,9 +16,9 @@ def serve(
     errors: Mapping[str, Errors] | None = None,
     figures: Mapping[str, Callable[[], float]] | None = None,
 ) -> None:
-    """Answer with the seconds of CPU time per item; with one batch of errors: their number, their
-    sum and that of their squares; or with a figure of another kind. A line ``?`` is answered with
-    the names of all of them."""
+    """Answer each line of input. A case is answered with its seconds of CPU time per item; an error
+    with the number, the sum and the sum of squares of one batch; a figure with its value. The line
+    ``?`` is answered with all names."""
     measured, others = errors or {}, figures or {}
     for line in sys.stdin:
         if line.strip() == "?":
@@ -37,13 +38,13 @@ def serve(
 
 
 def spent() -> float:
-    """The CPU time of this process and of those that it has waited for."""
+    """The CPU time of this process and of finished child processes."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def imported(statement: str, *, after: str) -> Callable[[], float]:
-    """The CPU time of an import in a fresh process, beyond what was imported there before it."""
+    """The CPU time of an import in a fresh process, beyond that of the imports in ``after``."""
     watch = "import time; start = time.process_time()"
     code = f"{after}; {watch}; {statement}; print(time.process_time() - start)"
     command = [sys.executable, "-P", "-c", code]

@@ -1,8 +1,9 @@
-"""Writes what other accountants answer, for the tests: ``python -m benchmarks.figures.accounting``.
+"""Writes the figures of other accountants for the tests: ``python -m
+benchmarks.figures.accounting``.
 
 It needs their environments, made by ``make peers``, and takes about half an hour. Each peer runs as
 a process of its own, which is ended if an answer takes longer than a minute. The file is written
-anew after each case.
+again after each case.
 """
 
 import json
@@ -16,31 +17,32 @@ from benchmarks.rounds import ROOT, environment
 
 TARGET = ROOT / "tests" / "accounting" / "figures" / "dp_accounting.json"
 SECONDS = 60
-FIGURES = {  # by the name in the file: whom to ask, and for what
+FIGURES = {  # by the name in the file: a peer, and one of its figures
     "renyi": ("dp_accounting", "renyi"),
     "upper": ("dp_accounting", "upper"),
     "lower": ("dp_accounting", "lower"),
     "prv": ("prv_accountant", "bracket"),
     "opacus": ("opacus", "renyi"),
 }
-LEAST, MOST = 1e-4, 5e3  # the epsilons that are of use
+LEAST, MOST = 1e-4, 5e3  # the useful range of epsilon
 
 Line = dict[str, object]
 
 
 class Peer:
-    """Another accountant, started when it is asked, and again when it was ended."""
+    """Another accountant. Its process starts with the first request, and again after it was
+    ended."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, asked: Line) -> list[object]:
+    def ask(self, request: Line) -> list[object]:
         """Its figures, one for each delta."""
         process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        print(json.dumps(asked), file=process.stdin, flush=True)
+        print(json.dumps(request), file=process.stdin, flush=True)
         is_ready, _, _ = select.select([process.stdout], [], [], SECONDS)
         answer = process.stdout.readline() if is_ready else ""
         if answer:
@@ -48,10 +50,10 @@ class Peer:
             return found
         self.stop()
         reason = "ended by itself" if is_ready else f"no answer within {SECONDS} s"
-        return [reason] * len(asked["deltas"])  # type: ignore[arg-type]  # a list
+        return [reason] * len(request["deltas"])  # type: ignore[arg-type]  # a list
 
     def stop(self) -> None:
-        """End the process, at once."""
+        """End the process at once."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -84,29 +86,29 @@ def main() -> None:
 
 def figures(case: Case, peers: dict[str, Peer]) -> Iterator[Line]:
     """A line for each delta."""
-    asked: Line = {**case.told(), "deltas": case.deltas, "rough": None}
+    request: Line = {**case.as_json(), "deltas": case.deltas, "rough": None}
     found: dict[str, list[object]] = {}
     for name, (peer, figure) in FIGURES.items():
-        found[name] = peers[peer].ask({**asked, "figure": figure})
+        found[name] = peers[peer].ask({**request, "figure": figure})
         if name == "renyi":
-            asked["rough"] = max((e for e in found[name] if isinstance(e, float)), default=None)
+            request["rough"] = max((e for e in found[name] if isinstance(e, float)), default=None)
     for place, delta in enumerate(case.deltas):
-        line: Line = {**case.told(), "delta": delta}
-        told = {name: each[place] for name, each in found.items()}
-        missing = {name: reason for name, reason in told.items() if isinstance(reason, str)}
-        line.update({name: None if name in missing else figure for name, figure in told.items()})
+        line: Line = {**case.as_json(), "delta": delta}
+        answers = {name: each[place] for name, each in found.items()}
+        missing = {name: reason for name, reason in answers.items() if isinstance(reason, str)}
+        line.update({name: None if name in missing else figure for name, figure in answers.items()})
         yield {**line, "missing": missing} if missing else line
 
 
 def is_of_use(line: Line) -> bool:
-    """Whether epsilon may lie in the range that the tests are about."""
+    """Whether epsilon may lie in the range that the tests use."""
     upper, renyi = line["upper"], line["renyi"]
     known = upper if isinstance(upper, float) else renyi
     return not isinstance(known, float) or LEAST <= known <= MOST
 
 
 def write(lines: list[Line]) -> None:
-    """One line a case, so that a change can be read."""
+    """Write one line per case, so that changes are readable."""
     text = ",\n".join(json.dumps(line) for line in lines)
     TARGET.write_text(f"[\n{text}\n]\n")
 

@@ -1,7 +1,7 @@
-"""Writes how often Opacus' models are right: ``python -m benchmarks.figures.accuracy``.
+"""Writes the accuracy of Opacus' models: ``python -m benchmarks.figures.accuracy``.
 
 It needs Opacus' environment, made by ``make peers``, and ours. The data, the model, the sweep and
-the choice are those of `benchmarks.accuracy`. The file is written anew after each figure.
+the choice are those of `benchmarks.accuracy`. The file is written again after each figure.
 """
 
 import json
@@ -20,41 +20,41 @@ from benchmarks.accuracy_sweep import (
     DELTA,
     EPSILONS,
     STEPS,
-    Found,
-    Rights,
+    Accuracies,
     Run,
     Setting,
+    SweepResult,
     batch,
-    swept,
+    sweep,
 )
 from benchmarks.rounds import ROOT, environment, progress
 
 TARGET = Path(__file__).parent / "accuracy.json"
 
 
-def stored(name: str, epsilon: float) -> Found:
-    """What Opacus came to."""
-    told = json.loads(TARGET.read_text())[name][f"{epsilon:g}"]
-    return Found(**{**told, "setting": Setting(**told["setting"])})
+def stored(name: str, epsilon: float) -> SweepResult:
+    """The stored result of Opacus."""
+    entry = json.loads(TARGET.read_text())[name][f"{epsilon:g}"]
+    return SweepResult(**{**entry, "setting": Setting(**entry["setting"])})
 
 
 class Opacus:
-    """The worker, with the splits that it reads."""
+    """The worker, and the folder of the splits that it reads."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process, self._folder = process, folder
 
-    def train(self, name: str, epsilon: float, runs: Sequence[Run]) -> Iterator[Rights]:
-        """How often each model is right."""
+    def train(self, name: str, epsilon: float, runs: Sequence[Run]) -> Iterator[Accuracies]:
+        """The accuracies of each model."""
         for run in runs:
             yield self._trained(name, epsilon, run)
 
-    def _trained(self, name: str, epsilon: float, run: Run) -> Rights:
+    def _trained(self, name: str, epsilon: float, run: Run) -> Accuracies:
         given = split(name, run.seed)
         file = self._folder / f"{name}-{run.seed}.npz"
         if not file.is_file():
             np.savez(file, x=given.x, y=given.y, test_x=given.test_x, test_y=given.test_y)
-        asked = {
+        request = {
             "file": str(file),
             "seed": 1000 * run.draw + run.seed,
             "epsilon": epsilon,
@@ -66,8 +66,8 @@ class Opacus:
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
-        return Rights(*map(float, self._process.stdout.readline().split()))
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return Accuracies(*map(float, self._process.stdout.readline().split()))
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def main() -> None:
     with opacus() as worker, progress() as bar:
         for name, epsilon in bar.track(rows, description="Opacus"):
             figures[name][f"{epsilon:g}"] = asdict(
-                swept(name, partial(worker.train, name, epsilon))
+                sweep(name, partial(worker.train, name, epsilon))
             )
             TARGET.write_text(json.dumps(figures, indent=2) + "\n")
 

@@ -1,4 +1,4 @@
-"""The cases that other accountants are asked for: an even design, the corners, and seeded draws."""
+"""The cases for other accountants: a regular design, its corners, and seeded random draws."""
 
 import math
 import random
@@ -17,7 +17,7 @@ COUNTS = 100, 1000, 10_000
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One term: its ``law`` at this scale, on a sample of this rate, so many times."""
+    """One term: its ``law`` at this scale, on a sample of this rate, ``count`` times."""
 
     law: str
     scale: float
@@ -28,18 +28,18 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is composed, and the deltas at which it is asked for."""
+    """A composition, and the deltas at which its epsilon is requested."""
 
     accesses: tuple[Access, ...]
     deltas: tuple[float, ...]
 
-    def told(self) -> dict[str, object]:
-        """The case as JSON holds it."""
+    def as_json(self) -> dict[str, object]:
+        """The case as JSON."""
         return {"accesses": [list(astuple(access)) for access in self.accesses]}
 
 
 def cases() -> Iterator[Case]:
-    """All of them; the deltas take turns."""
+    """All cases, with the groups of deltas in turn."""
     composed = [*design(), *CORNERS, *draws(), *MIXES]
     yield from (
         Case(tuple(some), each) for some, each in zip(composed, cycle(DELTAS), strict=False)
@@ -52,11 +52,11 @@ def gaussian(scale: float, rate: float, count: float) -> Access:
 
 
 def design() -> Iterator[list[Access]]:
-    """The usual range, evenly."""
+    """A regular grid over the usual range."""
     yield from ([gaussian(*each)] for each in product(SIGMAS, RATES, COUNTS))
 
 
-# Each parameter at its ends, with the others such that epsilon is neither 0 nor beyond use.
+# Each parameter at its ends; the others are such that epsilon is neither 0 nor too large for use.
 CORNERS = [
     [gaussian(*each)]
     for each in (
@@ -96,8 +96,8 @@ CORNERS = [
 
 
 def draws() -> Iterator[list[Access]]:
-    """At random, evenly on the scale of logarithms; the rate is that at which the central limit
-    gives a drawn mu, so that epsilon comes out neither 0 nor beyond use."""
+    """Random cases, uniform on a logarithmic scale. The rate is the one at which the central limit
+    theorem gives a random mu, so that epsilon is neither 0 nor too large for use."""
     chance = random.Random(SEED)  # noqa: S311  # it draws no noise
     for _ in range(DRAWS):
         sigma = 10 ** chance.uniform(math.log10(0.3), 2)

@@ -13,11 +13,11 @@ from benchmarks.accuracy_sweep import (
     EPSILONS,
     SHOWN,
     SWEEP,
-    Found,
-    Rights,
+    Accuracies,
     Run,
     Setting,
-    swept,
+    SweepResult,
+    sweep,
 )
 from benchmarks.figures.accuracy import stored
 from discreet.mechanisms import Door
@@ -28,7 +28,7 @@ ROWS = [(name, epsilon) for name in DATA for epsilon in EPSILONS]
 FAR = 4  # standard errors
 
 
-def known(name: str, epsilon: float, runs: Sequence[Run]) -> Iterator[Rights]:
+def known(name: str, epsilon: float, runs: Sequence[Run]) -> Iterator[Accuracies]:
     for run in runs:
         bits = QuickBits(1000 * run.draw + run.seed)
         yield accuracy.fitted(name, epsilon, run, Door(FakePayer(), bits, None))
@@ -59,20 +59,20 @@ def test_models_are_right_as_often_as_opacus_ones_and_twice_the_noise_would_show
     assert mean(known("digits", 0.5, runs), peer) < peer.share - FAR * error
 
 
-def mean(rights: Iterator[Rights], like: Found) -> float:
+def mean(rights: Iterator[Accuracies], like: SweepResult) -> float:
     return sum(each.mean if like.is_of_mean else each.last for each in rights) / len(SHOWN)
 
 
 def test_the_choice_is_made_on_other_splits_than_are_shown() -> None:
     """Made-up shares: one setting is the best there, another one here."""
 
-    def train(runs: Sequence[Run]) -> Iterator[Rights]:
+    def train(runs: Sequence[Run]) -> Iterator[Accuracies]:
         for run in runs:
             good = SWEEP[2] if run.seed >= 100 else SWEEP[5]
             share = 0.9 if run.setting == good else 0.8 + 0.01 * run.draw + 0.001 * (run.seed % 100)
-            yield Rights(last=share, mean=share / 2)
+            yield Accuracies(last=share, mean=share / 2)
 
-    found = swept("digits", train)
+    found = sweep("digits", train)
     spread = math.sqrt(DRAWS * (DRAWS + 1) / 12)  # standard deviation of 1, 2, ... DRAWS
     assert (found.setting, found.is_of_mean) == (SWEEP[2], False)
     assert found.share == pytest.approx(0.8 + 0.01 * (DRAWS - 1) / 2 + 0.002)
@@ -81,14 +81,14 @@ def test_the_choice_is_made_on_other_splits_than_are_shown() -> None:
 
 def test_a_lead_has_the_error_of_both() -> None:
     setting = Setting(length=2, clip=0.1)
-    ours, theirs = Found(setting, True, 0.92, 0.003), Found(setting, False, 0.91, 0.004)
+    ours, theirs = SweepResult(setting, True, 0.92, 0.003), SweepResult(setting, False, 0.91, 0.004)
     assert ours.over(theirs) == pytest.approx((0.01, 0.005))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "epsilon"), ROWS)
 def test_the_sweep_reaches_the_goal_and_opacus(name: str, epsilon: float) -> None:
-    found = swept(name, lambda runs: known(name, epsilon, runs))
+    found = sweep(name, lambda runs: known(name, epsilon, runs))
     lead, error = found.over(stored(name, epsilon))
     assert found.share >= accuracy.goal_of(name, epsilon)
     assert lead > -FAR * error

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.train_gpu import LARGER, Cuda, Kind, Mixed, Row, main, measured, told
+from benchmarks.train_gpu import LARGER, Cuda, Kind, Mixed, Row, main, measured, print_report
 from benchmarks.train_models import Gpt, Task
 from benchmarks.train_steps import Step
 
@@ -72,7 +72,7 @@ def test_the_printed_report(capsys: pytest.CaptureFixture[str]) -> None:
         "one": Row(10, Kind([0.001] * 3, 2.0**30), Kind([0.002] * 3, 3 * 2.0**29)),
         "other": Row(10, Kind([0.001] * 3, 2.0**30), Kind([0.0013] * 3, 2.0**30)),
     }
-    told(rows, "NVIDIA X")
+    print_report(rows, "NVIDIA X")
     shown = capsys.readouterr().out
     assert re.search(r"one +1\.00 ms +2\.00 +10,000 +5,000 +1\.00 GiB +1\.50 GiB +1\.50", shown)
     last = r"train_gpu: worst ratio = 2\.00, NVIDIA X, torch \S+, \d{4}-\d\d-\d\d"

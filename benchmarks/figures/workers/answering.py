@@ -1,4 +1,4 @@
-"""What every worker here does: a line of JSON asks, a line of JSON answers."""
+"""The loop of every worker here: it reads requests and writes answers, one line of JSON each."""
 
 import json
 import math
@@ -9,23 +9,23 @@ from typing import Any
 
 MEMORY = 8 << 30
 
-Asked = dict[str, Any]  # Any: JSON
+Request = dict[str, Any]  # Any: JSON
 Figure = float | list[float]
 
 
-def answer(figures: Mapping[str, Callable[[Asked, float], Figure]]) -> None:
-    """Compute the figures asked for; a reason stands for one that can't be."""
+def answer(figures: Mapping[str, Callable[[Request, float], Figure]]) -> None:
+    """Compute the requested figures; a figure that can't be computed is replaced by a reason."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for line in sys.stdin:
-        asked = json.loads(line)
-        figure = figures[asked["figure"]]
-        print(json.dumps([one(figure, asked, delta) for delta in asked["deltas"]]), flush=True)
+        request = json.loads(line)
+        figure = figures[request["figure"]]
+        print(json.dumps([one(figure, request, delta) for delta in request["deltas"]]), flush=True)
 
 
-def one(figure: Callable[[Asked, float], Figure], asked: Asked, delta: float) -> Figure | str:
-    """A figure that JSON can hold, or why there is none."""
+def one(figure: Callable[[Request, float], Figure], request: Request, delta: float) -> Figure | str:
+    """A figure that JSON can represent, or the reason why there is none."""
     try:
-        found = figure(asked, delta)
+        found = figure(request, delta)
     except Exception as mistake:  # noqa: BLE001  # whatever it is, it is the answer
         return f"{type(mistake).__name__}: {mistake}"[:80]
     numbers = found if isinstance(found, list) else [found]

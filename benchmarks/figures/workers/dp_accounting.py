@@ -1,4 +1,4 @@
-"""Figures of dp-accounting: by its distributions rounded up, the same rounded down, by Renyi.
+"""Figures of dp-accounting: by pessimistic and optimistic privacy loss distributions, and by Renyi.
 
 The grid is finer than its default where that is affordable, which makes its figures better.
 """
@@ -12,32 +12,32 @@ from dp_accounting import dp_event
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
-from benchmarks.figures.workers.answering import Asked, answer
+from benchmarks.figures.workers.answering import Request, answer
 
-ONE_STEP = 2e5  # points on the grid, roughly
+ONE_STEP = 2e5  # approximate number of grid points
 ALL_STEPS = 2e6
-FAR = 10.5  # standard deviations, as its own truncation
+FAR = 10.5  # standard deviations, as in its own truncation
 
 
-def rounded_up(asked: Asked, delta: float) -> float:
-    """Epsilon by its pessimistic distributions."""
-    return by_distribution(asked, delta, is_up=True)
+def rounded_up(request: Request, delta: float) -> float:
+    """Epsilon by pessimistic distributions."""
+    return by_distribution(request, delta, is_up=True)
 
 
-def rounded_down(asked: Asked, delta: float) -> float:
-    """Epsilon by its optimistic distributions."""
-    return by_distribution(asked, delta, is_up=False)
+def rounded_down(request: Request, delta: float) -> float:
+    """Epsilon by optimistic distributions."""
+    return by_distribution(request, delta, is_up=False)
 
 
-def by_distribution(asked: Asked, delta: float, *, is_up: bool) -> float:
+def by_distribution(request: Request, delta: float, *, is_up: bool) -> float:
     """Epsilon by the distributions of all accesses together."""
-    composed = composition(tuple(map(tuple, asked["accesses"])), asked["rough"], is_up)
+    composed = composition(tuple(map(tuple, request["accesses"])), request["rough"], is_up)
     return float(composed.get_epsilon_for_delta(delta))
 
 
 @lru_cache(1)
 def composition(accesses: tuple[Any, ...], rough: float | None, is_up: bool) -> Any:  # noqa: FBT001  # Any: it ships no types
-    """Made once for all deltas."""
+    """The composed distribution, computed once for all deltas."""
     widest = max(width(law, scale, rate) for law, scale, rate, _, _ in accesses)
     whole = 3 * rough if rough is not None else 1e3 * widest
     grid = max(widest / ONE_STEP, whole / ALL_STEPS)
@@ -49,7 +49,7 @@ def composition(accesses: tuple[Any, ...], rough: float | None, is_up: bool) -> 
 
 
 def width(law: str, scale: float, rate: float) -> float:
-    """About how far the privacy losses of one access lie apart."""
+    """The approximate spread of the privacy losses of one access."""
     if law != "gaussian":
         return 2 / scale
     highest = (FAR * scale + 0.5) / scale**2
@@ -57,7 +57,7 @@ def width(law: str, scale: float, rate: float) -> float:
 
 
 def distribution(access: tuple[Any, ...], grid: float, *, is_up: bool) -> Any:  # Any: as above
-    """One access, so many times."""
+    """The distribution of ``count`` accesses of one kind."""
     law, scale, rate, count, sensitivity = access
     same: dict[str, Any] = {
         "pessimistic_estimate": is_up,
@@ -76,16 +76,16 @@ def distribution(access: tuple[Any, ...], grid: float, *, is_up: bool) -> Any:  
     return one.self_compose(count) if count > 1 else one
 
 
-def by_renyi(asked: Asked, delta: float) -> float:
+def by_renyi(request: Request, delta: float) -> float:
     """Epsilon by its Renyi accountant."""
     accountant = RdpAccountant()
-    for law, scale, rate, count, sensitivity in asked["accesses"]:
+    for law, scale, rate, count, sensitivity in request["accesses"]:
         accountant.compose(event(law, scale, rate, sensitivity), count)
     return float(accountant.get_epsilon(delta))
 
 
 def event(law: str, scale: float, rate: float, sensitivity: int) -> Any:  # Any: it ships no types
-    """The access in its words."""
+    """The access as an event of dp-accounting."""
     match law:
         case "gaussian":
             noise = dp.GaussianDpEvent(scale)

@@ -2,13 +2,13 @@
 
 from opacus.accountants import RDPAccountant
 
-from benchmarks.figures.workers.answering import Asked, answer
+from benchmarks.figures.workers.answering import Request, answer
 
 
-def by_renyi(asked: Asked, delta: float) -> float:
-    """Epsilon of sampled Gaussians, the only mechanism that it knows."""
+def by_renyi(request: Request, delta: float) -> float:
+    """Epsilon of sampled Gaussians, the only mechanism that Opacus supports."""
     accountant = RDPAccountant()
-    for law, scale, rate, count, _ in asked["accesses"]:
+    for law, scale, rate, count, _ in request["accesses"]:
         if law != "gaussian":
             raise NotImplementedError(law)
         accountant.history.append((scale, rate, count))

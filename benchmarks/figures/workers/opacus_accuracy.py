@@ -1,8 +1,8 @@
-"""How often a linear model is right that Opacus trained: for each line of JSON, two numbers.
+"""The accuracy of a linear model trained by Opacus: for each line of JSON, two numbers.
 
-A line names a file of arrays (examples, classes, and those of the test), and a setting. Opacus'
-own parts compute, clip, add noise and find the noise that an epsilon takes; examples are drawn
-here, each by itself with the exact rate, since its loaders round that.
+A line names a setting and a file of arrays: training examples and test examples with their classes.
+Opacus' own code computes, clips and adds noise, and finds the noise for an epsilon. The examples
+are drawn here, each by itself with the exact rate, since Opacus' loaders round the rate.
 """
 
 import json
@@ -20,13 +20,13 @@ from opacus.optimizers import DPOptimizer
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
-Asked = dict[str, Any]  # Any: JSON
+Request = dict[str, Any]  # Any: JSON
 Ints = npt.NDArray[np.int64]
 
 
 @cache
 def multiplier(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """By its tightest accountant."""
+    """The least noise by Opacus' tightest accountant."""
     return float(
         get_noise_multiplier(
             target_epsilon=epsilon,
@@ -38,50 +38,51 @@ def multiplier(epsilon: float, delta: float, rate: float, steps: int) -> float:
     )
 
 
-def trained(asked: Asked) -> tuple[float, float]:
-    """The shares of right answers in the test, of the last iterate and of the mean of a half."""
-    torch.manual_seed(asked["seed"])
-    arrays = np.load(asked["file"])
+def trained(request: Request) -> tuple[float, float]:
+    """The shares of correct predictions on the test examples, for the last iterate and for the mean
+    of the last half of all iterates."""
+    torch.manual_seed(request["seed"])
+    arrays = np.load(request["file"])
     x, y = torch.tensor(arrays["x"], dtype=torch.float32), torch.tensor(arrays["y"])
     model = nn.Linear(x.shape[1], int(y.max()) + 1)
     for parameter in model.parameters():
         nn.init.zeros_(parameter)
-    mean = train(model, x, y, asked)
+    mean = train(model, x, y, request)
     test_x, test_y = torch.tensor(arrays["test_x"], dtype=torch.float32), arrays["test_y"]
     return right(model, test_x, test_y), right(mean, test_x, test_y)
 
 
 def right(model: nn.Module, x: torch.Tensor, y: Ints) -> float:
-    """The share of right answers."""
+    """The share of correct predictions."""
     with torch.no_grad():
         return float((model(x).argmax(1).numpy() == y).mean())
 
 
-def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor, asked: Asked) -> AveragedModel:
-    """Poisson samples, clipped, with noise, divided by the batch that is expected; gives the mean
-    of the last half of all iterates."""
+def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor, request: Request) -> AveragedModel:
+    """Train on clipped Poisson samples with noise, divided by the expected batch size; returns the
+    mean of the last half of all iterates."""
     mean = AveragedModel(model)
-    rate = asked["batch"] / len(x)
+    rate = request["batch"] / len(x)
     wrapped = GradSampleModule(model, loss_reduction="sum")
     optimizer = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=asked["rate"] / asked["batch"]),
-        noise_multiplier=multiplier(asked["epsilon"], asked["delta"], rate, asked["steps"]),
-        max_grad_norm=asked["clip"],
-        expected_batch_size=asked["batch"],
+        torch.optim.SGD(model.parameters(), lr=request["rate"] / request["batch"]),
+        noise_multiplier=multiplier(request["epsilon"], request["delta"], rate, request["steps"]),
+        max_grad_norm=request["clip"],
+        expected_batch_size=request["batch"],
         loss_reduction="sum",
     )
-    for step in range(asked["steps"]):
+    for step in range(request["steps"]):
         drawn = torch.rand(len(x)) < rate
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(wrapped(x[drawn]), y[drawn], reduction="sum")
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if 2 * step >= asked["steps"]:
+        if 2 * step >= request["steps"]:
             mean.update_parameters(model)
     return mean
 
 
-warnings.simplefilter("ignore")  # of orders and hooks, for every model anew
+warnings.simplefilter("ignore")  # it warns of orders and hooks for every model
 torch.set_num_threads(1)
 for line in sys.stdin:
     print(*trained(json.loads(line)), flush=True)

@@ -9,17 +9,17 @@ from prv_accountant import (
     PRVAccountant,
 )
 
-from benchmarks.figures.workers.answering import Asked, answer
+from benchmarks.figures.workers.answering import Request, answer
 
-USUAL_ERROR = 0.1  # by its documentation, and a thousandth of delta
+USUAL_ERROR = 0.1  # from its documentation, as is a thousandth of delta
 
 
-def bracket(asked: Asked, delta: float) -> list[float]:
-    """The three together; closer where epsilon is small."""
-    rough = asked["rough"]
-    counts = [count for _, _, _, count, _ in asked["accesses"]]
+def bracket(request: Request, delta: float) -> list[float]:
+    """The lower bound, estimate and upper bound; tighter where epsilon is small."""
+    rough = request["rough"]
+    counts = [count for _, _, _, count, _ in request["accesses"]]
     accountant = PRVAccountant(
-        [variable(law, scale, rate) for law, scale, rate, _, _ in asked["accesses"]],
+        [variable(law, scale, rate) for law, scale, rate, _, _ in request["accesses"]],
         max_self_compositions=counts,
         eps_error=USUAL_ERROR if rough is None else min(USUAL_ERROR, rough / 10),
         delta_error=delta / 1000,
@@ -28,7 +28,7 @@ def bracket(asked: Asked, delta: float) -> list[float]:
 
 
 def variable(law: str, scale: float, rate: float) -> Any:  # Any: it ships no types
-    """The access in its words."""
+    """The access as a mechanism of prv-accountant."""
     match law:
         case "gaussian" if rate == 1:
             return GaussianMechanism(scale)

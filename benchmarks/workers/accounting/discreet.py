@@ -9,8 +9,8 @@ from benchmarks.training import (
     TARGET,
     TOLERANCE,
     Run,
-    afresh,
     mix,
+    perturbed,
 )
 from benchmarks.worker import Case, imported, serve
 from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate
@@ -18,7 +18,7 @@ from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate
 
 def cost(run: Run) -> PrivacyLoss:
     """What the run costs, with noise that no cache has seen."""
-    return run.steps * PoissonSampled(Gaussian(afresh(run.sigma)), rate=run.rate)
+    return run.steps * PoissonSampled(Gaussian(perturbed(run.sigma)), rate=run.rate)
 
 
 def epsilon(run: Run) -> Case:
@@ -35,7 +35,7 @@ def calibration() -> object:
     """The least noise that fits."""
     return calibrate(
         lambda sigma: STEPS * PoissonSampled(Gaussian(sigma), rate=RATE),
-        epsilon=afresh(TARGET),
+        epsilon=perturbed(TARGET),
         delta=DELTA,
         name="sigma",
     )

@@ -16,12 +16,12 @@ from benchmarks.training import (
     TARGET,
     TOLERANCE,
     Run,
-    afresh,
     mix,
+    perturbed,
 )
 from benchmarks.worker import Case, imported, serve
 
-MIXED = 20  # of which each takes as long as one run of thousands of steps
+MIXED = 20  # each takes as long as one run of thousands of steps
 
 
 def event(sigma: float, rate: float, steps: int) -> Any:  # Any: it ships no types
@@ -34,7 +34,7 @@ def epsilon(accountant: Callable[[], Any], run: Run) -> Case:  # Any: it ships n
     """An upper bound."""
 
     def ask() -> None:
-        made = event(afresh(run.sigma), run.rate, run.steps)
+        made = event(perturbed(run.sigma), run.rate, run.steps)
         accountant().compose(made).get_epsilon(DELTA)
 
     return 1, ask

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from opacus.accountants import PRVAccountant, RDPAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
-from benchmarks.training import DELTA, NUMBERS, RATE, RUNS, STEPS, TARGET, Run, afresh, mix
+from benchmarks.training import DELTA, NUMBERS, RATE, RUNS, STEPS, TARGET, Run, mix, perturbed
 from benchmarks.worker import Case, imported, serve
 
 MIXED = 50
@@ -14,7 +14,7 @@ MIXED = 50
 def ask(kind: type[PRVAccountant | RDPAccountant], runs: Sequence[Run]) -> None:
     """An upper bound."""
     accountant = kind()
-    accountant.history.extend((afresh(run.sigma), run.rate, run.steps) for run in runs)
+    accountant.history.extend((perturbed(run.sigma), run.rate, run.steps) for run in runs)
     accountant.get_epsilon(DELTA)
 
 

@@ -12,12 +12,12 @@ from benchmarks.training import (
     TARGET,
     TOLERANCE,
     Run,
-    afresh,
     mix,
+    perturbed,
 )
 from benchmarks.worker import Case, imported, serve
 
-ERROR = 0.1  # its documentation: typically around this, and a thousandth of delta
+ERROR = 0.1  # from its documentation, as is a thousandth of delta
 MIXED = 50
 CLOSE = RUNS[2]  # the other runs take up to four times as long
 
@@ -26,7 +26,7 @@ def bounds(run: Run, error: float) -> Case:
     """All three, the outer ones twice the error apart."""
 
     def ask() -> None:
-        accountant = DPSGDAccountant(afresh(run.sigma), run.rate, run.steps, error, DELTA / 1000)
+        accountant = DPSGDAccountant(perturbed(run.sigma), run.rate, run.steps, error, DELTA / 1000)
         accountant.compute_epsilon(DELTA, run.steps)
 
     return 1, ask

@@ -1,4 +1,4 @@
-"""What diffprivlib's mechanisms, tools and models cost in error and time."""
+"""Error and time of diffprivlib's mechanisms, tools and models."""
 
 import math
 import time
@@ -29,7 +29,7 @@ AGES = q.AGES.astype(float)
 
 
 def for_a_while(run: Callable[[], float]) -> Iterator[float]:
-    """The errors of so many runs as there is time for."""
+    """The errors of repeated runs, until the time is over."""
     end = time.process_time() + BATCH
     while time.process_time() < end:
         yield run()
@@ -43,7 +43,7 @@ def line() -> float:
 
 
 def direction() -> float:
-    """With the middle given, so that nothing is spent on it."""
+    """The error of a principal direction, with the mean given, so that no budget is spent on it."""
     model = models.PCA(1, **BUDGET, data_norm=1, centered=True).fit(q.POINTS)
     return q.direction_error(model.components_[0])
 

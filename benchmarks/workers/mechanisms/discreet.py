@@ -1,4 +1,4 @@
-"""What discreet's mechanisms cost in error and time."""
+"""Error and time of discreet's mechanisms."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,17 +38,17 @@ from discreet.noise import SecureBits
 ADDED, REPLACED = Unit("person"), Unit("person", Change.REPLACE)
 BITS = SecureBits()
 BATCH = 0.5  # seconds
-STEP = Fraction(1, 1 << 28)  # 100 000 times that add 0.04 % to a sensitivity of 1
+STEP = Fraction(1, 1 << 28)  # 100 000 steps add 0.04 % to a sensitivity of 1
 LEDGER = {
     unit: Ledger.in_memory(unit=unit, limit=Limit(epsilon=10**9)) for unit in (ADDED, REPLACED)
 }
 REAL_AGES = q.AGES.astype(float)
 
-Run = Callable[[], Any]  # Any: whatever comes out
+Run = Callable[[], Any]  # Any: results of all types
 
 
 def drawn(bounded: Bounded[Any], mechanism: Mechanism[Any, Any]) -> Run:
-    """The computation and its noise, without a ledger, as the others have none."""
+    """Compute and add noise without a ledger, as the other libraries have none."""
     return lambda: mechanism.sample(bounded.checked(bounded.compute()), BITS)
 
 
@@ -102,7 +102,7 @@ CHOICE = PermuteAndFlip.for_epsilon(q.EPSILON, SCORES, range(q.MANY))
 
 
 def words() -> Mapping[Any, int]:
-    """How often each word occurs."""
+    """The number of occurrences of each word."""
     found, times = np.unique(q.WORDS, return_counts=True)
     return dict(zip(found.tolist(), times.tolist(), strict=True))
 
@@ -143,7 +143,7 @@ def direction() -> float:
 
 
 def for_a_while(run: Callable[[], float]) -> Iterator[float]:
-    """The errors of so many runs as there is time for."""
+    """The errors of repeated runs, until the time is over."""
     end = time.process_time() + BATCH
     while time.process_time() < end:
         yield run()
@@ -155,19 +155,19 @@ def laplace(bounded: Bounded[Any]) -> DiscreteLaplace:
 
 
 def integer_error(bounded: Bounded[Any]) -> list[float]:
-    """Of integer noise, exactly."""
+    """The mean error of integer noise, exactly."""
     return [q.discrete_laplace(float(laplace(bounded).scale))]
 
 
 def real_error(bounded: Bounded[Any]) -> list[float]:
-    """Of noise on a grid, exactly."""
+    """The mean error of noise on a grid, exactly."""
     made = Laplace.for_epsilon(q.EPSILON, bounded)
     step = float(made.step)
     return [step * q.discrete_laplace(float(made.scale) / step)]
 
 
 def repeated(bounded: Bounded[Any], mechanism: Mechanism[Any, Any]) -> Case:
-    """Single answers."""
+    """Single answers, many times."""
     one = drawn(bounded, mechanism)
     return 1000, lambda: [one() for _ in range(1000)]
 

@@ -1,4 +1,4 @@
-"""What OpenDP's measurements cost in error and time, each with the least noise that it allows."""
+"""Error and time of OpenDP's measurements, each with the least noise that it allows."""
 
 import time
 import warnings
@@ -23,22 +23,22 @@ BATCH = 0.5  # seconds
 
 
 def least(make: Make, d_in: Any, d_out: Any = q.EPSILON) -> Any:
-    """The measurement of the least scale."""
+    """The measurement with the least scale."""
     return make(dp.binary_search_param(make, d_in, d_out, T=float))
 
 
 def least_scale(make: Make, d_in: Any, d_out: Any = q.EPSILON) -> float:
-    """Its scale."""
+    """The least scale."""
     return float(dp.binary_search_param(make, d_in, d_out, T=float))
 
 
 def sized(size: int) -> Any:
-    """Rows of which there are so many; neighbours replace one, and so are 2 apart."""
+    """Rows of a known number. Neighbours replace one row, so their distance is 2."""
     return dp.vector_domain(REAL, size=size), dp.symmetric_distance()
 
 
 def approximate(make: Make) -> Make:
-    """At this delta."""
+    """The measurement at this delta."""
     return lambda s: dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(make(s)), q.DELTA)
 
 
@@ -82,8 +82,9 @@ def choice(s: float) -> Any:
 
 
 def threshold(scale: float) -> tuple[Any, int]:
-    """With the smallest threshold at which it really has this delta: its map gives the probability
-    that noise is ``threshold`` or more, but a count of 1 is shown with noise of one less."""
+    """The measurement with the smallest threshold that really has this delta. OpenDP's map computes
+    the probability that noise is ``threshold`` or more, but a count of 1 is released with noise of
+    one less."""
 
     def make(at: int) -> Any:
         return WORDS >> dp.m.then_laplace_threshold(scale=scale, threshold=at)
@@ -93,7 +94,7 @@ def threshold(scale: float) -> tuple[Any, int]:
 
 
 def answer(probability: float) -> Any:
-    """One category, told truly with this probability."""
+    """One category, reported truthfully with this probability."""
     return dp.m.make_randomized_response(list(range(q.CATEGORIES)), prob=probability)
 
 
@@ -109,7 +110,7 @@ def line(s: float) -> Any:
 
 
 def for_a_while(run: Callable[[], float]) -> Iterator[float]:
-    """The errors of so many runs as there is time for."""
+    """The errors of repeated runs, until the time is over."""
     end = time.process_time() + BATCH
     while time.process_time() < end:
         yield run()

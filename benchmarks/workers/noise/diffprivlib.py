@@ -15,7 +15,7 @@ GAUSSIAN = GaussianDiscrete(epsilon=1.0, delta=1e-5)
 
 
 def gaussian(scale: float, draws: int) -> None:
-    """Draws at this scale, without the milliseconds in which the mechanism looks for one."""
+    """Draws at this scale, without the milliseconds in which the mechanism searches for a scale."""
     GAUSSIAN._scale = scale  # noqa: SLF001  # it takes none
     for _ in range(draws):
         GAUSSIAN.randomise(0)
@@ -38,7 +38,7 @@ def bulk(law: str, scale: int) -> Case:
 
 
 def anew(law: str, scale: int, draws: int) -> Case:
-    """Calls with a scale of their own each."""
+    """Calls with a new scale each."""
     loops = 10 if draws == 1 else 1
     return loops, lambda: [LAWS[law](scale + next(SERIAL) * 1e-5, draws) for _ in range(loops)]
 

@@ -31,12 +31,12 @@ SERIAL = itertools.count(1)
 
 
 def bulk(law: Callable[[Number], Law], scale: int) -> Case:
-    """A million draws at one scale, whose tables are made by the first run."""
+    """A million draws at one scale; the first run makes the tables."""
     return MILLION, lambda: law(scale).draws(BITS, MILLION)
 
 
 def anew(law: Callable[[Number], Law], scale: int, draws: int) -> Case:
-    """Calls with a scale of their own each, and all that it takes to prepare for it."""
+    """Calls with a new scale each, including their preparation."""
 
     def run() -> None:
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""NumPy's own float calls: the price of noise that protects nobody."""
+"""NumPy's own float calls: the time of noise that gives no privacy."""
 
 import itertools
 from collections.abc import Callable
@@ -25,13 +25,13 @@ def bulk(sampler: Callable[..., object], scale: int) -> Case:
 
 
 def anew(sampler: Callable[..., object], scale: int, draws: int) -> Case:
-    """Calls with a scale of their own each."""
+    """Calls with a new scale each."""
     size = None if draws == 1 else draws
     return 100, lambda: [sampler(0, scale + next(SERIAL) * 1e-5, size) for _ in range(100)]
 
 
 def softmax_and_choice() -> None:
-    """The exponential mechanism at rate 0.05, in memory that it has already."""
+    """The exponential mechanism at rate 0.05, in preallocated memory."""
     chances = np.multiply(SCORES, 0.05, out=ROOM)
     chances -= chances.max()
     np.exp(chances, out=chances)

@@ -12,7 +12,7 @@ dp.enable_features("contrib")
 
 ONE = dp.atom_domain(T=int)
 MANY = dp.vector_domain(ONE)
-# The measurement, and what it calls the distance between answers: of one integer, and of many.
+# The measurement, and the metric of its input: for one integer, and for many.
 LAWS: dict[str, tuple[Callable[..., Callable[[object], object]], object, object]] = {
     "discrete-gaussian": (
         dp.m.make_gaussian,
@@ -23,7 +23,7 @@ LAWS: dict[str, tuple[Callable[..., Callable[[object], object]], object, object]
 }
 CANDIDATES = 100_000
 SCORES = np.random.default_rng().integers(0, 1000, CANDIDATES).tolist()
-GUMBEL = dp.zero_concentrated_divergence()  # the noise that this measure stands for
+GUMBEL = dp.zero_concentrated_divergence()  # OpenDP selects the noise by this measure
 CHOICE = dp.m.make_noisy_max(MANY, dp.linf_distance(T=int), GUMBEL, scale=20.0)
 SERIAL = itertools.count(1)
 
@@ -37,7 +37,7 @@ def bulk(law: str, scale: int) -> Case:
 
 
 def anew(law: str, scale: int, draws: int) -> Case:
-    """Calls of a measurement of their own each."""
+    """Calls of a new measurement each."""
     make, distance, distances = LAWS[law]
     zeros = [0] * draws
     loops = 20 if draws == 1 else 1

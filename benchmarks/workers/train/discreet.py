@@ -4,7 +4,7 @@ import torch
 
 from benchmarks.train_models import MODELS, Task
 from benchmarks.train_private import private_step
-from benchmarks.train_steps import Step, bytes_held, plain_step, timed
+from benchmarks.train_steps import Step, peak_bytes, plain_step, timed
 from benchmarks.worker import serve
 
 
@@ -20,4 +20,4 @@ def all_steps() -> dict[str, tuple[Task, Step]]:
 
 torch.set_num_threads(1)
 STEPS = all_steps()
-serve(timed(STEPS), figures=bytes_held(STEPS))
+serve(timed(STEPS), figures=peak_bytes(STEPS))

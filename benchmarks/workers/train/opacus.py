@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.train_models import MODELS, Gpt, Task
-from benchmarks.train_steps import CLIP, MULTIPLIER, Step, bytes_held, sgd, timed
+from benchmarks.train_steps import CLIP, MULTIPLIER, Step, peak_bytes, sgd, timed
 from benchmarks.worker import serve
 
 MODES = "hooks", "functorch", "ew", "ghost"
@@ -80,4 +80,4 @@ def all_steps() -> dict[str, tuple[Task, Step]]:
 
 
 STEPS = all_steps()
-serve(timed(STEPS), figures=bytes_held(STEPS))
+serve(timed(STEPS), figures=peak_bytes(STEPS))

@@ -19,8 +19,8 @@ PERSONS = dp.train.Units(TABLE, np.arange(ROWS) // EACH, column="person", most=E
 EXACT = dp.train.ExactGaussian(16)
 
 
-def steps(runs: ExitStack, given: Any, units: int, **more: Any) -> Case:  # Any: what plans take
-    """A run of which every step has all units."""
+def steps(runs: ExitStack, given: Any, units: int, **more: Any) -> Case:  # Any: arguments of plans
+    """A run whose steps all contain all units."""
     facts = {"multiplier": 1, "delta": 1e-5, "records": units, "batch": units, "steps": 10_000}
     plan, model = dp.train.plan(**{**facts, **more}), mlp().model
     ledger = dp.Ledger.in_memory(unit=plan.unit, limit=dp.Limit(epsilon=10**20, delta=0.5))
