@@ -68,7 +68,7 @@ check: $(TRAINED)  ## format, lint, strict types and layers; changes nothing
 	@"$(BIN)/python" -m ruff check .
 	@"$(BIN)/python" -m mypy
 	@"$(BIN)/python" -m tools.layers
-	@"$(BIN)/python" -m tools.circles
+	@"$(BIN)/python" -m tools.cycles
 
 format: $(READY)  ## rewrite the code in the one format
 	@"$(BIN)/python" -m ruff check --fix --exit-zero --quiet .

@@ -1,7 +1,7 @@
-"""Which part of discreet may import which: reads every import, and fails on a wrong arrow.
+"""Checks the imports between the parts of discreet, and reports each forbidden one.
 
 Run as ``python -m tools.layers``. Imports inside functions and under ``TYPE_CHECKING`` count, and
-so does ``import_module("...")``: an arrow is an arrow whenever it is drawn.
+so does ``import_module("...")``: a dependency counts whenever it is loaded.
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = "discreet"
 SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
-# From the bottom. A part imports itself and the lines above its own, nothing beside it.
+# From the bottom. A part may import itself and the lines above its own, but not its own line.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
@@ -35,11 +35,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 
-# Parts that must do with less than everything below them.
+# Layers below a part that it must not import.
 NOT_FOR = {"ledger": {"noise", "mechanisms"}}
 
-# Heavy guests, and the rooms they stay in.
-ROOMS = {
+# Heavy libraries, and the parts that may import them.
+IMPORTED_IN = {
     "ibis": {"query"},
     "duckdb": {"query"},
     "sqlglot": {"query"},
@@ -60,32 +60,32 @@ ROOMS = {
     "rich": {"cli", "train"},
 }
 
-# The package's own window: it shows every part, each when it is first asked for.
-WINDOW = "__init__"
+# The package's own module: it exports names of every part, each imported on first use.
+PACKAGE_MODULE = "__init__"
 
 _HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 
 
-def wrong_arrows(source: Path = SOURCE) -> Iterator[str]:
-    """Every forbidden import under the package's folder, as ``file:line: what is wrong``."""
+def forbidden_imports(source: Path = SOURCE) -> Iterator[str]:
+    """Every forbidden import under the package's folder, as ``file:line: reason``."""
     for file in sorted(source.rglob("*.py")):
         part = file.relative_to(source).with_suffix("").parts[0]
-        if part == WINDOW:
+        if part == PACKAGE_MODULE:
             continue
         if part not in _HEIGHT:
             yield f"{file}: {part!r} has no place in tools/layers.py"
             continue
         for line, module in _imports(file, source):
-            if wrong := _wrong(part, module):
-                yield f"{file}:{line}: {wrong}"
+            if reason := _reason(part, module):
+                yield f"{file}:{line}: {reason}"
 
 
-def _wrong(part: str, module: str) -> str | None:
-    """What is wrong with this part importing that module, or None."""
+def _reason(part: str, module: str) -> str | None:
+    """The reason why this part must not import that module, or None."""
     package, _, inner = module.partition(".")
     if package != PACKAGE:
-        rooms = ROOMS.get(package, {part})
-        return None if part in rooms else f"{package} stays in {', '.join(sorted(rooms))}/"
+        allowed = IMPORTED_IN.get(package, {part})
+        return None if part in allowed else f"{package} belongs in {', '.join(sorted(allowed))}/"
     target = inner.partition(".")[0]
     if not target:
         return f"{part} imports the whole of {PACKAGE}: import the part that it needs"
@@ -99,7 +99,7 @@ def _wrong(part: str, module: str) -> str | None:
 
 
 def imported_names(file: Path, source: Path) -> Iterator[tuple[int, str, str]]:
-    """For all that the file imports: the line, the module, and the full name, which is ``a.b`` of
+    """For each import in the file: the line, the module, and the full name, which is ``a.b`` for
     ``from a import b``."""
     here = (PACKAGE, *file.relative_to(source).with_suffix("").parts)
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
@@ -117,8 +117,8 @@ def imported_names(file: Path, source: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _imports(file: Path, source: Path) -> Iterator[tuple[int, str]]:
-    """Each imported module's full name, with the line that imports it."""
-    found = {  # of the package itself, each name may be a part
+    """The full name of each imported module, with the line of the import."""
+    found = {  # a name imported from the package itself may be a part
         (line, name if module == PACKAGE else module)
         for line, module, name in imported_names(file, source)
     }
@@ -126,8 +126,8 @@ def _imports(file: Path, source: Path) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Print what is wrong; the exit code says whether anything was."""
-    found = list(wrong_arrows())
+    """Print the forbidden imports. The exit code is 1 if there is any."""
+    found = list(forbidden_imports())
     print("\n".join(found), file=sys.stderr, end="\n" if found else "")
     return 1 if found else 0
 

@@ -1,12 +1,13 @@
-"""Change the source in small ways, one at a time, and see which changes no test notices.
+"""Changes the source in small ways, one at a time, and reports the changes that no test notices.
 
-Run by ``make mutants``, in the environment of Cosmic Ray, which makes the changes. The tests run
-in the project's own environment, on a copy of the tree. Results are kept in .mutants, one session
-for each module and its text, so that a run goes on where the last one stopped.
+Run by ``make mutants``, in the environment of Cosmic Ray, which makes the changes. The tests run in
+the project's own environment, on a copy of the tree. Results are stored in .mutants, one session
+for each module and its text, so that a run continues where the last one stopped.
 
-For each mutant the tests run that are named after its module or, where there are none, those that
-name most of what it defines; if they pass, all other tests of its part, unless --near is given. The
-first failure ends them. --sample takes so many mutants of each module, at random by --seed.
+For each mutant the tests named after its module run first or, if there are none, those that use
+most of its definitions. If they pass, all other tests of its part run, unless --near is given. The
+first failure ends the run. --sample chooses this number of mutants of each module, at random by
+--seed.
 """
 
 import argparse
@@ -28,16 +29,17 @@ from tools.weakenings import ROOT, copied
 
 SESSIONS = ROOT / ".mutants" / "sessions"
 
-# What is mutated: whole parts, and of others the modules that bound, clip and add noise. An
-# underscore before a name makes no difference.
+# The scope: some whole parts, and of others the modules that bound, clip and add noise. Leading
+# underscores are ignored.
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
     "query": {"bounding", "choice", "numbering", "conversion", "plan", "price"},
     "train": {"clipping", "noise", "rules"},
 }
 
-# Of Cosmic Ray's operators those that make likely mistakes. Others, such as ** for +, are noticed
-# by whatever runs the line; the bar of a union of types is an operator to it, so bars stay.
+# Operators of Cosmic Ray that make likely mistakes. Others, such as ** for +, are noticed by any
+# test that runs the line. Cosmic Ray takes the bar of a union of types for an operator, so bars
+# are not changed.
 _OPERATORS = re.compile(
     "core/("
     "NumberReplacer|AddNot|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceTrueWithFalse|"
@@ -48,9 +50,9 @@ _OPERATORS = re.compile(
     "ReplaceComparisonOperator_(Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
     ")"
 )
-_NAMING = 3  # files of tests, where none is named after a module
+_NAMING = 3  # test files, if none is named after the module
 _LEAST_SECONDS = 60
-_PATIENCE = 10  # times the time that the tests take without a mutation
+_PATIENCE = 10  # times the time of the tests without a mutation
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,12 @@ class Module:
         return tuple(part.lstrip("_") for part in self.path.with_suffix("").parts[2:])
 
     def session(self) -> Path:
-        """The file of its results, another one when its text is another."""
+        """The file of its results, which depends on the module's text."""
         digest = hashlib.sha256((ROOT / self.path).read_bytes()).hexdigest()[:12]
         return SESSIONS / f"{'.'.join(self.parts)}.{digest}.sqlite"
 
     def tests(self) -> tuple[list[str], list[str]]:
-        """The test files that are near to it, and the other ones of its part."""
+        """The near test files, and the other ones of its part."""
         files = sorted((ROOT / "tests" / self.parts[0]).rglob("test_*.py"))
         beside = [file for file in files if file.parent == ROOT.joinpath("tests", *self.parts[:-1])]
         own = [file for file in beside if self.parts[-1].removesuffix("s") in file.stem]
@@ -81,7 +83,7 @@ class Module:
         return _relative(near), _relative([file for file in files if file not in near])
 
     def _names(self) -> set[str]:
-        """Its functions and classes, the private ones too, and its own name in an import."""
+        """Its functions and classes, also the private ones, and its own name in an import."""
         tree = ast.parse((ROOT / self.path).read_text(encoding="utf-8"))
         kinds = (ast.FunctionDef, ast.ClassDef)
         return {node.name for node in tree.body if isinstance(node, kinds)} | {
@@ -90,7 +92,7 @@ class Module:
 
 
 def modules(only: str) -> list[Module]:
-    """The modules in scope whose dotted name has one of these words, which commas separate."""
+    """The modules in scope whose dotted name contains one of these comma-separated words."""
     source = Path("src", "discreet")
     files = [path.relative_to(ROOT) for path in sorted((ROOT / source).rglob("*.py"))]
     found = [Module(path) for path in files if path.stem != "__init__"]
@@ -117,7 +119,8 @@ class Runner:
     limits: dict[int, float] = field(default_factory=dict)
 
     def outcome(self, mutations: Any) -> Any:  # Any: Cosmic Ray has no types
-        """What the near tests say of a mutant and, if they pass, the other tests of the part."""
+        """The outcome of the near tests on a mutant and, if they pass, of the other tests of the
+        part."""
         from cosmic_ray.mutating import mutate_and_test
 
         result = None
@@ -135,7 +138,7 @@ class Runner:
         return shlex.join([self.python, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *tests])
 
     def _limit(self, tests: list[str]) -> float:
-        """How many seconds the tests may take, by what they take on the honest source."""
+        """The time limit for the tests in seconds, from their time on the unchanged source."""
         begun = time.monotonic()
         command = shlex.split(self._command(tests))
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -145,7 +148,7 @@ class Runner:
 
 
 def begun(module: Module) -> Path:
-    """The module's session, made if there is none yet."""
+    """The module's session; makes one if there is none."""
     from cosmic_ray.commands import init
     from cosmic_ray.work_db import use_db
     from cosmic_ray.work_item import WorkerOutcome, WorkResult
@@ -183,7 +186,7 @@ def chosen(db: Any, sample: int | None, seed: int) -> list[Any]:  # Any: as abov
 
 
 def run(runner: Runner, sample: int | None, seed: int, until: float) -> Counter[str]:
-    """Run the module's mutants that have no outcome yet, and count the outcomes of all; show the
+    """Run the module's mutants without an outcome, count the outcomes of all, and print the
     survivors."""
     from cosmic_ray.work_db import use_db
 
@@ -194,7 +197,7 @@ def run(runner: Runner, sample: int | None, seed: int, until: float) -> Counter[
             result: Any = known.get(item.job_id)  # Any: Cosmic Ray has no types
             if result is None and time.monotonic() < until:
                 result = runner.outcome(item.mutations)
-                if result.is_killed or not runner.is_near:  # others have tests to come
+                if result.is_killed or not runner.is_near:  # the others have more tests to run
                     db.set_result(item.job_id, result)
             counts[_named(result)] += 1
             if result is not None and not result.is_killed:
@@ -209,13 +212,13 @@ def _named(result: Any) -> str:  # Any: as above
 
 
 def main() -> None:
-    """Run mutants, and print for each module how many tests noticed."""
+    """Run mutants, and print for each module how many of them tests noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="words, of which a module's name has one")
+    parser.add_argument("--only", default="", help="run modules named with one of these words")
     parser.add_argument("--near", action="store_true", help="run near tests only")
-    parser.add_argument("--sample", type=int, help="take so many mutants of each module")
-    parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop")
+    parser.add_argument("--sample", type=int, help="choose this number of mutants of each module")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes

@@ -1,7 +1,7 @@
-"""Compare the commands that the README shows with those that were run.
+"""Compares the commands in the README with the commands that ran.
 
-``python -m tools.readme "make demo" "make test"`` fails unless these are the README's commands, all
-of them and in this order. They stand in its shell blocks, one a line; a comment is no part of them.
+``python -m tools.readme "make demo" "make test"`` fails unless these are all commands of the
+README, in this order. The README has them in its shell blocks, one a line; comments don't count.
 """
 
 import re
@@ -24,7 +24,8 @@ def commands(text: str) -> list[str]:
 
 
 def difference(text: str, ran: list[str]) -> str | None:
-    """The complaint if a page with this text shows other commands than those that ran, or None."""
+    """The error message if a page with this text shows other commands than those that ran, or
+    None."""
     shown = commands(text)
     return None if shown == ran else f"README.md says {shown}, and {ran} ran: make them the same"
 

@@ -1,4 +1,4 @@
-"""Shapes the API reference: doctests become code blocks, and each name has one place.
+"""Prepares the API reference: doctests become code blocks, and each name appears once.
 
 The documentation loads this file as a Griffe extension (`zensical.toml`).
 """
@@ -7,7 +7,7 @@ import re
 
 from griffe import Alias, Docstring, Extension, GriffeLoader, Module, Object
 
-# A doctest reaches from its first prompt to the next blank line.
+# A doctest extends from its first prompt to the next blank line.
 DOCTEST = re.compile(r"^>>> .*?(?=^[ ]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -15,14 +15,15 @@ class Reference(Extension):
     """Prepare the objects that mkdocstrings shows."""
 
     def on_object(self, *, obj: Object, **_: object) -> None:
-        """Put the doctests of a docstring into code blocks; a special method is not shown."""
+        """Put the doctests of a docstring into code blocks; hide special methods."""
         if obj.is_special:
             obj.docstring = None
         elif obj.docstring:
             obj.docstring.value = fenced(obj.docstring)
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **_: object) -> None:
-        """Show each exported name once: with the package itself, or else with its part."""
+        """Show each exported name once: with the package itself if it exports the name, otherwise
+        with its part."""
         loader.resolve_aliases()
         for module in parts(pkg):
             uncover(module)
@@ -39,7 +40,7 @@ def fenced(docstring: Docstring) -> str:
 
 
 def uncover(module: Module) -> None:
-    """Put an exported function in the place of the submodule that has its name."""
+    """Replace a submodule by the exported function of the same name."""
     for name in exports(module):
         inner = module.members[name]
         if name in module.imports and inner.is_module and name in inner.members:
@@ -47,7 +48,7 @@ def uncover(module: Module) -> None:
 
 
 def exports(module: Module) -> list[str]:
-    """The names in the module's ``__all__`` that it has."""
+    """The names in the module's ``__all__`` that exist."""
     return [str(name) for name in module.exports or () if str(name) in module.members]
 
 

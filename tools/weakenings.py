@@ -1,9 +1,9 @@
-"""Plant each known weakening in a copy of the source, and see that its test fails.
+"""Plants each known weakening in a copy of the source, and checks that its test fails.
 
-Run as ``python -m tools.weakenings``; words behind it pick the weakenings whose text has one of
-them. The list is tools/weakenings.toml. Each entry says what the weakening is (``says``), a text
-that stands exactly once in src/discreet (``old``), what stands there instead (``new``), and the
-test that must fail then (``test``). All tests must pass before anything is planted.
+Run as ``python -m tools.weakenings``; words behind it select the weakenings whose text contains one
+of them. The list is tools/weakenings.toml. Each entry has a description of the weakening
+(``says``), a text that occurs exactly once in src/discreet (``old``), its replacement (``new``),
+and the test that must fail then (``test``). All tests must pass before anything is planted.
 """
 
 import os
@@ -22,7 +22,7 @@ LIST = ROOT / "tools" / "weakenings.toml"
 COPIED = ("src", "tests", "tools", "benchmarks", "examples", "docs")
 COPIED_FILES = ("pyproject.toml", "conftest.py", "README.md", "CHANGELOG.md", "Makefile")
 
-_PASSED, _FAILED = 0, 1  # pytest's exit codes; others mean that no test gave an answer
+_PASSED, _FAILED = 0, 1  # pytest's exit codes; others mean that no test gave a result
 _SECONDS = 600
 
 
@@ -35,7 +35,7 @@ class WrongList(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Weakening:
-    """A text of the source, a text to put in its place, and the test that must fail then."""
+    """A text of the source, its replacement, and the test that must fail then."""
 
     says: str
     old: str
@@ -43,19 +43,19 @@ class Weakening:
     test: str
 
     def file(self, texts: Texts) -> Path:
-        """The one file that has the old text, once; raises `WrongList` otherwise."""
+        """The one file that contains the old text, once; raises `WrongList` otherwise."""
         found = {file: text.count(self.old) for file, text in texts.items() if self.old in text}
         if list(found.values()) != [1]:
             places = ", ".join(f"{times} times in {file}" for file, times in found.items())
             raise WrongList(
-                f"{self.says}: the old text must stand exactly once, and stands "
-                f"{places or 'nowhere'}; give it as it is now, with the lines around it"
+                f"{self.says}: the old text must occur exactly once, and occurs "
+                f"{places or 'nowhere'}; give the current text, with the lines around it"
             )
         [file] = found
         return file
 
     def planted(self, texts: Texts) -> tuple[Path, str]:
-        """The file and its text with the weakening in it."""
+        """The file, and its text with the weakening."""
         file = self.file(texts)
         return file, texts[file].replace(self.old, self.new)
 
@@ -72,7 +72,7 @@ def weakenings(file: Path = LIST) -> list[Weakening]:
 
 
 def copied(target: Path) -> Path:
-    """Copy what tests read into this folder, and return the copy of src/discreet."""
+    """Copy the files that tests read into this folder, and return the copy of src/discreet."""
     ignored = shutil.ignore_patterns("__pycache__")
     for folder in COPIED:
         shutil.copytree(ROOT / folder, target / folder, ignore=ignored)
@@ -96,7 +96,7 @@ def run_tests(root: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[s
 
 
 def unnoticed(root: Path, source: Path, listed: list[Weakening]) -> Iterator[str]:
-    """Plant one weakening after another in this copy, and say which of them no test noticed."""
+    """Plant one weakening after another in this copy, and yield those that no test noticed."""
     texts = texts_of(source)
     planted = [each.planted(texts) for each in listed]
     before = run_tests(root, dict.fromkeys(test for each in listed for test in each.test.split()))
@@ -115,14 +115,14 @@ def unnoticed(root: Path, source: Path, listed: list[Weakening]) -> Iterator[str
             f"{'noticed' if ran.returncode == _FAILED else 'NOT NOTICED'}: {each.says}", flush=True
         )
         if ran.returncode == _PASSED:
-            yield f"{each.says}: {each.test} passes all the same"
+            yield f"{each.says}: {each.test} passes nevertheless"
         elif ran.returncode != _FAILED:
             yield f"{each.says}: {each.test} could not run:\n{ran.stdout[-3000:]}"
 
 
 def main(words: list[str]) -> int:
-    """Plant all weakenings, or those with one of these words; the exit code says whether one
-    stayed unnoticed."""
+    """Plant all weakenings, or those with one of these words. The exit code is 1 if one was not
+    noticed."""
     listed = [
         each
         for each in weakenings()

@@ -1,14 +1,14 @@
-"""No module imports itself by way of others, however lazily."""
+"""No module imports itself through other modules, not even lazily."""
 
 from pathlib import Path
 
 import pytest
 
-from tools.circles import KNOWN, circles, imports
+from tools.cycles import KNOWN, cycles, imports
 
 
-def test_no_modules_import_one_another_in_a_circle() -> None:
-    found = {module for circle in circles(imports()) for module in circle}
+def test_no_modules_import_one_another_in_a_cycle() -> None:
+    found = {module for cycle in cycles(imports()) for module in cycle}
     assert found == KNOWN
 
 
@@ -34,7 +34,7 @@ def test_every_module_is_read() -> None:
         "from discreet import three\nfrom discreet.four import b",
     ],
 )
-def test_a_planted_circle_is_found(tmp_path: Path, back: str) -> None:
+def test_a_planted_cycle_is_found(tmp_path: Path, back: str) -> None:
     planted = {
         "__init__.py": "",
         "one.py": "def g():\n    from discreet import two",
@@ -47,14 +47,14 @@ def test_a_planted_circle_is_found(tmp_path: Path, back: str) -> None:
     for name, code in planted.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(code, encoding="utf-8")
-    [circle] = circles(imports(tmp_path))
-    assert {"discreet.one", "discreet.two"} <= set(circle)
-    assert "discreet.three" not in circle
-    assert "discreet.six" not in circle
+    [cycle] = cycles(imports(tmp_path))
+    assert {"discreet.one", "discreet.two"} <= set(cycle)
+    assert "discreet.three" not in cycle
+    assert "discreet.six" not in cycle
 
 
 def test_a_package_may_list_its_modules(tmp_path: Path) -> None:
     (tmp_path / "__init__.py").write_text("from discreet.one import a", encoding="utf-8")
     (tmp_path / "one.py").write_text("from discreet import two", encoding="utf-8")
     (tmp_path / "two.py").write_text("", encoding="utf-8")
-    assert circles(imports(tmp_path)) == []
+    assert cycles(imports(tmp_path)) == []

@@ -1,8 +1,8 @@
-"""Which modules of discreet import one another in a circle: no reader can tell where to begin.
+"""Finds the import cycles among the modules of discreet.
 
-Run as ``python -m tools.circles``. As in `tools.layers`, imports inside functions and under
-``TYPE_CHECKING`` count, and so does ``import_module("...")``. An import of a package is one of its
-``__init__``; that a module's own packages are imported before it does not count.
+Run as ``python -m tools.cycles``. As in `tools.layers`, imports inside functions and under
+``TYPE_CHECKING`` count, and so does ``import_module("...")``. An import of a package is an import
+of its ``__init__``. Python also imports the packages that contain a module; that does not count.
 """
 
 import sys
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tools.layers import PACKAGE, SOURCE, imported_names
 
-# Modules that are still in circles. A test holds that the list is just right: whoever opens a
-# circle takes its modules out, and none is ever added.
+# Modules that are still in cycles. A test checks that the list is exact: remove a module once its
+# cycle is broken, and never add one.
 KNOWN: frozenset[str] = frozenset()
 
 Graph = Mapping[str, frozenset[str]]
@@ -28,8 +28,8 @@ def imports(source: Path = SOURCE) -> Graph:
     }
 
 
-def circles(graph: Graph) -> list[list[str]]:
-    """The groups of modules each of which reaches all others of its group, sorted."""
+def cycles(graph: Graph) -> list[list[str]]:
+    """The groups of modules in which each module reaches all others, sorted."""
     reached = {module: _reached(graph, module) for module in graph}
     groups = {
         tuple(sorted(other for other in found if module in reached[other]))
@@ -55,20 +55,21 @@ def _module(file: Path, source: Path) -> str:
 
 
 def _resolved(names: Iterator[str], known: Mapping[str, object]) -> Iterator[str]:
-    """The module that each name is in: the name itself, or the longest part of it."""
+    """The module that contains each name: the name itself, or its longest prefix that is a
+    module."""
     for name in names:
         while name not in known and "." in name:
-            name = name.rpartition(".")[0]  # noqa: PLW2901  # the same, shorter
+            name = name.rpartition(".")[0]  # noqa: PLW2901  # a shorter prefix
         if name in known:
             yield name
 
 
 def main() -> int:
-    """Print each circle; the exit code says whether there was a new one."""
-    found = circles(imports())
-    for circle in found:
-        print(f"{len(circle)} modules in a circle: {', '.join(circle)}", file=sys.stderr)
-    return 1 if {module for circle in found for module in circle} - KNOWN else 0
+    """Print each cycle. The exit code is 1 if one of them is new."""
+    found = cycles(imports())
+    for cycle in found:
+        print(f"{len(cycle)} modules in a cycle: {', '.join(cycle)}", file=sys.stderr)
+    return 1 if {module for cycle in found for module in cycle} - KNOWN else 0
 
 
 if __name__ == "__main__":
