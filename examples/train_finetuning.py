@@ -1,4 +1,4 @@
-"""Features learned from public data, and what they mean privately: beside all from private data."""
+"""Private training on features learned from public data, beside training on private data only."""
 
 from discreet.train.examples import finetuning
 

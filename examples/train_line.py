@@ -1,4 +1,4 @@
-"""DP-SGD for one weight, step by step: gradients, clipped, their sum, noise, the weight."""
+"""DP-SGD for one weight, step by step: clipped gradients, their sum, noise, the new weight."""
 
 from discreet.train.examples import line
 

