@@ -24,7 +24,7 @@ def main() -> None:
     write_wages(FOLDER / "wages.parquet")
     say("An owner declares the table: who is protected, how much may be spent, and public facts.")
     run(
-        "declare wages.parquet --unit person --max-groups 9 --max-rows-per-group 8 --max-rows 8"
+        "declare wages.parquet --unit person --rows 8"
         " --bound wage=0..20 --key year=1980..1987 --key occupation=1..9 --epsilon 3"
     )
     say("An analyst asks for the cost of a question and its expected error; that is free.")

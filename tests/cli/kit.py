@@ -16,7 +16,7 @@ from discreet.cli import main
 
 DECLARE = (
     *("declare", "wages.parquet", "--unit", "person"),
-    *("--max-groups", "3", "--max-rows-per-group", "2"),
+    *("--rows", "6", "--groups", "3", "--rows-per-group", "2"),
     *("--bound", "wage=0..60", "--key", "year=1980..1982"),
     *("--epsilon", "2", "--delta", "1e-6"),
 )

@@ -307,7 +307,18 @@ def test_a_column_is_checked_and_paid_as_one_count(run: Run) -> None:
     lines = [f"{person};{'1,5' if person % 4 else '2'}\n" for person in range(4_000)]
     Path("visits.csv").write_text("person;pay\n" + "".join(lines))
     run(
-        *("declare", "visits.csv", "--unit", "person", "--delimiter", ";", "--epsilon", "2"),
+        *(
+            "declare",
+            "visits.csv",
+            "--unit",
+            "person",
+            "--rows",
+            "9",
+            "--delimiter",
+            ";",
+            "--epsilon",
+            "2",
+        ),
         *("--type", "pay=number", "--bound", "pay=0..9"),
     )
     ended = run("check", "visits", "pay", "--epsilon", "1", "--request", "one")

@@ -18,15 +18,15 @@ def table(name: str = "wages") -> dict[str, Any]:
 
 
 def test_a_table_is_declared_as_the_options_say(run: Run) -> None:
-    ended = run(*DECLARE, "--key", "job=cook,clerk", "--null", "wage=1.5", "--max-rows", "4")
+    ended = run(*DECLARE, "--key", "job=cook,clerk", "--null", "wage=1.5", "--rows", "4")
     assert ended.code == 0
     assert table() == {
         "source": "wages.parquet",
         "unit": "person",
         "change": "add_remove",
-        "max_groups": 3,
-        "max_rows_per_group": 2,
-        "max_rows": 4,
+        "rows": 4,
+        "groups": 3,
+        "rows_per_group": 2,
         "ledger": {"path": "wages.ledger", "epsilon": 2, "delta": 1e-6},
         "columns": {
             "year": {"type": "integer", "keys": "1980..1982"},
@@ -51,10 +51,10 @@ def test_the_suggested_next_command_runs(run: Run) -> None:
 
 
 def test_bounds_and_keys_never_come_from_the_data(run: Run) -> None:
-    run("declare", "wages.parquet", "--unit", "person", "--epsilon", "1")
+    run("declare", "wages.parquet", "--unit", "person", "--rows", "8", "--epsilon", "1")
     assert all(set(column) == {"type"} for column in table()["columns"].values())
     assert "wage" not in table()["columns"]
-    assert table()["max_groups"] == table()["max_rows_per_group"] == 1
+    assert table()["rows"] == 8
 
 
 def test_a_declared_table_is_extended_and_the_rest_stays(run: Run) -> None:
@@ -173,8 +173,8 @@ def test_a_format_that_is_none_is_refused(more: list[str], message: str, run: Ru
     [
         (["--unit", "persn"], "'--unit': no column 'persn' (did you mean person?)"),
         (["--row"], "'--unit': give either"),
-        (["--max-groups", "0"], "'--max-groups'"),
-        (["--max-groups", "x"], "'--max-groups'"),
+        (["--groups", "0"], "'--groups'"),
+        (["--groups", "x"], "'--groups'"),
         (["--bound", "wage"], "'--bound': 'wage': begin with the column's name and ="),
         (["--bound", "wag=0..60"], "'--bound': no column 'wag' (did you mean wage?)"),
         (["--bound", "hours=60"], "'--bound': hours=60: give LOWER..UPPER, such as hours=0..60"),
@@ -220,7 +220,8 @@ def test_an_error_names_the_option_of_a_mistake(
     [
         (["wages.parquet"], "'--unit': give either"),
         (["wages.parquet", "--unit", "person"], "'--epsilon': give the limit"),
-        (["wages.parquet", "--row", "--epsilon", "1", "--max-rows", "2"], "'--max-rows': with"),
+        (["wages.parquet", "--unit", "person", "--epsilon", "1"], "'--rows': give the most rows"),
+        (["wages.parquet", "--row", "--epsilon", "1", "--rows", "2"], "'--rows': with"),
         (["gone.parquet", "--row", "--epsilon", "1"], "gone.parquet: there is no such file"),
         (["wages.xlsx", "--row", "--epsilon", "1"], "its ending names no format; add --format"),
         (["broken.parquet", "--row", "--epsilon", "1"], "its Parquet schema can't be read"),
@@ -282,9 +283,9 @@ def test_an_empty_file_is_filled(run: Run) -> None:
 
 def test_an_error_names_the_line_of_a_mistake_in_the_file(run: Run) -> None:
     run(*DECLARE)
-    FILE.write_text(FILE.read_text().replace("max_groups = 3", "max_groups = 0"))
+    FILE.write_text(FILE.read_text().replace("groups = 3", "groups = 0"))
     for arguments in (DECLARE, ("tables",), ("budget", "wages"), ("explain", "wages", COUNT)):
         price = ("--epsilon", "1") if arguments[0] == "explain" else ()
         ended = run(*arguments, *price)
         assert ended.code == 2
-        assert "discreet.toml, line 8: tables.wages.max_groups = 0: give a whole" in ended.message
+        assert "discreet.toml, line 9: tables.wages.groups = 0: give a whole" in ended.message

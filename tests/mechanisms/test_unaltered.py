@@ -33,7 +33,7 @@ _OTHERS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType
 def offers() -> dict[str, Callable[[], object]]:
     """Offers and prices of queries, which are priced and then drawn as well."""
     columns = {"wage": Column.number(0, 10), "sex": Column.text(keys=["f", "m"])}
-    declared = Declaration("t", Unit("person"), Caps(2, 2), columns)
+    declared = Declaration("t", Unit("person"), Caps(4, groups=2, rows_per_group=2), columns)
     query = Query("t", (Aggregate(AggregateFunction.AVG, ColumnRef("wage"), "x"),), ("sex",))
     made = plan(query, declared)
     return {

@@ -92,9 +92,10 @@ def declarations(draw: st.DrawFn) -> Declaration:
         "day": Column.date(keys=DAYS, null=draw(st.sampled_from([None, DAYS[1]]))),
     }
     if not is_by_person:
-        return Declaration("t", Unit.ROW.with_change(change), Caps(), columns)
+        return Declaration("t", Unit.ROW.with_change(change), Caps(1), columns)
     small = st.integers(1, 4)
-    caps = Caps(draw(small), draw(small), draw(st.one_of(st.none(), st.integers(1, 6))))
+    maybe = st.one_of(st.none(), small)
+    caps = Caps(draw(st.integers(1, 9)), groups=draw(maybe), rows_per_group=draw(maybe))
     return Declaration("t", Unit("person", change), caps, columns)
 
 

@@ -74,10 +74,10 @@ CAPS = [2.0, Decimal(2), Fraction(2), np.int64(2), 2**40, 2**41, 2**70, 10**400,
 
 
 @pytest.mark.parametrize("cap", CAPS)
-@pytest.mark.parametrize("name", ["max_groups", "max_rows_per_group", "max_rows"])
+@pytest.mark.parametrize("name", ["rows", "groups", "rows_per_group"])
 def test_caps_of_any_kind(name: str, cap: Any) -> None:
     def act(ledger: dp.Ledger) -> object:
-        given = {name: cap}
+        given = {"rows": 2, name: cap}
         table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger, **given)
         return table.group_by("s").agg(c=dp.count(), t=dp.sum("x")).release(epsilon=1)
 
@@ -209,7 +209,7 @@ def test_deep_expressions_are_refused_and_free() -> None:
 
 
 def _declared(**changed: Any) -> Declaration:
-    facts = Declaration("t", UNIT, Caps(2, 2), COLUMNS)
+    facts = Declaration("t", UNIT, Caps(4, groups=2, rows_per_group=2), COLUMNS)
     column = changed.pop("s", None)
     if column is not None:
         changed["columns"] = {**COLUMNS, "s": column}
@@ -217,8 +217,8 @@ def _declared(**changed: Any) -> Declaration:
 
 
 CHANGES: list[Declaration] = [
-    _declared(caps=Caps(1, 2)),
-    _declared(caps=Caps(2, 2, 3)),
+    _declared(caps=Caps(2, groups=1)),
+    _declared(caps=Caps(3, groups=2, rows_per_group=2)),
     _declared(s=Column.text(keys=["b", "c"])),
     _declared(s=Column.text(keys=["A", "b"])),
     _declared(s=Column.text(keys=["a", "b"], null="a")),

@@ -114,7 +114,7 @@ def described(ids: Sequence[Id], groups: Sequence[Group], most: int) -> dict[int
 
 def planned_for(columns: Sequence[Column], most: int) -> _plan.Plan:
     named = {f"key{index}": column for index, column in enumerate(columns)}
-    declaration = Declaration("t", Unit("person"), Caps(most, 1), named)
+    declaration = Declaration("t", Unit("person"), Caps(most, rows_per_group=1), named)
     return _plan.plan(Query("t", COUNT, tuple(named)), declaration)
 
 

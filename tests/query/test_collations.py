@@ -95,7 +95,9 @@ def declaration(
         "place": Column.text(keys=KEYS, null=null),
         "wage": Column.integer(0, 60),
     }
-    return Declaration("t", Unit("person", change), Caps(groups, 2), columns)
+    return Declaration(
+        "t", Unit("person", change), Caps(groups * 2, groups=groups, rows_per_group=2), columns
+    )
 
 
 def asked(where: Condition | None = None) -> Query:
@@ -215,7 +217,7 @@ def test_many_keys_take_no_room_in_the_engines_text() -> None:
                 "wage": [index % 50 for index in range(100_000)],
             }
         )
-        declared = Declaration("t", Unit("person"), Caps(1, 1), named)
+        declared = Declaration("t", Unit("person"), Caps(1), named)
         question = Question.of(Table.declared(table, declared), asked())
         answer = without_noise(question).to_pandas()
         expected: dict[str, int] = defaultdict(int)
@@ -232,7 +234,7 @@ def test_the_engines_text_grows_with_columns_only() -> None:
     for count in (1, 4, 8):
         table = pa.table({"person": [1], "wage": [1], **{name: [True] for name in columns}})
         named = {**dict(list(columns.items())[:count]), "wage": Column.integer(0, 60)}
-        declared = Declaration("t", Unit("person"), Caps(1, 1), named)
+        declared = Declaration("t", Unit("person"), Caps(1), named)
         sizes.append(text_size(declared, table, tuple(columns)[:count]))
     assert sizes[1] < 2 * sizes[0]
     assert sizes[2] < 3 * sizes[0]

@@ -29,9 +29,9 @@ GOOD = """\
 source = "wages.parquet"   # the panel
 unit = "person"
 change = "replace"
-max_groups = 9
-max_rows_per_group = 8
-max_rows = 20
+groups = 9
+rows_per_group = 8
+rows = 20
 
 [tables.wages.ledger]
 path = "wages.ledger"
@@ -57,7 +57,7 @@ def test_a_file_says_what_it_says() -> None:
     (table,) = read_text(GOOD, PLACE).values()
     assert table.declaration.name == "wages"
     assert table.declaration.unit == Unit("person", Change.REPLACE)
-    assert table.declaration.caps == Caps(9, 8, 20)
+    assert table.declaration.caps == Caps(20, groups=9, rows_per_group=8)
     assert table.declaration.columns == {
         "wage": Column.number(0, Fraction("60.1"), null=Fraction("0.1")),
         "year": Column.integer(keys=range(1980, 1983), null=1981),
@@ -80,7 +80,7 @@ tables.visits.columns.ward.type = "text"
 """
     (table,) = read_text(text, PLACE).values()
     assert table.declaration.unit == Unit.ROW
-    assert table.declaration.caps == Caps(1, 1, None)
+    assert table.declaration.caps == Caps(1)
     assert table.limit == Limit(Fraction(1, 10), 0)
     assert table.ledger == Path("/var/visits.ledger")
     assert table.rows == CsvFile(Path("folder/visits.csv"), ",")
@@ -108,12 +108,12 @@ MISTAKES = [
     ('unit = "person"', "unit = person", 4, "unit = person"),
     ('unit = "person"', 'unit = "person', 4, "not TOML"),
     ('unit = "person"', "unit =", 4, "not TOML"),
-    ("max_rows = 20", "max_rows = 20\nmax_rows = 21", 9, "not TOML"),
+    ("\nrows = 20", "\nrows = 20\nrows = 21", 9, "not TOML"),
     ("[tables.wages.columns]", "[tables.wages]", 21, "not TOML"),
     ("upper = 80 }", "upper = 80", 26, "not TOML"),
     ("[tables.wages]\n", "[table.wages]\n", 2, 'no setting "table" (did you mean tables?)'),
-    ("max_groups = 9", "max_group = 9", 6, "did you mean max_groups?); it may"),
-    ("max_groups = 9", "MAX_GROUPS = 9", 6, "did you mean max_groups?"),
+    ("groups = 9", "group = 9", 6, "did you mean groups?); it may"),
+    ("groups = 9", "GROUPS = 9", 6, "did you mean groups?"),
     ("epsilon = 2", "epsillon = 2", 12, "did you mean epsilon?"),
     ("lower = 0\nupper", "minimum = 0\nupper", 17, "it may have type, "),
     ('source = "wages.parquet" ', "source = 3 ", 3, "source = 3: give the path"),
@@ -121,26 +121,27 @@ MISTAKES = [
     ('source = "wages.parquet" ', "", 2, "tables.wages needs source"),
     ("wages.parquet", "wages.xlsx", 3, 'add format = "parquet" or "csv"'),
     ("wages.parquet", "wages", 3, 'add format = "parquet" or "csv"'),
-    ("max_groups = 9", 'format = "xlsx"', 6, 'give "parquet" or "csv"'),
-    ("max_groups = 9", 'format = "Parquet"', 6, "did you mean parquet?"),
-    ("max_groups = 9", 'delimiter = ";"', 6, "only a CSV file has a delimiter"),
+    ("groups = 9", 'format = "xlsx"', 6, 'give "parquet" or "csv"'),
+    ("groups = 9", 'format = "Parquet"', 6, "did you mean parquet?"),
+    ("groups = 9", 'delimiter = ";"', 6, "only a CSV file has a delimiter"),
     ('unit = "person"', "", 2, "needs unit or row"),
     ('unit = "person"', "unit = 1", 4, "give the name of the id column"),
     ('unit = "person"', 'unit = ""', 4, "give the name of the id column"),
     ('unit = "person"', 'unit = "person"\nrow = true', 5, "row = true: leave out either"),
     ('unit = "person"', "row = false", 4, "give true, or"),
     ('unit = "person"', "row = 1", 4, "give true, or"),
-    ('unit = "person"', "row = true", 6, "a row touches one group"),
+    ('unit = "person"', "row = true", 8, "rows = 20: each row counts once"),
+    ("\nrows = 20", "", 2, "tables.wages needs rows: the most rows that one person may"),
     ('change = "replace"', 'change = "swap"', 5, 'give "add_remove" or "replace"'),
     ('change = "replace"', 'change = "REPLACE"', 5, "did you mean replace?"),
     ('change = "replace"', "change = true", 5, "change = true: give"),
-    ("max_groups = 9", "max_groups = 0", 6, "max_groups = 0: give a whole number, 1 or"),
-    ("max_groups = 9", "max_groups = -1", 6, "give a whole number, 1 or above"),
-    ("max_groups = 9", "max_groups = 9.0", 6, "give a whole number, 1 or above"),
-    ("max_groups = 9", "max_groups = true", 6, "max_groups = true: give a whole"),
-    ("max_groups = 9", 'max_groups = "9"', 6, 'max_groups = "9": give a whole'),
-    ("max_rows_per_group = 8", "max_rows_per_group = nan", 7, "= nan: give a whole number"),
-    ("max_rows = 20", "max_rows = []", 8, "max_rows = []: give a whole"),
+    ("groups = 9", "groups = 0", 6, "groups = 0: give a whole number, 1 or"),
+    ("groups = 9", "groups = -1", 6, "give a whole number, 1 or above"),
+    ("groups = 9", "groups = 9.0", 6, "give a whole number, 1 or above"),
+    ("groups = 9", "groups = true", 6, "groups = true: give a whole"),
+    ("groups = 9", 'groups = "9"', 6, 'groups = "9": give a whole'),
+    ("rows_per_group = 8", "rows_per_group = nan", 7, "= nan: give a whole number"),
+    ("\nrows = 20", "\nrows = []", 8, ".rows = []: give a whole"),
     ('path = "wages.ledger"', "", 10, "tables.wages.ledger needs path"),
     ('path = "wages.ledger"', "path = 1979-05-27", 11, "path = 1979-05-27: give"),
     ("epsilon = 2", "", 10, "tables.wages.ledger needs epsilon"),
@@ -393,7 +394,7 @@ def tables(draw: st.DrawFn) -> dict[tuple[str, ...], Setting]:
     table: dict[tuple[str, ...], Setting] = {
         ("source",): draw(st.sampled_from(["a.csv", 'odd "name".parquet', "sub/ü.parquet"])),
         ("unit",): draw(names.filter(str.strip)),
-        ("max_groups",): draw(st.integers(1, 10**6)),
+        ("rows",): draw(st.integers(1, 10**6)),
         ("ledger", "path"): "one.ledger",
         ("ledger", "epsilon"): draw(decimals.filter(lambda number: number > 0)),
         ("ledger", "delta"): draw(deltas),
@@ -409,7 +410,7 @@ def test_what_is_written_is_read(name: str, table: dict[tuple[str, ...], Setting
     read = read_text(text, PLACE)[name]
     assert read.source == PLACE.parent / str(table["source",])
     assert read.declaration.unit == Unit(str(table["unit",]))
-    assert read.declaration.caps == Caps(int(str(table["max_groups",])))
+    assert read.declaration.caps == Caps(int(str(table["rows",])))
     assert read.limit == Limit(table["ledger", "epsilon"], table["ledger", "delta"])  # type: ignore[arg-type]
     assert set(read.declaration.columns) == {keys[1] for keys in table if keys[0] == "columns"}
     for keys, setting in table.items():
@@ -495,12 +496,12 @@ def test_comments_and_order_stay(text: str) -> None:
 
 def test_a_layout_that_cannot_be_extended_is_refused_and_unchanged() -> None:
     with pytest.raises(DeclarationError):
-        added("[[tables]]\nx = 1\n", "b", {("max_groups",): 3}, PLACE)
+        added("[[tables]]\nx = 1\n", "b", {("groups",): 3}, PLACE)
 
 
 def test_a_mistake_is_not_written() -> None:
-    with pytest.raises(DeclarationError, match="max_groups = 0"):
-        added(GOOD, "wages", {("max_groups",): 0}, PLACE)
+    with pytest.raises(DeclarationError, match="groups = 0"):
+        added(GOOD, "wages", {("groups",): 0}, PLACE)
 
 
 def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:

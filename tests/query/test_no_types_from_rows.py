@@ -137,7 +137,7 @@ FRAMES: list[Callable[[list[Any]], Any]] = [_object_frame, _polars_frame]  # Any
 
 
 def _count(door: Any, rows: Any, column: Column) -> object:  # Any: for `replay`
-    facts = Declaration("t", dp.Unit("person"), Caps(), {"x": column})
+    facts = Declaration("t", dp.Unit("person"), Caps(1), {"x": column})
     query = Query("t", (Aggregate(AggregateFunction.COUNT, ColumnRef("x"), "n"),))
     return release_question(door, Question.of(Table.declared(rows, facts), query), QuestionPrice(1))
 

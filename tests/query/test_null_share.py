@@ -62,7 +62,7 @@ OWN = st.lists(VALUES, max_size=8)
 def test_nobody_shows(
     others: Rows, one: list[str], other: list[str], change: Change, rows: int, in_all: int | None
 ) -> None:
-    facts = _facts(change, Caps(2, rows, in_all))
+    facts = _facts(change, Caps(in_all, groups=2, rows_per_group=rows))
     mine: Rows = [("c", value) for value in one]
     theirs: Rows = [("c", value) for value in other] if change is Change.REPLACE else []
     run = replay(_asking(facts), _arrow(others + mine), _arrow(theirs + others))
@@ -74,7 +74,7 @@ def test_nobody_shows(
 @pytest.mark.parametrize("change", Change)
 def test_a_unit_moves_as_far_as_is_stated(change: Change) -> None:
     """All of its rows lost, or gone, or all held: no bound is too wide either."""
-    facts = _facts(change, Caps(1, 3))
+    facts = _facts(change, Caps(3, groups=1))
     mine: Rows = [("c", "x")] * 9
     theirs: Rows = [("c", "1")] * 9 if change is Change.REPLACE else []
     run = replay(_asking(facts), _arrow(mine), _arrow(theirs))
@@ -88,7 +88,7 @@ def test_the_sensitivity_of_a_single_count_is_too_small_where_units_are_replaced
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_null_share, "_of_both", lambda single, change: single)
-    facts = _facts(Change.REPLACE, Caps(1, 3))
+    facts = _facts(Change.REPLACE, Caps(3, groups=1))
     with pytest.raises(Difference, match="moved by"):
         replay(_asking(facts), _arrow([("c", "x")] * 3), _arrow([("c", "1")] * 3))
 
@@ -97,7 +97,7 @@ def test_values_are_lost_or_held_or_no_values() -> None:
     rows: Rows = [
         (f"{n}", text) for n, text in enumerate(["1", "1,5", "", None, "x", "1,234", "nan"])
     ]
-    share = _exact([*rows, (None, "x")], _facts(Change.ADD_REMOVE, Caps()))
+    share = _exact([*rows, (None, "x")], _facts(Change.ADD_REMOVE, Caps(1)))
     assert [int(n) for n in share.release.value] == [4, 2]
     assert share.share == pytest.approx(4 / 6)
     assert "about 66.7 % of x became NULL" in str(share)
@@ -105,7 +105,7 @@ def test_values_are_lost_or_held_or_no_values() -> None:
 
 def test_missing_floats_are_no_values() -> None:
     table = pa.table({"u": [*"abc"], "x": pa.array([1.0, float("nan"), None], from_pandas=False)})
-    facts = Declaration("t", Unit("u"), Caps(), {"x": Column.integer(0, 9)})
+    facts = Declaration("t", Unit("u"), Caps(1), {"x": Column.integer(0, 9)})
     run = Run()
     asked = NullCheck(ArrowSource(table), facts, "x")
     share = release_share(Door(run, ZeroNoiseBits(), run), asked, epsilon=1)
@@ -132,7 +132,7 @@ def test_refusals_are_free_and_a_paid_answer_is_stored() -> None:
 
 
 def test_nothing_counted_has_no_share() -> None:
-    share = _exact([], _facts(Change.ADD_REMOVE, Caps()))
+    share = _exact([], _facts(Change.ADD_REMOVE, Caps(1)))
     assert (share.share, share.low, share.high) == (None, 0.0, 1.0)
     assert str(share).startswith("too few values of x")
 

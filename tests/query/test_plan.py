@@ -44,7 +44,15 @@ def _contributions(ends: tuple[int, int], caps: Caps) -> Iterator[tuple[int, ...
 @pytest.mark.parametrize("change", list(Change))
 @pytest.mark.parametrize("ends", [(0, 1), (-1, 2), (1, 2), (-2, -1)])
 @pytest.mark.parametrize(
-    "caps", [Caps(1, 1), Caps(2, 1), Caps(2, 2), Caps(3, 2, 2), Caps(5, 1, 2), Caps(1, 3, 2)]
+    "caps",
+    [
+        Caps(1),
+        Caps(2, rows_per_group=1),
+        Caps(4, groups=2, rows_per_group=2),
+        Caps(2, groups=3),
+        Caps(2, groups=5, rows_per_group=1),
+        Caps(2, groups=1, rows_per_group=3),
+    ],
 )
 def test_no_neighbour_is_further_than_the_sensitivity(
     change: Change, ends: tuple[int, int], caps: Caps
@@ -74,7 +82,8 @@ def test_no_neighbour_is_further_than_the_sensitivity(
 
 def _planned(*aggregates: Aggregate, keys: tuple[str, ...] = (), caps: Caps | None = None) -> Plan:
     return plan(
-        Query("t", aggregates, keys), Declaration("t", Unit("p"), caps or Caps(2, 2), COLUMNS)
+        Query("t", aggregates, keys),
+        Declaration("t", Unit("p"), caps or Caps(4, groups=2, rows_per_group=2), COLUMNS),
     )
 
 
@@ -103,7 +112,9 @@ def test_a_query_without_groups_has_one_group() -> None:
 @pytest.mark.parametrize("rows", [1, 10**3, 10**6, 10**9])
 def test_no_units_total_leaves_64_bits(rows: int) -> None:
     made = _planned(
-        Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), keys=("g",), caps=Caps(3, rows, rows)
+        Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"),
+        keys=("g",),
+        caps=Caps(rows, groups=3),
     )
     grid = made.sums[0].grid
     assert grid is not None
@@ -113,15 +124,13 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
 
 def test_caps_too_large_are_refused() -> None:
     with pytest.raises(QueryRefused, match="caps are too large"):
-        _planned(
-            Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), caps=Caps(1, 10**12, 10**12)
-        )
+        _planned(Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), caps=Caps(10**12, groups=1))
 
 
 def test_too_many_groups_are_refused() -> None:
     columns = {"a": Column.integer(keys=range(2000)), "b": Column.integer(keys=range(2000))}
     with pytest.raises(QueryRefused, match="1,000,000 groups"):
-        plan(Query("t", (COUNT,), ("a", "b")), Declaration("t", Unit.ROW, Caps(), columns))
+        plan(Query("t", (COUNT,), ("a", "b")), Declaration("t", Unit.ROW, Caps(1), columns))
 
 
 def test_names_that_would_collide_in_the_answer_are_refused() -> None:

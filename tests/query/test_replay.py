@@ -87,7 +87,7 @@ def test_no_unit_shows_in_many_more(data: st.DataObject) -> None:
 PEOPLE = Declaration(
     "t",
     Unit("person"),
-    Caps(2, 2),
+    Caps(4, groups=2, rows_per_group=2),
     {"wage": Column.number(0, 60), "place": Column.text(keys=["a", "b", "", "a'b"])},
 )
 BY_PLACE = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),), ("place",))
@@ -104,7 +104,14 @@ def _replay_busy(query: Query = BY_PLACE, caps: Caps = PEOPLE.caps) -> None:
 
 
 @pytest.mark.parametrize(
-    "caps", [PEOPLE.caps, Caps(2, 2, 3), Caps(4, 4, 2), Caps(1, 3, 3)], ids=str
+    "caps",
+    [
+        PEOPLE.caps,
+        Caps(3, groups=2, rows_per_group=2),
+        Caps(2, groups=4, rows_per_group=4),
+        Caps(3, groups=1),
+    ],
+    ids=str,
 )
 def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps) -> None:
     """Each cap by itself: rows in a group, groups, and rows in all."""
@@ -142,7 +149,7 @@ def test_a_missing_id_is_no_reason_for_others_to_choose_anew(first: int) -> None
     floats = pd.DataFrame([*rows, {"person": None, "place": "a", "wage": 5.0}])
     assert (whole.person.dtype.kind, floats.person.dtype.kind) == ("i", "f")
     texts = whole.assign(person=whole.person.map(str))
-    one_each = replace(PEOPLE, caps=Caps(1, 1))
+    one_each = replace(PEOPLE, caps=Caps(1))
     counted = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
     found = [
         without_noise(Question.of(Table.declared(frame, one_each), counted)).to_pandas().n.tolist()
@@ -158,7 +165,7 @@ def test_ids_that_are_no_utf8_fail_nothing_and_change_nothing_of_others() -> Non
         texts = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
         table = pa.table({"person": texts, "wage": [5.0] * len(raw), "place": [*"ab"] * len(ids)})
         query = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
-        asked = Question.of(Table.declared(table, replace(PEOPLE, caps=Caps(1, 1))), query)
+        asked = Question.of(Table.declared(table, replace(PEOPLE, caps=Caps(1))), query)
         found: list[int] = without_noise(asked).to_pandas().n.tolist()
         return found
 
@@ -173,7 +180,7 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
     ids = [f"0.{i}" for i in range(1, 41)]
     rows = [{"person": own, "place": place, "wage": 5.0} for own in ids for place in ("a", "b")]
     for frame in (pd.DataFrame(rows), pd.DataFrame(rows).astype({"person": float})):
-        table = Table.declared(frame, replace(PEOPLE, caps=Caps(1, 1)))
+        table = Table.declared(frame, replace(PEOPLE, caps=Caps(1)))
         counted = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),), ("place",))
         assert 5 < without_noise(Question.of(table, counted)).to_pandas().n[1] < 35
 

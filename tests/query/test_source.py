@@ -31,7 +31,7 @@ from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 
 COLUMNS = {"x": Column.number(0, 10), "s": Column.text(keys=["a", "b"])}
-PEOPLE = Declaration("t", dp.Unit("u"), Caps(2, 2), COLUMNS)
+PEOPLE = Declaration("t", dp.Unit("u"), Caps(4, groups=2, rows_per_group=2), COLUMNS)
 COUNT = Query("t", (Aggregate(AggregateFunction.COUNT, None, "n"),))
 SUMS = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("x"), "pay"),), ("s",))
 
@@ -87,7 +87,7 @@ def test_no_line_at_all_does(
     rest: list[str], own: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A unit is one line here, so the unit is a row; an owner's line breaks make more of them."""
-    facts = Declaration("t", dp.Unit.ROW, Caps(), COLUMNS)
+    facts = Declaration("t", dp.Unit.ROW, Caps(1), COLUMNS)
     folder = tmp_path_factory.mktemp("lines")
     others = [line.replace("\n", " ").encode() for line in rest]
     with_own = [own.replace("\n", " ").encode(), *others]

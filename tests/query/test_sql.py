@@ -204,14 +204,14 @@ def test_aggregates_have_names(items: str, names: str) -> None:
 
 def test_a_default_name_leaves_the_keys_alone() -> None:
     columns = {"count": Column.text(keys=["a"])}
-    declaration = Declaration("t", Unit("p"), Caps(), columns)
+    declaration = Declaration("t", Unit("p"), Caps(1), columns)
     query = parse("SELECT count, COUNT(*) FROM t GROUP BY count", declaration)
     assert query == Query("t", (Aggregate(AggregateFunction.COUNT, None, "count_2"),), ("count",))
 
 
 def test_names_match_as_in_sql() -> None:
     columns = {"Pay": Column.number(0, 1), "pay": Column.number(0, 1), "Rank": Column.number(0, 1)}
-    table = Declaration("My Table", Unit("p"), Caps(), columns)
+    table = Declaration("My Table", Unit("p"), Caps(1), columns)
     assert where('"Pay" = 1', table) == Comparison(Relation.EQUAL, ColumnRef("Pay"), number(1))
     assert where("Pay = 1", table) == where('"Pay" = 1', table)  # spelled as declared
     assert where("pay = 1", table) == where('"pay" = 1', table)
@@ -244,7 +244,7 @@ def test_keys_are_in_the_order_of_group_by_once_each() -> None:
 
 @pytest.mark.parametrize("word", sorted(word.lower() for word in REFUSED_WORDS))
 def test_a_word_of_sql_as_a_column_needs_quotes_and_the_error_says_so(word: str) -> None:
-    table = Declaration("t", Unit("p"), Caps(), {word: Column.boolean()})
+    table = Declaration("t", Unit("p"), Caps(1), {word: Column.boolean()})
     quotes = f'if the name is meant, write "{word}" in double quotes'
     with pytest.raises(QueryRefused, match=re.escape(quotes)):
         parse(f"SELECT {word}, COUNT(*) FROM t GROUP BY {word}", table)
@@ -252,7 +252,7 @@ def test_a_word_of_sql_as_a_column_needs_quotes_and_the_error_says_so(word: str)
 
 
 def test_so_does_a_table() -> None:
-    table = Declaration("order", Unit("p"), Caps(), {"a": Column.boolean()})
+    table = Declaration("order", Unit("p"), Caps(1), {"a": Column.boolean()})
     with pytest.raises(QueryRefused, match='write "order" in double quotes'):
         parse("SELECT COUNT(*) FROM order", table)
     assert parse('SELECT COUNT(*) FROM "Order"', table).table == "order"
@@ -263,7 +263,9 @@ OTHER_WORDS = [word.lower() for word in Tokenizer.KEYWORDS if word.isidentifier(
 
 @pytest.mark.parametrize("word", sorted(w for w in OTHER_WORDS if w.upper() not in RESERVED))
 def test_any_other_word_is_a_name(word: str) -> None:
-    table = Declaration(word, Unit("p"), Caps(), {word: Column.boolean(), "x": Column.number(0, 1)})
+    table = Declaration(
+        word, Unit("p"), Caps(1), {word: Column.boolean(), "x": Column.number(0, 1)}
+    )
     text = (
         f"SELECT {word}, COUNT({word}), SUM(x) AS x, COUNT(*) x2 FROM {word} "
         f"WHERE {word} AND {word}.{word} AND NOT {word} IS NULL AND {word} IN (TRUE) "
@@ -273,7 +275,7 @@ def test_any_other_word_is_a_name(word: str) -> None:
     assert (query.table, query.keys) == (word, (word,))
     assert [one.name for one in query.aggregates] == [f"count_{word}", "x", "x2"]
     assert parse(str(query), table) == query
-    table = Declaration("t", Unit("p"), Caps(), {"x": Column.number(0, 1)})
+    table = Declaration("t", Unit("p"), Caps(1), {"x": Column.number(0, 1)})
     assert parse(f"SELECT COUNT({word}.x) AS {word} FROM t AS {word}", table).aggregates == (
         Aggregate(AggregateFunction.COUNT, ColumnRef("x"), word),
     )

@@ -66,7 +66,7 @@ def test_the_value_means_what_duckdb_reads_in_the_text(condition: str) -> None:
     numbers = [Column.number(-9, 9) for _ in "xyz"]
     booleans = [Column.boolean() for _ in "abc"]
     columns = dict(zip("xyzabc", [*numbers, *booleans], strict=True))
-    table = Declaration("r", Unit.ROW, Caps(), columns | {"t": Column.text(), "d": Column.date()})
+    table = Declaration("r", Unit.ROW, Caps(1), columns | {"t": Column.text(), "d": Column.date()})
     canonical = condition_text(where(condition, table))
     with duckdb.connect() as connection:
         connection.execute(
@@ -181,7 +181,7 @@ def _questions(draw: Callable[..., Any]) -> tuple[Query, Declaration]:
     names = draw(st.lists(_NAMES, min_size=5, max_size=5, unique=True))
     named = dict(zip(_COLUMNS, names, strict=True))
     declaration = Declaration(
-        table, Unit("person"), Caps(), {named[kind]: column for kind, column in _COLUMNS.items()}
+        table, Unit("person"), Caps(1), {named[kind]: column for kind, column in _COLUMNS.items()}
     )
     keys = tuple(named[key] for key in draw(_GROUPED))
     aggregates = draw(st.lists(_AGGREGATES, min_size=1, max_size=3, unique_by=lambda one: one.name))

@@ -122,6 +122,6 @@ def test_a_long_list_is_read() -> None:
 def test_nested_conditions_are_read() -> None:
     nested = "(in_union OR " * 20 + "union1" + ")" * 20
     table = Declaration(
-        "t", Unit.ROW, Caps(), {"in_union": Column.boolean(), "union1": Column.boolean()}
+        "t", Unit.ROW, Caps(1), {"in_union": Column.boolean(), "union1": Column.boolean()}
     )
     assert where(nested, table) == where(nested[1:-1], table)

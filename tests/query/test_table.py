@@ -57,7 +57,9 @@ UNIT = dp.Unit("person")
 
 
 def _table(source: Any = FRAME, columns: dict[str, dp.Column] = COLUMNS) -> Table:
-    return Table(source, name="t", unit=UNIT, columns=columns, max_groups=40, max_rows_per_group=50)
+    return Table(
+        source, name="t", unit=UNIT, columns=columns, rows=2000, groups=40, rows_per_group=50
+    )
 
 
 def _plain(sql: str) -> list[tuple[Any, ...]]:
@@ -176,7 +178,7 @@ def test_missing_values_are_as_declared() -> None:
 
 def test_text_ids_protect_units_too() -> None:
     frame = FRAME.assign(person=FRAME.person.map(lambda n: f"p{n}"))
-    capped = Table(frame, name="t", unit=UNIT, columns=COLUMNS, max_groups=1, max_rows_per_group=1)
+    capped = Table(frame, name="t", unit=UNIT, columns=COLUMNS, rows=1)
     assert _values(capped.agg(n=dp.count())) == [(FRAME.person.nunique(),)]
     counts = [n for _, n in _values(capped.group_by("place").agg(n=dp.count()))]
     assert sum(counts) == FRAME.person.nunique()
@@ -185,9 +187,7 @@ def test_text_ids_protect_units_too() -> None:
 
 def test_a_unit_with_more_rows_than_its_cap_is_scaled_down() -> None:
     frame = pd.DataFrame({"person": [1] * 10 + [2], "wage": [float(n) for n in range(10)] + [60.0]})
-    table = Table(
-        frame, name="t", unit=UNIT, columns={"wage": dp.Column.number(0, 60)}, max_rows_per_group=2
-    )
+    table = Table(frame, name="t", unit=UNIT, columns={"wage": dp.Column.number(0, 60)}, rows=2)
     ((n, total, mean),) = _values(
         table.agg(n=dp.count(), total=dp.sum("wage"), mean=dp.mean("wage"))
     )

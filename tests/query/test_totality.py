@@ -49,7 +49,7 @@ from tests.query.kit import asking, without_noise
 FACTS = Declaration(
     "t",
     dp.Unit("person"),
-    Caps(1, 1),
+    Caps(1),
     {
         "x": Column.number(-1000, 1000),
         "age": Column.integer(0, 120),

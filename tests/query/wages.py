@@ -11,7 +11,7 @@ DAY = datetime.date(2020, 1, 31)
 WAGES = Declaration(
     "wages",
     Unit("person"),
-    Caps(),
+    Caps(1),
     {
         "year": Column.integer(1980, 1987, keys=range(1980, 1988)),
         "in_union": Column.boolean(),

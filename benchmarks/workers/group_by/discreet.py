@@ -13,8 +13,9 @@ PRIVATE = (
         name="wages",
         unit=UNIT,
         columns=COLUMNS,
-        max_groups=3,
-        max_rows_per_group=5,
+        rows=15,
+        groups=3,
+        rows_per_group=5,
         ledger=LEDGER,
     )
     .group_by("place")

@@ -297,8 +297,8 @@ def _show_answer(answer: "Answer", *, as_json: bool, as_csv: bool, parquet: Path
     else:
         head, *rows = answer.cells()
         show(table(head, rows, left=len(answer.plan.query.keys)))
-    level = f"{float(answer.confidence):.4g}"
-    say(f"intervals at {level} confidence, each by itself, for the noise alone")
+    for note in answer.notes:
+        say(note)
 
 
 def _write_parquet(answer: "Answer", path: Path) -> None:

@@ -64,14 +64,16 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             help="Neighbouring tables have one unit more or less (the default), or one replaced."
         ),
     ] = None,
-    max_groups: Annotated[
-        int | None, _cap_option(help="A unit counts in at most this many groups.")
+    rows: Annotated[
+        int | None,
+        _cap_option(help="A unit counts for at most this many rows in all; needed with --unit."),
     ] = None,
-    max_rows_per_group: Annotated[
-        int | None, _cap_option(help="A unit counts for at most this many rows in each group.")
+    groups: Annotated[
+        int | None, _cap_option(help="For less noise: it counts in at most this many groups.")
     ] = None,
-    max_rows: Annotated[
-        int | None, _cap_option(help="A unit counts for at most this many rows in all.")
+    rows_per_group: Annotated[
+        int | None,
+        _cap_option(help="For less noise: it counts for at most this many rows in each group."),
     ] = None,
     bound: Annotated[
         Many,
@@ -143,7 +145,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     Examples:
 
-    discreet declare wages.parquet --unit person --max-groups 9 --max-rows-per-group 8
+    discreet declare wages.parquet --unit person --rows 8
     --bound wage=0..60 --key year=1980..1987 --epsilon 2 --delta 1e-6
 
     discreet declare wages.parquet --bound hours=0..80
@@ -156,9 +158,9 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ("unit",): unit,
         ("row",): row or None,
         ("change",): change,
-        ("max_groups",): max_groups,
-        ("max_rows_per_group",): max_rows_per_group,
-        ("max_rows",): max_rows,
+        ("rows",): rows,
+        ("groups",): groups,
+        ("rows_per_group",): rows_per_group,
         ("ledger", "path"): None if ledger is None else beside(ledger, file),
         ("ledger", "epsilon"): epsilon,
         ("ledger", "delta"): delta,
@@ -198,15 +200,12 @@ def tables(*, file: FileOption = _FILE) -> None:
 
 def _report(proposal: "Proposal") -> None:
     """Show what was written, what is missing, and what to do next."""
-    from discreet.query import Caps
     from discreet.query._query import quoted
 
     _describe(proposal.table)
     for name, why in proposal.left_out.items():
         say(f"left out {name}: {why}", "yellow")
     facts = proposal.table.declaration
-    if proposal.is_new and facts.unit.column is not None and facts.caps == Caps():
-        say("a unit counts with one row; for more: --max-groups and --max-rows-per-group")
     sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
     say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
 
@@ -216,11 +215,7 @@ def _describe(declared: "TableFile") -> None:
     show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
     show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
     if facts.unit.column is not None:
-        in_all = "" if facts.caps.rows is None else f", and {_rows(facts.caps.rows)} in all"
-        show(
-            f"one {facts.unit.column} counts in at most {_groups(facts.caps.groups)}, for "
-            f"{_rows(facts.caps.rows_per_group)} in each{in_all}"
-        )
+        show(f"one {facts.unit.column} counts for {facts.caps.in_words()}")
     head = ["column", "type", "values", "use"]
     lines = [[name, *_column(column)] for name, column in facts.columns.items()]
     show(table(head, lines, left=len(head)))
@@ -240,11 +235,3 @@ def _column(column: "Column") -> list[str]:
         values.append(", ".join(keys[:_MOST_SHOWN]) + (f", … ({more} more)" if more > 0 else ""))
         uses.append("GROUP BY")
     return [column.type.value, "; ".join(values), ", ".join(uses)]
-
-
-def _groups(count: int) -> str:
-    return "1 group" if count == 1 else f"{count:,} groups"
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"

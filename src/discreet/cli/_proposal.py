@@ -12,6 +12,7 @@ from discreet.errors import DeclarationError
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
 from discreet.query._declaration_file import (
+    CAPS,
     TABLE,
     FileFormat,
     TableFile,
@@ -25,7 +26,6 @@ from discreet.query._proposed import ProposedType, propose_types
 from discreet.query._source import CsvFile, ParquetFile, check_schema
 
 _UNIT = ("unit",)
-_CAPS = ("max_groups", "max_rows_per_group", "max_rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,13 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
         raise mistake("--unit", f"no column {unit!r}{near}; there are {', '.join(columns)}")
     if ("ledger", "epsilon") not in given:
         raise mistake("--epsilon", "give the limit of all charges on this table, such as 2")
-    if row is not None and (cap := next((c for c in _CAPS if (c,) in given), None)):
+    if row is not None and (cap := next((c for c in CAPS if (c,) in given), None)):
+        raise mistake(f"--{cap.replace('_', '-')}", "with --row, each row counts once")
+    if unit is not None and ("rows",) not in given:
         raise mistake(
-            f"--{cap.replace('_', '-')}", "with --row, each row counts in one group, once"
+            "--rows",
+            f"give the most rows that one {unit} may count for in all, such as 10; what it has "
+            "beyond them is scaled down, and noise grows with them",
         )
     usual: dict[Keys, Setting] = {
         ("source",): beside(wanted.source, file),
@@ -172,8 +176,6 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
         ("ledger", "epsilon"): given["ledger", "epsilon"],
         ("ledger", "delta"): 0,
     }
-    if row is None:
-        usual |= {("max_groups",): 1, ("max_rows_per_group",): 1}
     return usual | given | _reading(wanted)
 
 

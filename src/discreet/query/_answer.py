@@ -5,7 +5,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,11 +20,11 @@ from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._columns import ColumnType
-from discreet.query._forecast import ratio_law
+from discreet.query._forecast import limits_in_words, ratio_law
 from discreet.query._inference import column_of
 from discreet.query._plan import Plan, SumGrid
 from discreet.query._price import PricedPlan
-from discreet.query._query import Aggregate, AggregateFunction, column_names
+from discreet.query._query import Aggregate, AggregateFunction, column_names, columns_used
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +108,8 @@ class Answer:
                 "query": str(self.plan.query),
                 "confidence": float(self.confidence),
                 "rows": self.rows(),
+                "caps": self._caps(),
+                "bounds": self._bounds(),
                 "privacy_loss": json.loads(self.privacy_loss.to_json()),
                 "receipt": {
                     "number": receipt.number,
@@ -122,6 +124,19 @@ class Answer:
             indent=2,
         )
 
+    def _caps(self) -> dict[str, int] | None:
+        facts = self.plan.declaration
+        return None if facts.unit.column is None else asdict(facts.caps)
+
+    def _bounds(self) -> dict[str, list[float]]:
+        columns = self.plan.declaration.columns
+        used = {name: columns[name] for name in columns_used(self.plan.query)}
+        return {
+            name: [float(column.lower), float(column.upper)]
+            for name, column in used.items()
+            if column.lower is not None and column.upper is not None
+        }
+
     def __repr__(self) -> str:
         cells = self.cells()
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
@@ -134,13 +149,15 @@ class Answer:
             if self.receipt.is_insecure
             else []
         )
-        return "\n".join(
-            [
-                *insecure,
-                *lines,
-                f"intervals at {float(self.confidence):.4g} confidence, for the noise alone",
-            ]
-        )
+        return "\n".join([*insecure, *lines, *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: what the intervals cover, and what caps and bounds may have left out."""
+        level = f"{float(self.confidence):.4g}"
+        limits = limits_in_words(self.plan)
+        covered = f"intervals at {level} confidence, each by itself, for the noise alone"
+        return (covered, limits) if limits else (covered,)
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
@@ -148,7 +165,7 @@ class Answer:
             "".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self.cells()
         )
         rows = "".join(f"<tr>{row}</tr>" for row in body)
-        note = f"intervals at {float(self.confidence):.4g} confidence, for the noise alone"
+        note = "<br>".join(_escaped(one) for one in self.notes)
         titles = head.replace("td>", "th>")
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
         return f"{table}<p>{note}</p>"

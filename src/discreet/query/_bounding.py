@@ -155,16 +155,15 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
     """The totals, scaled down where they have more rows than the caps allow."""
     caps = plan.declaration.caps
     counted = ibis.least(totals[_ROWS], caps.rows_per_group)
-    numerator, denominator = counted, totals[_ROWS]
-    if caps.rows is not None:
+    most, numerator, denominator = caps.rows_per_group, counted, totals[_ROWS]
+    if caps.rows < plan.groups_per_unit * caps.rows_per_group:
         in_all = counted.sum().over(group_by=_UNIT)
         numerator, denominator = numerator * ibis.least(in_all, caps.rows), denominator * in_all
-    in_group = caps.rows_per_group if caps.rows is None else min(caps.rows_per_group, caps.rows)
     scaled = {}
     for number, one in enumerate(plan.sums):
         lower, upper = one.ends
         total = _quotient(totals[_sum(number)] * numerator, denominator)
-        scaled[_sum(number)] = clamped(total, min(0, in_group * lower), max(0, in_group * upper))
+        scaled[_sum(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
     return totals.select(_PLACE, **scaled)
 
 

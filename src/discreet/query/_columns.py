@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from discreet import _checks
 from discreet._exact import Number, is_number, shown
+from discreet._fields import Converted, Size, field, frozen
 from discreet.errors import InvalidArgument
 from discreet.query._date_format import check_date_format
 
@@ -106,26 +107,62 @@ class Column:
         return Column(ColumnType.DATE, keys=days, null=null, format=format)
 
 
-@dataclass(frozen=True, slots=True)
+def _cap(**named: Any) -> int:  # Any: what a user gives
+    """One named cap; 0 for ``None``, until `Caps` puts the number of rows there."""
+    ((_, given),) = named.items()
+    return 0 if given is None else _checks.size(**named)
+
+
+OptionalCap = Annotated[Converted[int, int | None], _cap]
+
+
+@frozen
 class Caps:
-    """The most that one unit contributes: groups, rows in each of them, and rows in all.
+    """The most that one unit contributes: ``rows`` in all and, if tighter, groups and rows in each.
 
     A unit with more counts in ``groups`` of its groups, chosen by a public hash, and its totals
-    are scaled down to ``rows_per_group`` rows in each and ``rows`` in all. Caps are public. Too
+    are scaled down to ``rows_per_group`` rows in each and ``rows`` in all. ``groups`` and
+    ``rows_per_group`` are as large as ``rows`` unless given, and never larger. Caps are public. Too
     small ones cause bias, and larger ones than needed cause noise.
+
+    >>> Caps(300), Caps(8, groups=2)
+    (Caps(rows=300, groups=300, rows_per_group=300), Caps(rows=8, groups=2, rows_per_group=8))
     """
 
-    groups: int = 1
-    rows_per_group: int = 1
-    rows: int | None = None
+    rows: Size
+    groups: OptionalCap = field(default=None, kw_only=True)
+    rows_per_group: OptionalCap = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse everything but whole numbers from 1 to 2^40."""
-        rows_per_group = _checks.size(max_rows_per_group=self.rows_per_group)
-        object.__setattr__(self, "groups", _checks.size(max_groups=self.groups))
-        object.__setattr__(self, "rows_per_group", rows_per_group)
-        if self.rows is not None:
-            object.__setattr__(self, "rows", _checks.size(max_rows=self.rows))
+        """Put the number of rows where no tighter cap is given."""
+        for name in ("groups", "rows_per_group"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, min(given or self.rows, self.rows))
+
+    def of_groups(self, there: int) -> int:
+        """The most groups in which a unit counts, where this many groups exist."""
+        return min(self.groups, there)
+
+    def of_rows(self, there: int) -> int:
+        """The most rows in all for which a unit counts, where this many groups exist."""
+        return min(self.rows, self.of_groups(there) * self.rows_per_group)
+
+    def in_words(self, there: int | None = None) -> str:
+        """The caps that matter where this many groups exist, or for any question."""
+        parts = [f"at most {_times(self.rows, 'row')}"]
+        groups = self.rows if there is None else min(self.rows, there)
+        if self.groups < groups:
+            parts.append(f"in at most {_times(self.groups, 'group')}")
+        if self.rows_per_group < self.rows and there != 1:
+            parts.append(f"with at most {_times(self.rows_per_group, 'row')} in each")
+        return ", ".join(parts)
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+ONE_ROW = Caps(1)  # of a table that protects each row by itself
 
 
 _PYTHON_TYPES: dict[ColumnType, tuple[type, ...]] = {

@@ -7,7 +7,7 @@ from discreet import _checks
 from discreet._frozen import FrozenMapping
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument
-from discreet.query._columns import Caps, Column
+from discreet.query._columns import ONE_ROW, Caps, Column
 
 _BLANK = 32  # the first character that is no control character
 
@@ -34,7 +34,7 @@ class Declaration:
                 raise InvalidArgument(
                     f"columns: {column!r} has a control character in its name; rename it"
                 )
-        if self.unit.column is None and self.caps != Caps():
+        if self.unit.column is None and self.caps != ONE_ROW:
             raise InvalidArgument(
                 "a row touches one group with one row: leave the caps out, or name an id column "
                 "as the unit"

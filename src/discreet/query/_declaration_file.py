@@ -19,7 +19,7 @@ from discreet._exact import fraction
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
-from discreet.query._columns import Caps, Column, ColumnType, KeyValue, fits
+from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType, KeyValue, fits
 from discreet.query._declaration import Declaration
 from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CAPS = ("rows", "groups", "rows_per_group")
 TABLE = (
     "source",
     "format",
@@ -36,9 +37,7 @@ TABLE = (
     "unit",
     "row",
     "change",
-    "max_groups",
-    "max_rows_per_group",
-    "max_rows",
+    *CAPS,
     "ledger",
     "columns",
 )
@@ -234,11 +233,8 @@ def _delimiter(given: Mapping[str, TomlEntry], source: Path, form: FileFormat) -
 
 def _declaration(name: str, entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Declaration:
     unit = _unit(entry, given)
-    caps = _caps(given)
+    caps = _caps(entry, given, unit)
     columns = {name: _column(column) for name, column in given["columns"].inner().items()}
-    if unit.column is None and caps != Caps():
-        cap = next(given[key] for key in TABLE if key.startswith("max_") and key in given)
-        raise cap.mistake("a row touches one group with one row: leave it out")
     return _made(given["columns"], lambda: Declaration(name, unit, caps, columns))
 
 
@@ -258,11 +254,15 @@ def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:
     return Unit.ROW.with_change(change)
 
 
-def _caps(given: Mapping[str, TomlEntry]) -> Caps:
-    def whole(key: str) -> int | None:
-        return given[key].whole() if key in given else None
-
-    return Caps(whole("max_groups") or 1, whole("max_rows_per_group") or 1, whole("max_rows"))
+def _caps(entry: TomlEntry, given: Mapping[str, TomlEntry], unit: Unit) -> Caps:
+    caps = {key: given[key].whole() for key in CAPS if key in given}
+    if unit.column is None:
+        if caps:
+            raise given[next(iter(caps))].mistake("each row counts once: leave it out")
+        return ONE_ROW
+    if "rows" not in caps:
+        raise entry.missing("rows", f"the most rows that one {unit.column} may count for")
+    return Caps(**caps)
 
 
 def _ledger(entry: TomlEntry) -> tuple[str, AnyLimit]:

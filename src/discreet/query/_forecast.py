@@ -126,17 +126,27 @@ _NOT_COVERED = (
 )
 
 
+def limits_in_words(plan: Plan) -> str:
+    """What the caps and the bounds may leave out of an answer; empty if there are none."""
+    facts = plan.declaration
+    limits = []
+    if facts.unit.column is not None:
+        limits.append(f"one {facts.unit.column} counts for {facts.caps.in_words(len(plan.groups))}")
+    for name in columns_used(plan.query):
+        column = facts.columns[name]
+        if column.lower is not None and column.upper is not None:
+            limits.append(f"{name} is clamped to {shown(column.lower)} .. {shown(column.upper)}")
+    return "; ".join(limits)
+
+
 def _protected(plan: Plan) -> tuple[str, ...]:
     caps, unit = plan.declaration.caps, plan.declaration.unit
     who = f"neighbouring tables differ by {unit}"
     if unit.column is None:
         return (who,)
-    in_all = "" if caps.rows is None else f" and {caps.rows} rows in all"
-    most, there = plan.groups_per_unit, len(plan.groups)
-    counts = f"one {unit.column} counts in at most {most} of the {there} groups"
     return (
         who,
-        f"{counts}, with {caps.rows_per_group} rows in each{in_all}",
+        f"one {unit.column} counts for {caps.in_words(len(plan.groups))}",
         "a public hash chooses the groups of a unit that has more; its totals are scaled down",
         f"rows without a {unit.column} are left out",
     )

@@ -14,7 +14,7 @@ from math import prod
 from discreet._unit import Change
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Bounded, Part, Sensitivity, Value
-from discreet.query._columns import Caps, ColumnType, KeyValue
+from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._inference import check, column_of, infer
 from discreet.query._query import (
@@ -125,7 +125,7 @@ class Plan:
     @property
     def groups_per_unit(self) -> int:
         """The number of groups that a unit counts in, at most."""
-        return min(self.declaration.caps.groups, len(self.groups))
+        return self.declaration.caps.of_groups(len(self.groups))
 
     def sum_named(self, name: str) -> SumOf:
         """The sum of this name."""
@@ -207,7 +207,7 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
     in_group, in_all = (
         _bits(Fraction(n))
-        for n in (declaration.caps.rows_per_group, _most_rows(declaration.caps, groups))
+        for n in (declaration.caps.rows_per_group, declaration.caps.of_rows(groups))
     )
     room = min(_WORD_BITS - in_group, _PRODUCT_BITS - in_group - in_all)
     if room < _LEAST_GRID_BITS:
@@ -238,11 +238,6 @@ def _bits(number: Fraction) -> int:
     return n if number <= Fraction(2) ** n else n + 1
 
 
-def _most_rows(caps: Caps, groups: int) -> int:
-    in_groups = min(caps.groups, groups) * caps.rows_per_group
-    return in_groups if caps.rows is None else min(caps.rows, in_groups)
-
-
 def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) -> Sensitivity:
     """The sensitivity of the vector of all groups' sums, for addends between these ends.
 
@@ -255,8 +250,8 @@ def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) ->
     """
     lower, upper = ends
     caps = declaration.caps
-    touched = min(caps.groups, groups)
-    rows = _most_rows(caps, groups)
+    touched = caps.of_groups(groups)
+    rows = caps.of_rows(groups)
     in_group = min(caps.rows_per_group, rows)
     most = in_group * max(abs(lower), abs(upper))
     l1 = min(touched * most, rows * max(abs(lower), abs(upper)))

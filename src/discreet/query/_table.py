@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Door, Value, rehearse, release_through
 from discreet.query import _bounding, _engine, _forecast, _price
 from discreet.query._answer import Answer, assemble, columns
-from discreet.query._columns import Caps, Column
+from discreet.query._columns import ONE_ROW, Caps, Column
 from discreet.query._declaration import Declaration
 from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._frame import (
@@ -41,8 +41,8 @@ class Table:
     """A sensitive table with its public facts and its ledger.
 
     ``source`` is a path to a Parquet or CSV file, a pandas, Polars or Arrow table, or a table of an
-    Ibis connection to DuckDB. ``max_groups``, ``max_rows_per_group`` and ``max_rows`` are the caps
-    on what one unit counts for.
+    Ibis connection to DuckDB. A table with an id column needs ``rows``: the most rows, in all,
+    that one unit counts for. ``groups`` and ``rows_per_group`` are tighter caps, see `Caps`.
 
     Guarantee: every answer is differentially private for the declared unit, at the privacy loss
     that the ledger recorded before the rows were read. This holds if the declaration does not come
@@ -57,7 +57,7 @@ class Table:
     ...     name="visits",
     ...     unit=unit,
     ...     columns={"ward": dp.Column.text(keys=["a", "b"]), "days": dp.Column.integer(0, 30)},
-    ...     max_groups=2,
+    ...     rows=2,
     ...     ledger=dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1)),
     ... )
     >>> question = table.group_by("ward").agg(days=dp.mean("days"))
@@ -78,13 +78,13 @@ class Table:
         unit: Unit,
         columns: Mapping[str, Column],
         name: str = "table",
-        max_groups: int = 1,
-        max_rows_per_group: int = 1,
-        max_rows: int | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+        rows_per_group: int | None = None,
         ledger: LedgerOf = None,
     ) -> None:
         """Declare a table. Nothing is read but its schema, when a question is first released."""
-        caps = Caps(max_groups, max_rows_per_group, max_rows)
+        caps = _caps(unit, rows, groups, rows_per_group)
         _fill(self, source, Declaration(name, unit, caps, columns), ledger)
 
     @staticmethod
@@ -153,6 +153,17 @@ class Table:
             f"{name} ({column.type.value})" for name, column in facts.columns.items()
         )
         return f"Table {facts.name!r} for {facts.unit}: {columns}"
+
+
+def _caps(unit: Unit, rows: int | None, groups: int | None, rows_per_group: int | None) -> Caps:
+    if rows is not None:
+        return Caps(rows, groups=groups, rows_per_group=rows_per_group)
+    if unit.column is None and groups is None and rows_per_group is None:
+        return ONE_ROW
+    raise InvalidArgument(
+        f"rows: give the most rows that one {unit.column or 'unit'} may count for in all, such as "
+        "rows=10; what it has beyond them is scaled down, and noise grows with them"
+    )
 
 
 def _fill(
