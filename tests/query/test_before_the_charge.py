@@ -63,7 +63,7 @@ def test_prices_of_any_size(epsilon: int, delta: int, noise: Noise | None, level
     }
 
     def act(ledger: dp.Ledger) -> object:
-        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         question = table.group_by("s").agg(c=dp.count(), t=dp.sum("x"), m=dp.mean("n"))
         return repr(question.release(**prices, noise=noise, confidence=level))  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ def test_every_type_of_a_source(kind: pa.DataType) -> None:
         asked = dp.sum("c") if column.lower is not None else dp.count("c")
 
         def act(ledger: dp.Ledger, column: Column = column, asked: Any = asked) -> object:
-            table = Table(rows, name="t", unit=UNIT, columns={"c": column}, ledger=ledger)
+            table = Table(rows, name="t", unit=UNIT, rows=1, columns={"c": column}, ledger=ledger)
             selected = table.where(~dp.col("c").is_null())
             grouped = selected if column.keys is None else selected.group_by("c")
             return grouped.agg(c_=asked).release(epsilon=1)
@@ -122,7 +122,7 @@ def test_every_type_of_a_source(kind: pa.DataType) -> None:
 
     def by_it(ledger: dp.Ledger) -> object:
         columns = {"x": Column.number(0, 1)}
-        table = Table(rows, name="t", unit=ledger.unit, columns=columns, ledger=ledger)
+        table = Table(rows, name="t", unit=ledger.unit, rows=1, columns=columns, ledger=ledger)
         return table.agg(c=dp.count()).release(epsilon=1)
 
     answered_or_free(by_it, dp.Unit("c"))
@@ -153,7 +153,7 @@ def test_texts_of_all_kinds(text: str) -> None:
         def act(ledger: dp.Ledger) -> object:
             rows = ROWS.rename_columns(["u", "x", "n", column]) if column != "s" else ROWS
             columns = {column: Column.text(keys=dict.fromkeys(["a", key]))}
-            made = Table(rows, name=table, unit=UNIT, columns=columns, ledger=ledger)
+            made = Table(rows, name=table, unit=UNIT, rows=1, columns=columns, ledger=ledger)
             where = made.where(dp.col(column) == text, dp.col(column).isin(["a", text]))
             return repr(where.group_by(column).agg(**{name: dp.count()}).release(epsilon=1))
 
@@ -173,7 +173,7 @@ def _from_depth(frames: int, act: Callable[[], object]) -> object:
 @pytest.mark.parametrize("left", [*range(20, 320, 25), 500, 700])
 def test_from_any_depth_of_a_program(left: int) -> None:
     def act(ledger: dp.Ledger) -> object:
-        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         here = len(_frames())
         text = "SELECT s, SUM(x + n * 2) AS a, AVG(x) AS b FROM t WHERE n > 1 AND x < 5 GROUP BY s"
 
@@ -199,7 +199,7 @@ def _frames() -> list[object]:
 
 def test_deep_expressions_are_refused_and_free() -> None:
     def act(ledger: dp.Ledger) -> object:
-        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         value = dp.col("x")
         for _ in range(20_000):
             value = value + 0
@@ -308,7 +308,7 @@ def test_a_host_without_temporary_folders_is_refused_and_free(
     monkeypatch.setattr("tempfile.tempdir", "/dev/null/none")
 
     def act(ledger: dp.Ledger) -> object:
-        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         return table.agg(n=dp.count()).release(epsilon=1)
 
     assert not answered_or_free(act)
@@ -318,11 +318,11 @@ def test_a_host_without_temporary_folders_is_refused_and_free(
 def test_noise_beyond_every_number_is_refused_for_many_groups_too(epsilon: str) -> None:
     def ask(ledger: dp.Ledger) -> object:
         columns = {**COLUMNS, "n": Column.integer(keys=range(1000))}
-        table = Table(ROWS, name="t", unit=UNIT, columns=columns, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=columns, ledger=ledger)
         return table.group_by("n").agg(m=dp.mean("x")).release(epsilon=Decimal(epsilon))
 
     def check(ledger: dp.Ledger) -> object:
-        table = Table(ROWS, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+        table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         return table.share_of_null("x", epsilon=Decimal(epsilon))
 
     for act in (ask, check):
@@ -365,7 +365,7 @@ def test_keys_of_all_classes_are_the_values_that_they_are(column: Column) -> Non
     rows = ROWS.append_column("k", pa.nulls(3, pa.string()))
 
     def act(ledger: dp.Ledger) -> object:
-        table = Table(rows, name="t", unit=UNIT, columns={"k": column}, ledger=ledger)
+        table = Table(rows, name="t", unit=UNIT, rows=1, columns={"k": column}, ledger=ledger)
         return table.group_by("k").agg(n=dp.count()).release(epsilon=1)
 
     assert answered_or_free(act)

@@ -30,7 +30,7 @@ def connection() -> Iterator[Any]:  # Any: Ibis ships no types
 
 
 def _table(source: Any, columns: Any = COLUMNS, **given: Any) -> Table:  # Any: as above
-    return Table(source, name="t", unit=dp.Unit("u"), columns=columns, **given)
+    return Table(source, name="t", unit=dp.Unit("u"), rows=1, columns=columns, **given)
 
 
 def _sum(source: Any) -> object:  # Any: as above

@@ -435,6 +435,7 @@ HAND = [
 source = "b.csv" # three
 
 unit = "id"
+rows = 9
 
 # four
 [tables.b.ledger] # five
@@ -452,6 +453,7 @@ upper = 1_000.0 # twelve
 # one
 tables.b.source = 'b.csv' # two
 tables.b.unit = "id" # three
+tables.b.rows = 9
 tables.b.ledger = { path = "b.ledger", epsilon = 0.10 } # four
 # five
 tables.b.columns.wage = { type = "number", lower = 0, upper = 1_000.0 } # six
@@ -461,6 +463,7 @@ tables.b.columns.wage = { type = "number", lower = 0, upper = 1_000.0 } # six
 [tables.b] # one
 source = "b.csv" # two
 unit = "id" # three
+rows = 9
 columns.wage.type = "number" # four
 columns.wage.lower = 0 # five
 columns.wage.upper = 1e3 # six

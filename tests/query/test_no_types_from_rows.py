@@ -159,7 +159,7 @@ def test_an_undeclared_column_is_never_looked_at(frame: Any) -> None:
     rows = frame(VALUES)
     rows = rows.assign(n=1) if hasattr(rows, "assign") else rows.with_columns(n=pl.lit(1))
     columns = {"n": Column.integer(0, 5)}
-    table = Table(rows, name="t", unit=dp.Unit("person"), columns=columns, ledger=ledger)
+    table = Table(rows, name="t", unit=dp.Unit("person"), rows=1, columns=columns, ledger=ledger)
     answer = without_noise(table.agg(n=dp.sum("n")))
     assert answer.rows()[0]["n"] == len(VALUES)
 
@@ -191,7 +191,7 @@ def test_no_undeclared_type_makes_a_question_fail(
         pq.write_table(rows, tmp_path / "t.parquet")
         sources.append(tmp_path / "t.parquet")
     for source in sources:
-        table = Table(source, name="t", unit=dp.Unit("person"), columns=columns)
+        table = Table(source, name="t", unit=dp.Unit("person"), rows=1, columns=columns)
         assert without_noise(table.agg(n=dp.sum("n"))).rows()[0]["n"] == 2
 
 
@@ -205,10 +205,12 @@ def test_no_undeclared_type_makes_a_question_fail(
 )
 def test_two_columns_of_one_name_are_refused_by_name(frame: Any) -> None:
     with pytest.raises(dp.DiscreetError, match="2 columns are named '1'"):
-        Table(frame, name="t", unit=dp.Unit("person"), columns={"1": Column.integer(0, 5)})
+        Table(frame, name="t", unit=dp.Unit("person"), rows=1, columns={"1": Column.integer(0, 5)})
     if isinstance(frame, pd.DataFrame):
         other = frame.assign(n=1)
-        table = Table(other, name="t", unit=dp.Unit("person"), columns={"n": Column.integer(0, 5)})
+        table = Table(
+            other, name="t", unit=dp.Unit("person"), rows=1, columns={"n": Column.integer(0, 5)}
+        )
         assert without_noise(table.agg(n=dp.sum("n"))).rows()[0]["n"] == 1
 
 
@@ -222,6 +224,6 @@ def test_categories_are_read_as_what_they_are() -> None:
         "m": Column.number(0, 10),
         "w": Column.integer(0, 10),
     }
-    table = Table(frame, name="t", unit=dp.Unit("person"), columns=columns)
+    table = Table(frame, name="t", unit=dp.Unit("person"), rows=1, columns=columns)
     answer = without_noise(table.agg(t=dp.count("t"), m=dp.sum("m"), w=dp.sum("w"))).rows()[0]
     assert (answer["t"], answer["m"], answer["w"]) == (3, 3.5, 5)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, QueryRefused
@@ -248,3 +250,19 @@ NAN = float("nan")
 def test_a_bad_price_is_refused_by_name(price: Callable[[], QuestionPrice], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says):
         price()
+
+
+@given(st.integers(1, 50), st.none() | st.integers(1, 60), st.none() | st.integers(1, 60))
+def test_tighter_caps_are_never_larger(rows: int, groups: int | None, each: int | None) -> None:
+    caps = Caps(rows, groups=groups, rows_per_group=each)
+    assert caps.groups == (rows if groups is None else min(groups, rows))
+    assert caps.rows_per_group == (rows if each is None else min(each, rows))
+    assert Caps(caps.rows, groups=caps.groups, rows_per_group=caps.rows_per_group) == caps
+
+
+def test_caps_in_words() -> None:
+    caps = Caps(1200, groups=9, rows_per_group=2)
+    every = "at most 1,200 rows, in at most 9 groups, with at most 2 rows in each"
+    assert caps.in_words() == caps.in_words(10) == every
+    assert caps.in_words(9) == "at most 1,200 rows, with at most 2 rows in each"
+    assert Caps(1).in_words() == Caps(1).in_words(5) == "at most 1 row"

@@ -149,7 +149,9 @@ def test_types_that_a_value_could_fail_on_are_refused_and_free(column: pa.Array)
     ledger = dp.Ledger.in_memory(unit=dp.Unit("u"), limit=dp.Limit(epsilon=1))
     for kind in (Column.number(0, 1), Column.date(), Column.text()):
         frame = pa.table({"u": [1, 2], "x": column})
-        table = Table(frame, name="t", unit=dp.Unit("u"), columns={"x": kind}, ledger=ledger)
+        table = Table(
+            frame, name="t", unit=dp.Unit("u"), rows=1, columns={"x": kind}, ledger=ledger
+        )
         with pytest.raises(dp.DiscreetError, match="a type without a rule"):
             table.agg(n=dp.count()).release(epsilon=0.5)
     assert ledger.spent().charges == 0
@@ -157,7 +159,7 @@ def test_types_that_a_value_could_fail_on_are_refused_and_free(column: pa.Array)
 
 def test_a_unit_of_a_type_without_a_rule_is_refused() -> None:
     frame = pa.table({"u": pa.array([0, 2**62]).cast(pa.duration("s")), "x": [1.0, 2.0]})
-    table = Table(frame, name="t", unit=dp.Unit("u"), columns={"x": Column.number(0, 1)})
+    table = Table(frame, name="t", unit=dp.Unit("u"), rows=1, columns={"x": Column.number(0, 1)})
     with pytest.raises(dp.DiscreetError, match="unit's column 'u' has a type without a rule"):
         without_noise(table.agg(n=dp.count()))
 
@@ -176,16 +178,16 @@ def test_columns_that_differ_in_case_only_are_refused() -> None:
     frame = pa.table({"X": [1, 2, 3, 4], "x": [5, 6, 7, 8], "x_1": [1, 1, 1, 1]})
     one = {"x": Column.integer(0, 9)}
     both = {**one, "X": Column.integer(0, 9)}
-    table = Table(frame, name="t", unit=dp.Unit("x_1"), columns=both)
+    table = Table(frame, name="t", unit=dp.Unit("x_1"), rows=1, columns=both)
     with pytest.raises(dp.DiscreetError, match="differ in case only"):
         without_noise(table.agg(n=dp.count()))
-    alone = Table(frame, name="t", unit=dp.Unit("x_1"), columns=one)
+    alone = Table(frame, name="t", unit=dp.Unit("x_1"), rows=1, columns=one)
     assert without_noise(alone.agg(s=dp.sum("x"))).rows()[0]["s"] == 6  # one row of 5, 6, 7 and 8
 
 
 def test_no_value_is_quoted_where_a_frame_is_refused() -> None:
     good = pd.DataFrame({"u": [1], "x": [0.77310]})
-    table = Table(good, name="t", unit=dp.Unit("u"), columns={"x": Column.number(0, 1)})
+    table = Table(good, name="t", unit=dp.Unit("u"), rows=1, columns={"x": Column.number(0, 1)})
     for wrong in (lambda: table.where(good.x > 0), lambda: table.agg(n=good.x)):  # type: ignore[arg-type]
         with pytest.raises(dp.DiscreetError, match="a Series") as refused:
             wrong()
@@ -196,7 +198,9 @@ def test_no_value_is_quoted_where_a_frame_is_refused() -> None:
 
 def test_bounds_next_to_nothing_are_refused_and_free() -> None:
     columns = {"x": Column.number(-1e-300, 1e-300)}
-    table = Table(pa.table({"u": [1], "x": [0.0]}), name="t", unit=dp.Unit("u"), columns=columns)
+    table = Table(
+        pa.table({"u": [1], "x": [0.0]}), name="t", unit=dp.Unit("u"), rows=1, columns=columns
+    )
     with pytest.raises(dp.DiscreetError, match="too close to 0"):
         table.agg(s=dp.sum("x"))
 
@@ -218,7 +222,7 @@ def test_extreme_values_fail_nothing() -> None:
         "c": Column.integer(-5, 5),
         "d": Column.date(keys=far),
     }
-    table = Table(frame, name="t", unit=dp.Unit("u"), columns=columns)
+    table = Table(frame, name="t", unit=dp.Unit("u"), rows=1, columns=columns)
     aggregates = {name: dp.sum(name) for name in ("a", "b", "c")}
     assert without_noise(table.agg(**aggregates, nulls=dp.count("c"))).rows()[0]["c"] == 0
     is_null = Query(
@@ -237,7 +241,7 @@ def test_ids_outside_the_calendar_fail_nothing_and_change_nothing_of_others(unit
             }
         )
         columns = {"s": Column.text(keys=["a", "b"])}
-        table = Table(frame, name="t", unit=dp.Unit("u"), columns=columns)
+        table = Table(frame, name="t", unit=dp.Unit("u"), rows=1, columns=columns)
         return [row["n"] for row in without_noise(table.group_by("s").agg(n=dp.count())).rows()]
 
     known = [10**6 * n for n in range(30)]

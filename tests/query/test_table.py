@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet.errors import ComputationFailed, LedgerLocked, RequestReused
+from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
 from discreet.query import Question, Table, _plan
 from discreet.query._engine import Engine
 from discreet.query._source import CsvFile
@@ -241,7 +241,7 @@ def test_a_source_that_does_not_fit_is_refused_and_free(
 ) -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     columns = {"x": dp.Column.number(0, 1)}
-    table = Table(pa.table(frame), name="t", unit=UNIT, columns=columns, ledger=ledger)
+    table = Table(pa.table(frame), name="t", unit=UNIT, rows=1, columns=columns, ledger=ledger)
     question = table.agg(n=dp.count())
     if says is None:
         question.release(epsilon=1)
@@ -263,7 +263,9 @@ def test_what_is_paid_and_fails_stays_paid_and_locks(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1" + bytes(60) + content[64:])  # the schema stands, the rows don't
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     columns = {"x": dp.Column.number(0, 1)}
-    question = Table(path, name="t", unit=UNIT, columns=columns, ledger=ledger).agg(s=dp.sum("x"))
+    question = Table(path, name="t", unit=UNIT, rows=1, columns=columns, ledger=ledger).agg(
+        s=dp.sum("x")
+    )
     with pytest.raises(ComputationFailed, match="the charge stands") as failed:
         question.release(epsilon=0.5)
     assert failed.value.__cause__ is None
@@ -287,7 +289,7 @@ def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Engine.run
     monkeypatch.setattr(Engine, "run", run)
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
-    table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+    table = Table(FRAME, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
     with pytest.raises(KeyboardInterrupt):
         table.agg(n=dp.count()).release(epsilon=0.5)
     assert ledger.spent().charges == 1
@@ -298,7 +300,9 @@ def test_a_refusal_makes_no_ledger(tmp_path: Path) -> None:
     def opened() -> dp.Ledger:
         return dp.Ledger.create(tmp_path / "l", unit=UNIT, limit=dp.Limit(epsilon=1))
 
-    table = Table(tmp_path / "none.csv", name="t", unit=UNIT, columns=COLUMNS, ledger=opened)
+    table = Table(
+        tmp_path / "none.csv", name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=opened
+    )
     with pytest.raises(dp.DiscreetError, match="no such file"):
         table.agg(n=dp.count()).release(epsilon=1)
     assert not (tmp_path / "l").exists()
@@ -306,7 +310,7 @@ def test_a_refusal_makes_no_ledger(tmp_path: Path) -> None:
 
 def test_a_repeated_request_is_the_same_answer_and_free() -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
-    table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+    table = Table(FRAME, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
     question = table.group_by("place").agg(n=dp.count(), pay=dp.mean("wage"))
     first = question.release(epsilon=0.75, request="monday")
     again = question.release(epsilon=0.75, request="monday")
@@ -318,7 +322,7 @@ def test_a_repeated_request_is_the_same_answer_and_free() -> None:
 
 def test_nothing_of_a_row_is_printed() -> None:
     secret = pd.DataFrame({"person": [424242], "wage": [31.41592]})
-    table = Table(secret, name="t", unit=UNIT, columns={"wage": dp.Column.number(0, 60)})
+    table = Table(secret, name="t", unit=UNIT, rows=1, columns={"wage": dp.Column.number(0, 60)})
     question = table.agg(pay=dp.sum("wage"))
     told = [
         table,
@@ -358,7 +362,7 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
     counted("check")
     counted("_plan")
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
-    table = Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, ledger=ledger)
+    table = Table(FRAME, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
     for is_sql in (True, False):
         question = (
             table.question("SELECT year, AVG(wage) AS pay FROM t GROUP BY year")
@@ -370,3 +374,37 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
         question.release(epsilon=0.25)
         assert calls == {"check": 1, "_plan": 1}
         calls.update(check=0, _plan=0)
+
+
+@pytest.mark.parametrize("caps", [{}, {"groups": 2}, {"groups": 2, "rows_per_group": 2}])
+def test_the_rows_of_a_unit_have_no_default(caps: dict[str, int]) -> None:
+    with pytest.raises(InvalidArgument, match=r"rows: give the most rows that one person may"):
+        Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, **caps)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("caps", [{"rows": 2}, {"groups": 1}, {"rows_per_group": 1}])
+def test_each_row_by_itself_has_no_caps(caps: dict[str, int]) -> None:
+    with pytest.raises(InvalidArgument):
+        Table(FRAME, name="t", unit=dp.Unit.ROW, columns=COLUMNS, **caps)  # type: ignore[arg-type]
+
+
+def test_an_answer_states_its_caps_and_bounds() -> None:
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
+    columns = {"wage": dp.Column.number(0, 60), "age": dp.Column.integer(0, 99)}
+    table = Table(
+        pa.table({"person": [1], "wage": [2.0], "age": [3]}),
+        name="t",
+        unit=UNIT,
+        rows=8,
+        groups=3,
+        columns=columns,
+        ledger=ledger,
+    )
+    answer = table.agg(pay=dp.mean("wage")).release(epsilon=1)
+    note = "one person counts for at most 8 rows; wage is clamped to 0 .. 60"
+    assert answer.notes[1] == note
+    assert note in repr(answer)
+    assert note in answer._repr_html_()
+    given = json.loads(answer.to_json())
+    assert given["caps"] == {"rows": 8, "groups": 3, "rows_per_group": 8}
+    assert given["bounds"] == {"wage": [0.0, 60.0]}
