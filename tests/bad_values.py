@@ -1,4 +1,4 @@
-"""What nobody may give: wrong kinds and numbers, each tried for every argument of a good call."""
+"""Bad values: wrong types and numbers, each passed as every argument of a valid call."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -8,14 +8,14 @@ import numpy as np
 
 from discreet.errors import DiscreetError
 
-Call = tuple[Callable[..., Any], Mapping[str, Any]]  # Any: each its own
+Call = tuple[Callable[..., Any], Mapping[str, Any]]  # Any: arguments of all types
 
 
 def nothing() -> None:
-    """A function where none is wanted."""
+    """A function as a bad value."""
 
 
-WRONG: dict[str, Any] = {  # Any: of every kind
+BAD_VALUES: dict[str, Any] = {  # Any: values of all types
     "None": None,
     "empty text": "",
     "text": "1",
@@ -45,33 +45,33 @@ WRONG: dict[str, Any] = {  # Any: of every kind
 HUGE = 10**400
 
 
-def complaints(call: Call, fine: Mapping[str, Iterable[str]]) -> list[str]:
-    """What goes wrong with wrong arguments: those that are taken, those that are refused without
-    their name, and those that fail. Some are ``fine`` for some arguments."""
+def faults(call: Call, fine: Mapping[str, Iterable[str]]) -> list[str]:
+    """The bad arguments that are accepted, refused without their name, or end in a raw error. Some
+    values are ``fine`` for some arguments."""
     function, given = call
-    function(**given)  # it is a good call
+    function(**given)  # the call is valid
     return [
         f"{argument} = {kind}: {complaint}"
         for argument in given
-        for kind, wrong in WRONG.items()
+        for kind, wrong in BAD_VALUES.items()
         if kind not in fine.get(argument, ())
-        and (complaint := complaint_about(function, {**given, argument: wrong}, argument))
+        and (complaint := fault(function, {**given, argument: wrong}, argument))
     ]
 
 
-def complaint_about(function: Callable[..., Any], given: Mapping[str, Any], argument: str) -> str:
-    """What is wrong with how this is refused, if anything is."""
+def fault(function: Callable[..., Any], given: Mapping[str, Any], argument: str) -> str:
+    """The fault in how this call is refused, or an empty text."""
     try:
         function(**given)
     except DiscreetError as refusal:
         return "" if argument in str(refusal) else f"refused without its name: {refusal}"
-    except Exception as failure:  # noqa: BLE001  # that is what is looked for
+    except Exception as failure:  # noqa: BLE001  # a raw error is the fault
         return f"fails: {failure!r}"
-    return "is taken"
+    return "is accepted"
 
 
 def fails_with_huge(call: Call) -> list[str]:
-    """The arguments for which a whole number of 400 digits is neither taken nor refused."""
+    """The arguments for which an integer of 400 digits ends in a raw error."""
     function, given = call
     found = []
     for argument in given:

@@ -1,4 +1,4 @@
-"""How Hypothesis runs here: no deadline, since a busy machine is not a bug."""
+"""Settings of Hypothesis: no deadline, since a slow run on a busy machine is not a bug."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""Every way in which tables mark that a row has no id, alone and in the columns that hold it."""
+"""All marks of a missing id in tables, alone and in columns."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ MARKS: dict[str, Any] = {
     "a duration's NaT": np.timedelta64("NaT", "s"),
 }
 
-# Seven rows of the persons 1, 2, nobody, 1, nobody, 3, nobody
+# Seven rows: persons 1, 2, none, 1, none, 3, none
 IDS: list[int | None] = [1, 2, None, 1, None, 3, None]
 FLOATS = [math.nan if own is None else float(own) for own in IDS]
 MOMENTS = np.array([np.datetime64("NaT" if own is None else own, "D") for own in IDS])

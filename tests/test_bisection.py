@@ -1,4 +1,4 @@
-"""Bisections find where a condition begins to hold, and ask only where they must."""
+"""Bisections find where a condition begins to hold, and evaluate it no more often than needed."""
 
 from fractions import Fraction
 

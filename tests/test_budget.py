@@ -1,4 +1,4 @@
-"""Limits and requests: what a ledger is told."""
+"""Limits and requests: the values that a ledger is given."""
 
 import copy
 import math

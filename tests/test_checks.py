@@ -1,4 +1,4 @@
-"""Checks at the border: everything that is not good is refused by name."""
+"""Checks at the border: every bad value is refused by name."""
 
 import ast
 import math
@@ -120,8 +120,8 @@ CONVERT = {"positive", "not_negative", "probability", "delta", "finite"} | {
 }
 
 
-def thrown_away(folder: Path) -> list[str]:
-    """The places that check a number and go on with the unchecked one."""
+def discarded(folder: Path) -> list[str]:
+    """The lines that check a number and continue with the unchecked one."""
     return [
         f"{path.relative_to(folder)}:{node.lineno}"
         for path in sorted(folder.rglob("*.py"))
@@ -135,11 +135,12 @@ def thrown_away(folder: Path) -> list[str]:
     ]
 
 
-def test_nobody_throws_a_checked_number_away() -> None:
-    """A check takes 2.0 and Decimal(2) for 2: whoever goes on with what was given has those."""
-    assert thrown_away(Path(discreet.__file__).parent) == []
+def test_no_checked_number_is_discarded() -> None:
+    """A check converts 2.0 and Decimal(2) to 2. Code that continues with its argument still has the
+    unconverted number."""
+    assert discarded(Path(discreet.__file__).parent) == []
 
 
 def test_a_thrown_away_number_is_found(tmp_path: Path) -> None:
     (tmp_path / "caps.py").write_text("def f(n):\n    checks.size(n=n)\n    return n\n")
-    assert thrown_away(tmp_path) == ["caps.py:2"]
+    assert discarded(tmp_path) == ["caps.py:2"]

@@ -1,7 +1,7 @@
-"""A float that someone writes means its shortest decimal, everywhere: 0.1 is one tenth.
+"""A float in an argument means its shortest decimal, everywhere: 0.1 is one tenth.
 
-A conversion that takes a float's binary value instead is off by 1e-17 or so, to either side, and a
-cost that is recorded so may lie below the cost that was computed.
+A conversion by a float's binary value has an error of about 1e-17, to either side, and a cost
+recorded by it may lie below the computed cost.
 """
 
 import ast
@@ -24,9 +24,9 @@ from tests.accounting.examples import KINDS
 
 SOURCE = Path(discreet.__file__).parent
 ROUNDINGS = {"ceil", "floor", "int", "round", "trunc"}
-COUNTS = {"count", "positive_count", "round", "int"}  # what these return is whole
+COUNTS = {"count", "positive_count", "round", "int"}  # these return integers
 
-# Conversions of values that are no floats, or of floats of which nobody wrote the decimal.
+# Conversions of values that are no floats, or of floats that no person wrote as decimals.
 WHOLE = {
     "Fraction(n)",
     "Fraction(self.most)",
@@ -55,7 +55,7 @@ TEXTS = {
 FRACTIONS = {"self.sigma.as_integer_ratio()", "sigma.as_integer_ratio()"} | {
     "self.scale.as_integer_ratio()"
 }
-BINARY = {  # the float itself is what was computed, or is in the data; each is rounded by its bits
+BINARY = {  # computed floats, and floats of the data; they are rounded by their binary value
     "accounting/pld/_distribution.py": "Fraction(nearest)",
     "accounting/_trade_off.py": "Fraction(above)",
     "mechanisms/_fixed_point.py": "Fraction(value)",
@@ -63,7 +63,7 @@ BINARY = {  # the float itself is what was computed, or is in the data; each is 
     "query/_answer.py": "Fraction(float(end))",
     "query/_inference.py": "float(right.lower).as_integer_ratio()",
 }
-CHOICES = {  # any number near it would do
+CHOICES = {  # any number near it is right
     "Fraction(way)",
     "Fraction(10 ** (step / 20))",
     "Fraction(math.exp(log_order))",
@@ -79,7 +79,7 @@ LISTED = WHOLE | FRACTIONS | CHOICES
 
 
 def conversions(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls that may take a float by its bits."""
+    """Calls that may convert a float by its binary value."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _may_take_bits(node, _name(node.func)):
             yield node
@@ -104,7 +104,7 @@ def _is_float(node: ast.AST) -> bool:
 
 
 def _is_exact(given_: ast.expr) -> bool:
-    """Texts, whole numbers and their powers, and calls that return whole numbers."""
+    """Whether it is a text, an integer, a power of integers, or a call that returns integers."""
     if isinstance(given_, ast.BinOp) and isinstance(given_.op, ast.Pow):
         return _is_exact(given_.left) and _is_exact(given_.right)
     if isinstance(given_, ast.Call):
@@ -123,7 +123,7 @@ def is_listed(file: str, call: ast.Call) -> bool:
 
 
 def test_no_source_converts_floats_by_their_bits() -> None:
-    """What is not listed goes through `exact.fraction`."""
+    """Conversions that are not listed use `exact.fraction`."""
     found = {
         f"{file}:{call.lineno} {ast.unparse(call)}"
         for path in SOURCE.rglob("*.py")

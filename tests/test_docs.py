@@ -1,11 +1,11 @@
-"""The pages are correct: examples run, commands end as shown, links lead somewhere.
+"""The pages are correct: examples run, commands end as shown, links have targets.
 
 The ``python`` and ``console`` blocks of a page run in order, in one empty folder. Its ``python``
-blocks share their names. A number that begins a comment behind an expression is the expression's
-value. In a ``console`` block each line after ``$ `` runs; lines after ``> `` continue it. The exit
-code must be 0, or the one in the block's title: ``console title="exit code 4"``. The output is
-compared where the title is ``exact output``. Of a ``make`` command only the target is looked up.
-Other blocks (``sh``, ``text``, ``toml``) are not run.
+blocks share their names. A number at the start of a comment behind an expression is the
+expression's value. In a ``console`` block each line after ``$ `` runs; lines after ``> `` continue
+it. The exit code must be 0, or the one in the block's title: ``console title="exit code 4"``. The
+output is compared if the title is ``exact output``. For a ``make`` command only the target is
+checked. Other blocks (``sh``, ``text``, ``toml``) do not run.
 """
 
 import ast
@@ -63,7 +63,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning asks PyTorch for it
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning causes it
 @pytest.mark.parametrize("page", RUN, ids=relative)
 def test_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -101,7 +101,7 @@ def test_a_missing_place_is_found(text: str, missing: list[str]) -> None:
 
 
 def missing_places(text: str) -> Iterator[str]:
-    """Files, names behind a file, and dotted names that the source doesn't have."""
+    """Files, names behind a file, and dotted names that do not exist in the source."""
     for file, name in PLACE.findall(text):
         path = next((at / file for at in (SOURCE, ROOT) if (at / file).is_file()), None)
         if path is None:
@@ -208,7 +208,7 @@ def run_page(page: Path) -> None:
 
 
 def run_python(code: str, page: str, names: dict[str, object]) -> None:
-    """Run it, and compare the values of expressions with the numbers behind them."""
+    """Run the code, and compare the values of expressions with the numbers behind them."""
     lines = code.encode().splitlines()
     for part in ast.parse(code, page).body:
         if not isinstance(part, ast.Expr):
@@ -221,7 +221,7 @@ def run_python(code: str, page: str, names: dict[str, object]) -> None:
 
 
 def is_shown_as(value: object, shown: re.Match[str]) -> bool:
-    """Whether it is this number, rounded to its digits; with … behind them, cut off."""
+    """Whether the value is this number, rounded to its digits; with … behind them, cut off."""
     assert isinstance(value, int | float | Fraction), f"{value!r} is no number, as {shown[1]} is"
     off, last = float(value) - float(shown[1]), 10.0 ** -len(shown[2] or "")
     return 0 <= off < last if shown[3] else abs(off) <= (0.5001 * last if shown[2] else 0)
@@ -252,7 +252,7 @@ def run_console(block: Block) -> None:
 
 
 def environment() -> dict[str, str]:
-    """This environment's commands first, and plain output."""
+    """The commands of this environment first, and plain output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
 
@@ -267,7 +267,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def commands(text: str) -> Iterator[Command]:
-    """Each command with what is shown below it, up to the next one."""
+    """Each command with the output shown below it, up to the next command."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         first, *rest = part.splitlines()
         more = next((n for n, line in enumerate(rest) if not line.startswith("> ")), len(rest))
@@ -281,7 +281,7 @@ def dead_links(page: Path) -> list[str]:
 
 
 def spoken(command: object, name: str = "discreet") -> Iterator[str]:
-    """Everything that a user may type: the commands and their options."""
+    """All commands and options that a user may type."""
     assert isinstance(command, TyperCommand | TyperGroup)
     yield name
     for parameter in command.params:

@@ -1,4 +1,4 @@
-"""Exact numbers, and balls rounded to the side that is named."""
+"""Exact numbers, and balls rounded in a stated direction."""
 
 import math
 import sys
@@ -140,7 +140,7 @@ class TestBalls:
 
     def test_tiny_ones_round_to_their_side_in_no_time(self) -> None:
         with precision(64):
-            tiny = (-(arb(10) ** 12)).exp()  # written out it would have 10^12 binary digits
+            tiny = (-(arb(10) ** 12)).exp()  # it has 10^12 binary digits
         assert 0 < upper_fraction(tiny) < Fraction(1, 10**1000)
         assert lower_fraction(tiny) == 0
         assert upper_fraction(-tiny) == 0
@@ -243,7 +243,7 @@ class TestShown:
 
 
 def significant(number: Fraction) -> int:
-    """How many digits a decimal has between its first and its last that is not 0."""
+    """The number of digits from the first to the last that is not 0."""
     while number.denominator != 1:
         number *= 10
     return len(str(abs(number.numerator)).rstrip("0"))

@@ -32,9 +32,9 @@ from discreet._fields import (
     optional,
 )
 from discreet.errors import InvalidArgument
-from tests.bad_values import WRONG
+from tests.bad_values import BAD_VALUES
 
-Wrong = Any  # of a type that nobody may give there, on purpose
+Wrong = Any  # of a wrong type, on purpose
 HALF = Fraction(1, 2)
 
 
@@ -61,7 +61,7 @@ class Noise:
 
 @frozen
 class Wide(Noise):
-    """With more fields, some of which have defaults."""
+    """Has more fields, some of them with defaults."""
 
     length: PositiveCount = 2
     _: KW_ONLY
@@ -72,14 +72,14 @@ class Wide(Noise):
     )
 
     def __post_init__(self) -> None:
-        """Refuse what only the fields together show."""
+        """Refuse combinations of fields."""
         if self.scale > 100 * self.length:
             raise InvalidArgument(f"scale = {self.scale}: give at most 100 for each of the length")
 
 
 @frozen
 class Levels:
-    """Given as a list, held as a tuple."""
+    """Accepts a list, stores a tuple."""
 
     levels: Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising] = field(
         named=False
@@ -89,7 +89,7 @@ class Levels:
 
 @frozen
 class Same(Noise):
-    """Nothing of its own."""
+    """Adds nothing."""
 
 
 @frozen
@@ -129,7 +129,9 @@ def outcome(make: Any, **given: object) -> tuple[str, object]:
 
 
 @pytest.mark.parametrize("name", GOOD)
-@pytest.mark.parametrize("value", [*NUMBERS, *WRONG.values()], ids=lambda given: repr(given)[:20])
+@pytest.mark.parametrize(
+    "value", [*NUMBERS, *BAD_VALUES.values()], ids=lambda given: repr(given)[:20]
+)
 def test_each_kind_of_field_holds_and_refuses_what_its_check_does(name: str, value: Wrong) -> None:
     kind, result = outcome(Every, **{**GOOD, name: value})
     expected_kind, expected = outcome(getattr(_checks, name), **{name: value})
@@ -148,7 +150,7 @@ def test_fields_are_given_by_place_or_by_name() -> None:
     )
     assert (made.scale, made.length, made.level) == (Fraction(5, 2), 3, Fraction(1, 4))
     assert Wide(1).ceiling is None
-    assert Wide(1).level == Fraction(1, 10)  # a default is what it says, and not its float
+    assert Wide(1).level == Fraction(1, 10)  # a default means its decimal, not its float
     wrong: Wrong = Wide
     for given in ((1, 2, 0.25), (), (1, 2, 3, 4)):
         with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""``import discreet`` is light: it loads no heavy guest, and little time beyond NumPy's."""
+"""``import discreet`` is light: it loads no heavy library, and takes little time beyond NumPy's."""
 
 import json
 import os
@@ -29,7 +29,7 @@ import json, sys
 print(json.dumps(sorted(sys.modules)))
 """
 
-# CPU time, so that other work on the machine doesn't count
+# CPU time, so that other load on the machine does not count
 SECONDS = """
 import time
 import numpy, scipy.special, scipy.fft
@@ -47,7 +47,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
 """
 
 
-def test_import_loads_no_heavy_guest() -> None:
+def test_import_loads_no_heavy_library() -> None:
     assert heavy_in(run(LOADED.format(code="import discreet"))) == []
 
 
@@ -57,11 +57,11 @@ def test_balls_are_loaded_when_they_are_needed() -> None:
     assert "flint" in json.loads(run(LOADED.format(code=needed)))
 
 
-def test_help_loads_no_heavy_guest() -> None:
+def test_help_loads_no_heavy_library() -> None:
     assert heavy_in(run(LOADED.format(code=HELP))) == []
 
 
-def test_a_heavy_guest_would_be_seen() -> None:
+def test_a_heavy_library_would_be_found() -> None:
     assert heavy_in(run(LOADED.format(code="import discreet, scipy.stats"))) == ["scipy.stats"]
 
 

@@ -1,4 +1,5 @@
-"""The README's two commands do all the set-up, and CI runs those and lets nothing be missing."""
+"""The README's two commands do the whole set-up; CI runs them, and fails if something is
+missing."""
 
 import os
 import re
@@ -64,7 +65,8 @@ def test_ci_runs_the_commands_of_the_readme_before_any_other() -> None:
 
 
 def test_every_install_has_fixed_versions() -> None:
-    """The constraints, or a list of exact versions; but for the target that makes constraints."""
+    """Each uses the constraints or a list of exact versions, except the target that makes the
+    constraints."""
     text = re.sub(r"^constraints:.*?(?=^\S)", "", MAKEFILE, flags=re.MULTILINE | re.DOTALL) + CI
     installs = re.findall(r"^.*(?:\$\(PIP\)|pip install|^ +install) .*$", text, re.MULTILINE)
     assert len(installs) == 6
@@ -148,7 +150,7 @@ fi
 
 
 class Clone:
-    """A clone whose Python only notes what it is asked for, or kills who asked."""
+    """A clone with a fake Python, which logs its arguments, or kills its parent process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, folder / "log"
@@ -162,7 +164,7 @@ class Clone:
         (folder / "fake").chmod(0o700)
 
     def make(self, target: str, breaks: str = "") -> list[str]:
-        """What Python was asked for, as far as it shows what is made, installed and run."""
+        """The logged calls of Python that show what is made, installed and run."""
         self.log.write_text("")
         ran = subprocess.run(
             ["make", target, f"PYTHON={self.folder / 'fake'}"],
@@ -183,7 +185,7 @@ class Clone:
         return found
 
     def change(self, name: str) -> None:
-        """Let a file be newer than all that was made."""
+        """Make a file newer than everything that was built."""
         now = time.time()
         for path in self.folder.rglob("*"):
             os.utime(path, (now - 100, now - 100))
@@ -223,7 +225,7 @@ def test_what_changed_is_installed_again(clone: Clone, name: str) -> None:
 
 @pytest.mark.parametrize("breaks", ["venv", "editables", ".[dev]", "torch=="])
 def test_an_install_that_was_broken_off_is_begun_anew(clone: Clone, breaks: str) -> None:
-    """It was killed in the middle: no stamp says that it was done."""
+    """It was killed before its end, so no stamp marks it as done."""
     clone.make("test", breaks=breaks)
     assert clone.make("demo") == [*BASE, "examples/demo.py"]
     assert clone.make("test") == [*TRAINING, *PEER, "-m pytest"]

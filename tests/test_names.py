@@ -34,7 +34,7 @@ ALLOWED = {
     "Words": _ALONE,
 }
 
-# Names that still mean several things. This list only ever gets shorter.
+# Names that still mean several things. Never add one.
 STILL_TO_BE_MENDED: frozenset[str] = frozenset()
 
 
@@ -49,7 +49,7 @@ def test_each_name_is_defined_in_one_file() -> None:
 
 
 def test_no_listed_name_is_mended_already() -> None:
-    """A name that means one thing now leaves its list."""
+    """A name that means one thing leaves its list."""
     assert sorted({*ALLOWED, *STILL_TO_BE_MENDED} - homonyms(SOURCE).keys()) == []
 
 
@@ -99,7 +99,7 @@ def defined(tree: ast.Module) -> Iterator[str]:
 
 
 def is_named_as_a_type(name: str) -> bool:
-    """Whether the name is in capitals and small letters, as those of classes are."""
+    """Whether the name is in CamelCase, as names of classes are."""
     plain = name.lstrip("_")
     return plain[:1].isupper() and not plain.isupper()
 

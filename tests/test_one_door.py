@@ -1,8 +1,8 @@
-"""One door: charges, bits for noise, draws and doors themselves come from listed files only.
+"""One door: charges, bits for noise, draws and doors come from listed files only.
 
-Every law of noise takes its bits as an argument. So each draw of noise can be followed to the place
+Every noise law takes its bits as an argument. So each draw of noise can be traced to the place
 where its bits were read from a ``Door`` or made by ``SecureBits()``, and these places are listed.
-docs/decisions/doors.md says what each of them is for.
+docs/decisions/doors.md explains each of them.
 """
 
 import ast
@@ -15,8 +15,8 @@ import discreet
 
 SOURCE = Path(discreet.__file__).parent
 
-# The only files that may call ``sample``: the door itself, and what hands on to several. And
-# ``begin``, by which an interactive mechanism draws: the door's streaming form.
+# The only files that may call ``sample``: the door itself, and mechanisms made of several others.
+# Then ``begin``, by which an interactive mechanism draws: the door's streaming form.
 MAY_SAMPLE = {
     "mechanisms/_release.py",
     "mechanisms/_together.py",
@@ -25,29 +25,29 @@ MAY_SAMPLE = {
 }
 MAY_BEGIN = {"mechanisms/_session.py"}
 DRAWING = {"sample": MAY_SAMPLE, "begin": MAY_BEGIN}
-# Where bits are read: from a door, in its three forms; and in training from a step's inputs, which
-# have those of its door.
+# Files that read bits: from a door, in its three forms; and in training from a step's inputs, which
+# have the bits of its door.
 MAY_READ_BITS = {
     "mechanisms/_release.py",
     "mechanisms/_session.py",
     "train/_training_run.py",
     "train/_step_inputs.py",
 }
-# Where secure bits are made: for a door; and for draws on public examples before a charge.
+# Files that make secure bits: for a door; and for draws on public examples before a charge.
 MAY_MAKE_BITS = {
     "mechanisms/_door.py",
     "mechanisms/_release.py",
     "train/_memory.py",
     "train/_undisturbed.py",
 }
-# Attributes named ``bits`` that are no door's: reports and random numbers of clients.
+# Attributes named ``bits`` that belong to no door: reports and random numbers of clients.
 HAVE_OTHER_BITS = ("noise/", "audit/", "local/")
 # Only ``Door.charge`` calls its payer's ``charge``; an engine's own ledger isn't a payer's call.
 MAY_CHARGE_A_PAYER = {"mechanisms/_door.py"}
-# What has no data: there a sample is a number of records, and a transaction begins.
+# Parts without data: there ``sample`` is a number of records, and ``begin`` starts a transaction.
 HAVE_NO_DATA = {"sample": "accounting/", "begin": "ledger/"}
 
-# ``Door(...)`` is written inside ``Door.secure``, and in the audit, whose doors are insecure.
+# ``Door(...)`` is called inside ``Door.secure``, and in the audit, whose doors are insecure.
 DOOR_HOME = "mechanisms/_door.py"
 DOOR_MAKER = "secure"
 MAY_BUILD_DOORS = "audit/"
@@ -148,7 +148,8 @@ def plant(root: Path, file: str, code: str) -> None:
 
 
 def side_doors(source: Path) -> Iterator[str]:
-    """Every line that draws noise or builds a Door where it must not."""
+    """Every forbidden line that draws noise, reads or makes bits, charges a payer or builds a
+    Door."""
     for path in sorted(source.rglob("*.py")):
         file = path.relative_to(source).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -168,7 +169,7 @@ def side_doors(source: Path) -> Iterator[str]:
 
 
 def charges(tree: ast.AST) -> Iterator[int]:
-    """The lines that name the ``charge`` of a door's payer, called or not."""
+    """The lines that name the ``charge`` of a door's payer, whether they call it or not."""
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(ast.Attribute(attr="payer"), "charge"):
@@ -186,7 +187,7 @@ def reads_bits(tree: ast.AST) -> Iterator[int]:
 
 
 def makes_bits(tree: ast.AST) -> Iterator[int]:
-    """The lines that name the source of secure bits, but for types and comparisons of types."""
+    """The lines that name the source of secure bits, except in types and comparisons of types."""
     fine = types(tree) | {
         side
         for node in ast.walk(tree)
@@ -206,7 +207,7 @@ def is_call_of(node: ast.AST, name: str) -> bool:
 
 
 def named(tree: ast.AST, name: str) -> Iterator[int]:
-    """The lines that name a method so, called or not."""
+    """The lines that name this method, whether they call it or not."""
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(attr=attr) if attr == name:
@@ -216,7 +217,7 @@ def named(tree: ast.AST, name: str) -> Iterator[int]:
 
 
 def doors(tree: ast.AST, allowed: set[ast.AST]) -> Iterator[int]:
-    """The lines with a Door that is neither a type nor ``Door.secure``, or that alter one."""
+    """The lines that use a Door other than as a type or for ``Door.secure``, or that alter one."""
     fine = allowed | types(tree) | safe_makers(tree)
     for node in ast.walk(tree):
         match node:
@@ -230,7 +231,7 @@ def doors(tree: ast.AST, allowed: set[ast.AST]) -> Iterator[int]:
 
 
 def types(tree: ast.AST) -> set[ast.AST]:
-    """Everything inside type annotations."""
+    """All nodes inside type annotations."""
     roots = [
         getattr(node, field, None) for node in ast.walk(tree) for field in ("annotation", "returns")
     ]
@@ -247,7 +248,7 @@ def safe_makers(tree: ast.AST) -> set[ast.AST]:
 
 
 def maker(tree: ast.AST) -> set[ast.AST]:
-    """Everything inside the body of ``Door.secure``."""
+    """All nodes inside the body of ``Door.secure``."""
     return {
         node
         for door in ast.walk(tree)

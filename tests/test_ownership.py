@@ -1,4 +1,5 @@
-"""Rights that were paid for once: of one process, never copied; and no class with state escapes."""
+"""Paid one-time rights belong to one process and can't be copied; every class with state is
+covered."""
 
 import copy
 import dataclasses
@@ -39,7 +40,7 @@ from tests.train.third_party_models import gpt
 UNIT = Unit("person")
 COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
-NO_RIGHT = {  # classes with state that hold no right, by what they are
+NO_RIGHT = {  # classes with state but without a right, with the reason
     "mechanisms._silence._IfSilent": "a filter of warnings",
     "accounting._pairs.Conversion": "numbers of one calculation",
     "accounting._events._Reader": "the place in a text",
@@ -123,7 +124,7 @@ def classes() -> Iterator[tuple[str, type]]:
 
 
 def has_state(each: type) -> bool:
-    """Whether its objects may change, or hold what changes."""
+    """Whether its objects may change, or contain an object that may."""
     if issubclass(each, enum.Enum | BaseException) or getattr(each, "_is_protocol", False):
         return False
     return not (dataclasses.is_dataclass(each) and each.__dataclass_params__.frozen)  # type: ignore[attr-defined]  # every dataclass has them
@@ -201,7 +202,7 @@ def test_no_right_is_copied(name: str, way: str) -> None:
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """Whether it holds in a forked child."""
+    """Whether this holds in a forked child."""
     child = os.fork()
     if not child:
         try:
@@ -213,7 +214,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 @pytest.mark.parametrize("name", RIGHTS)
 def test_no_right_is_used_after_a_fork(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even where the child has its parent's number."""
+    """Not even where the child has its parent's process id."""
     monkeypatch.setattr(os, "getpid", lambda: 1)
     right = RIGHTS[name]()
 
@@ -243,7 +244,7 @@ from discreet.mechanisms._door import Door
 from discreet.mechanisms.trees import StreamCounter
 from discreet.noise import SecureBits
 
-os.getpid = lambda: 1  # as in a namespace of its own
+os.getpid = lambda: 1  # as in another PID namespace
 unit = Unit("person")
 counter = StreamCounter(DiscreteLaplace(2), steps=4)
 ledger = Ledger.in_memory(unit=unit, limit=Limit(10))
@@ -294,7 +295,7 @@ def printed(code: str) -> list[str]:
 @pytest.mark.skipif(not WIPES, reason="pages are wiped in children by Linux alone")
 @pytest.mark.parametrize("use", USES)
 def test_children_of_every_kind_are_refused(use: str) -> None:
-    """Each has the number of its parent; one is made behind Python's back."""
+    """Each has the process id of its parent; one is created without Python's fork hooks."""
     code = f"use = {USES[use]}\nfor way in ways: print(child(way, use))\nuse()\nprint('parent')"
     assert printed(code) == ["refused", "refused", "parent"]
 

@@ -1,7 +1,7 @@
-"""The site is whole: it builds strictly, from its own files, and the reference has all names.
+"""The site is complete: it builds strictly, from its own files, and the reference has all names.
 
-Zensical resolves every link and anchor of the pages and fails for a dead one. It doesn't check that
-each page has a place in the navigation, nor which names the reference shows. These tests do.
+Zensical resolves every link and anchor of the pages and fails for a dead one. It does not check
+that each page has a place in the navigation, nor which names the reference shows. These tests do.
 """
 
 import pkgutil
@@ -29,7 +29,7 @@ GLOSSARY = re.compile(r"^## ([^\n]+)\n\n(.+?)(?=\n\n## |\Z)", re.MULTILINE | re.
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it, in a folder of its own."""
+    """The site, built as by `make docs`, in a temporary folder."""
     folder = tmp_path_factory.mktemp("site")
     for name in ("docs", "tools", "src"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -132,7 +132,7 @@ def leaves(nav: object) -> Iterator[str]:
 
 
 def foreign_loads(page: str) -> list[str]:
-    """What a browser would fetch from another host to show the page."""
+    """The resources that a browser would load from another host to show the page."""
     found: list[str] = []
 
     class Loads(HTMLParser):
@@ -162,14 +162,14 @@ def documented(site: Path) -> dict[str, set[str]]:
 
 
 def packages() -> list[str]:
-    """The packages that say what they export, by `__all__`."""
+    """The packages that declare their exports by `__all__`."""
     below = pkgutil.walk_packages(discreet.__path__, "discreet.")
     names = [found.name for found in below if found.ispkg and "._" not in found.name]
     return [name for name in names if hasattr(import_module(name), "__all__")]
 
 
 def public_names(module: str) -> set[str]:
-    """The names in `__all__`, or the functions and classes that a module without it defines."""
+    """The names in `__all__`; without it, the functions and classes that the module defines."""
     found = import_module(module)
     defined = [
         name

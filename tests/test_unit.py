@@ -1,4 +1,4 @@
-"""Who is protected."""
+"""Units: who is protected, and how neighbours differ."""
 
 import copy
 import pickle

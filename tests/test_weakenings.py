@@ -1,4 +1,4 @@
-"""The list of weakenings belongs to the code as it is, and the tools that use it tell the truth."""
+"""The list of weakenings matches the current code, and its tools report correctly."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A guard for what would never end if it were wrong."""
+"""A time limit for code that would never end if it were wrong."""
 
 import time
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ SECONDS = 30.0
 
 
 @contextmanager
-def soon() -> Iterator[None]:
-    """Fail what takes half a minute of CPU time where far less than a second is usual. It is no
-    measure of speed: those are in `benchmarks`."""
+def time_limit() -> Iterator[None]:
+    """Fail if this takes half a minute of CPU time; far less than a second is usual. This does not
+    measure speed: `benchmarks` does."""
     begun = time.process_time()
     yield
     assert time.process_time() - begun < SECONDS

@@ -25,7 +25,7 @@ from discreet.accounting import (
 )
 from tests.accounting import reference, sampled
 from tests.accounting.sampled import Change, Steps
-from tests.time_limit import soon
+from tests.time_limit import time_limit
 
 FIGURES = Path(__file__).parent / "figures"
 BITS = 200
@@ -69,7 +69,7 @@ class TestPeers:
     @pytest.mark.parametrize("line", CASES, ids=shown)
     def test_the_interval(self, line: Line) -> None:
         loss = loss_of(line)
-        with soon():
+        with time_limit():
             found = loss.interval(line["delta"])
         assert 0 <= found.lower <= found.upper < math.inf
         if line["delta"] >= 1e-8:

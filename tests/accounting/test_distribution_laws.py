@@ -23,7 +23,7 @@ from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument
 from tests.accounting.test_continuous import log_uniform
-from tests.time_limit import soon
+from tests.time_limit import time_limit
 
 TOLERANCE = 0.001
 
@@ -153,7 +153,7 @@ HEAVY: list[tuple[PrivacyLoss | Term, float]] = [
 class TestCost:
     @pytest.mark.parametrize(("loss", "delta"), HEAVY)
     def test_time(self, loss: PrivacyLoss, delta: float) -> None:
-        with soon():
+        with time_limit():
             found = loss.interval(delta)
         assert found.lower <= found.upper
 

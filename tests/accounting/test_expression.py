@@ -24,7 +24,7 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from tests.accounting.examples import ALL_TERMS, some_loss
-from tests.time_limit import soon
+from tests.time_limit import time_limit
 
 PIECES = st.sampled_from(
     [
@@ -194,7 +194,7 @@ def test_of_a_long_text_the_part_with_the_mistake_is_shown() -> None:
     ids=lambda text: repr(text)[:20],
 )
 def test_nothing_takes_long_or_breaks(text: str) -> None:
-    with soon(), pytest.raises(InvalidArgument) as error:
+    with time_limit(), pytest.raises(InvalidArgument) as error:
         parse(text)
     assert len(str(error.value)) < 500
 

@@ -16,7 +16,7 @@ from discreet.local import (
     Rappor,
     UnaryEncoding,
 )
-from tests.bad_values import Call, complaints, fails_with_huge
+from tests.bad_values import Call, fails_with_huge, faults
 
 ALIKE = {"epsilon": 1, "categories": 4}
 AIM = {"error": 0.3, "confidence": 0.9, "reports": 20_000}
@@ -89,7 +89,7 @@ CALLS: dict[str, Call] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_wrong_argument_is_refused_by_name(name: str) -> None:
-    assert complaints(CALLS[name], FINE | FINE_FOR.get(name, {})) == []
+    assert faults(CALLS[name], FINE | FINE_FOR.get(name, {})) == []
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -10,7 +10,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import DiscreteLaplace, Gaussian, release, session
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.mechanisms.tuning import PoissonRuns, Tuning
-from tests.bad_values import WRONG, Call, complaints, fails_with_huge
+from tests.bad_values import BAD_VALUES, Call, fails_with_huge, faults
 from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
 from tests.mechanisms.registry import CASES
 from tests.mechanisms.statements import STATED
@@ -65,7 +65,7 @@ CALLS: dict[str, Call] = calls() | STATED
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_wrong_argument_is_refused_by_name(name: str) -> None:
-    assert complaints(CALLS[name], FINE | FINE_FOR.get(name, {})) == []
+    assert faults(CALLS[name], FINE | FINE_FOR.get(name, {})) == []
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -84,9 +84,9 @@ def test_numpys_scalars_are_the_numbers_that_they_are(name: str) -> None:
     assert repr(make(**scalars)) == repr(make(**given))
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("kind", BAD_VALUES)
 def test_nothing_is_charged_for_wrong_arguments(kind: str) -> None:
-    wrong: Wrong = WRONG[kind]
+    wrong: Wrong = BAD_VALUES[kind]
     payer = FakePayer()
     with pytest.raises(DiscreetError, match="bounded"):
         release(wrong, DiscreteLaplace(2), payer)
@@ -116,7 +116,7 @@ def test_a_candidate_without_a_score_is_refused_before_the_charge() -> None:
 
 
 def test_a_wrong_question_leaves_a_session_as_it_was() -> None:
-    payer, wrong = FakePayer(), WRONG["object"]
+    payer, wrong = FakePayer(), BAD_VALUES["object"]
     with session(SparseVector.for_epsilon(1, 5), payer, unit=PERSON, name="session") as opened:
         with pytest.raises(DiscreetError, match="bounded"):
             opened.ask(wrong)
