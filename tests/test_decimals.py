@@ -38,6 +38,7 @@ WHOLE = {
     "Fraction(score)",
     "Fraction(mantissa)",
     "Fraction(_FURTHEST)",
+    "Fraction(_LARGEST_LOSS)",
     "Fraction((d + 1) ** 2)",
     "Fraction(2 * width * top + width * (width - 1))",
     "Fraction(grid.upper)",
