@@ -168,8 +168,8 @@ def begun(module: Module) -> Path:
 
 
 def _is_likely(mutation: Any, lines: list[str]) -> bool:  # Any: Cosmic Ray has no types
-    """Whether it is a likely mistake in code. The star before keyword-only arguments is taken for
-    a product; what a data class is, `tests/test_ownership.py` holds."""
+    """Whether it is a likely mistake in code. Cosmic Ray takes the star before keyword-only
+    arguments for a product; `tests/test_ownership.py` covers the decorators of data classes."""
     row, column = mutation.start_pos
     text = lines[row - 1]
     is_code = not (text.lstrip().startswith("@dataclass") or text[column:].startswith("*,"))
