@@ -21,7 +21,6 @@ from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import between_whole_orders
 from discreet.accounting._sampling import (
     AddRemoveLoss,
-    AroundLoss,
     Kind,
     amplified_parts,
     binomial_tail,
@@ -37,7 +36,7 @@ Rate = Annotated[Converted[Fraction, Number], rate]
 
 
 @frozen
-class PoissonSampled(AroundLoss):
+class PoissonSampled(Term):
     """Everything that is computed from one Poisson sample: each unit is in it with probability
     ``rate``, independently of the others. A count of this term means as many fresh samples.
 
