@@ -15,8 +15,8 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
 from discreet.train._capture import Capture
-from discreet.train._rule_types import KEEP_FIRST
 from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
+from discreet.train._uses import KEEP_FIRST
 
 
 class _OwnersUnknown(Refused):

@@ -11,7 +11,8 @@ model itself is not changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,6 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
 from discreet.train._layouts import RowLayout
-from discreet.train._rule_types import KEEP_FIRST, PerExampleGradients, Rules, Use
 from discreet.train._shared import Shared
 from discreet.train._tags import (
     OUTSIDE_BATCH,
@@ -33,8 +33,9 @@ from discreet.train._tags import (
     Tags,
     UnknownOwners,
 )
+from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 
-__all__ = ["Capture", "PerExampleGradients", "ancestors", "changes_its_first"]
+__all__ = ["Capture", "PerExampleGradients", "Rules", "ancestors", "changes_its_first"]
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 
@@ -46,6 +47,47 @@ _METADATA = frozenset(  # they return no tensor
         *(getattr(Tensor, name).__get__ for name in _PROPERTIES.split()),
     }
 )
+
+
+class Rule(Protocol):
+    """Calls a function, and records its use of weights."""
+
+    def __call__(
+        self, capture: "Capture", function: Function, args: Args, keywords: Keywords, /
+    ) -> Any:  # Any: what the function returns
+        """The function's result; each weight's use is recorded."""
+        ...
+
+
+Features = tuple[str, int, Callable[[Args, Keywords], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Each function's rule, and where it expects examples.
+
+    Attributes:
+        of: each function's rule.
+        otherwise: the rule of all other functions.
+        ruled: calls a function by its rule, with rows where the rule expects them.
+        features: functions that act on the last dimensions only: the name and position of their
+            data among the arguments, and the number of those dimensions.
+        broadcast: functions that broadcast their arguments.
+        products: functions whose rule needs examples in the first dimension; if they are in another
+            one, `otherwise` applies.
+        elsewhere: functions with examples in fixed other dimensions: each data argument with its
+            dimension of examples.
+        always: functions whose rule gets every call, also those without weights.
+    """
+
+    of: Mapping[Function, Rule]
+    otherwise: Rule
+    ruled: Callable[["Capture", Function, Args, Keywords, list[Tensor]], Any]
+    features: Mapping[Function, Features]
+    broadcast: frozenset[Function]
+    products: frozenset[Function]
+    elsewhere: Mapping[Function, Callable[[Args, Keywords], list[tuple[Tensor, int]]]]
+    always: frozenset[Function] = frozenset()
 
 
 class Capture(TorchFunctionMode):

@@ -13,9 +13,9 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
 from discreet.train._capture import Capture, changes_its_first
-from discreet.train._rule_types import KEEP_FIRST
 from discreet.train._rules._elementwise import own_copy, weights_among
 from discreet.train._tags import ExampleRows
+from discreet.train._uses import KEEP_FIRST
 
 CHUNK = 64  # examples at once
 

@@ -46,7 +46,7 @@ class _Facts(Generic[T]):
         return found[1] if found is not None and found[0].is_now else None
 
 
-class Indices:
+class IndexFacts:
     """Facts about the indices of one forward pass."""
 
     def __init__(self) -> None:

@@ -16,7 +16,6 @@ from torch.nn.functional import pad
 
 from discreet.errors import InvalidArgument
 from discreet.train._layouts import RowLayout
-from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._embedding import LookupGradients
 from discreet.train._rules._gradients import (
     AT_ONCE,
@@ -28,6 +27,7 @@ from discreet.train._rules._gradients import (
     wide_type,
 )
 from discreet.train._rules._groups import GroupedProducts, StackedGradients
+from discreet.train._uses import PerExampleGradients
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from discreet.train._indices import Indices
+from discreet.train._indices import IndexFacts
 from discreet.train._layouts import ExampleOrder, RowLayout
 
 
@@ -76,7 +76,7 @@ class Tags:
         self._is_shared = is_shared
         self.every = ExampleOrder(examples, places=tuple(range(examples)))
         self.plain = RowLayout(self.every)
-        self.indices = Indices()
+        self.indices = IndexFacts()
         self._found: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
         self._slices: dict[tuple[RowLayout, tuple[int, int, int]], ExampleOrder] = {}
         roots = list(_tensors_of(batch))

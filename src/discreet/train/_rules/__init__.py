@@ -9,8 +9,8 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Keywords, named
 from discreet.train._arranged import ruled
+from discreet.train._capture import Rules
 from discreet.train._fallback import by_example
-from discreet.train._rule_types import Rules
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._convolution import convolution

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named, pair
 from discreet.train._capture import Capture
-from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
     KEPT,
     DenseGradients,
@@ -24,6 +23,7 @@ from discreet.train._rules._gradients import (
     squared_of_outer,
     wide,
 )
+from discreet.train._uses import PerExampleGradients
 
 AT_ONCE = 1 << 20  # entries of unfolded windows: these fit into a processor's cache
 

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._capture import Capture
-from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import SumOfOuter, masked_rows, scaled, squared_of_outer, wide
+from discreet.train._uses import PerExampleGradients
 
 
 @dataclass(frozen=True, slots=True)

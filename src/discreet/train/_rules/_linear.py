@@ -6,7 +6,6 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._capture import Capture
-from discreet.train._rule_types import PerExampleGradients
 from discreet.train._rules._gradients import (
     CachedSquares,
     DenseGradients,
@@ -14,6 +13,7 @@ from discreet.train._rules._gradients import (
     SumOfOuter,
     wide,
 )
+from discreet.train._uses import PerExampleGradients
 
 
 def linear(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
