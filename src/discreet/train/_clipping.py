@@ -20,8 +20,8 @@ from discreet.errors import InvalidArgument
 ROUND_OFF = 64  # units of round-off that each factor is smaller by; equal numbers need most
 
 
-class Clipping(Protocol):
-    """Groups of parameters that are clipped together, and their factors."""
+class Clip(Protocol):
+    """A way to clip contributions, with a bound on each of them."""
 
     @property
     def order(self) -> int:
@@ -32,6 +32,10 @@ class Clipping(Protocol):
     def sensitivity(self) -> float:
         """The largest norm of an example's whole contribution."""
         ...
+
+
+class Clipping(Clip, Protocol):
+    """Groups of parameters that are clipped together, and their factors."""
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
         """The group of each parameter, counted from 0."""

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
+from discreet.train._trials import unwrapped
+
 
 @contextmanager
 def around_steps(
@@ -14,9 +16,7 @@ def around_steps(
     after: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
     """Call both around each step within the block; Ctrl-C can't come before ``after``."""
-    inner: torch.optim.Optimizer = getattr(
-        optimizer, "optimizer", optimizer
-    )  # Accelerate's is in it
+    inner = unwrapped(optimizer)
     hooks = (
         inner.register_step_pre_hook(lambda *_: before()),
         inner.register_step_post_hook(lambda *_: after()),

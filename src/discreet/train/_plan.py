@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from math import ceil
-from typing import Protocol
 
 from discreet import _checks
 from discreet._exact import Number, fraction, shown
@@ -19,6 +18,7 @@ from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Term, calibrate
 from discreet.errors import InvalidArgument
 from discreet.train._adaptive import COUNT_GAP, Adaptive, NoisyShare
+from discreet.train._clipping import Clip
 from discreet.train._noise import AnyNoise, ExactGaussian, FloatGaussian
 from discreet.train._sampling import PoissonSampling, Sampling, SamplingSize
 
@@ -32,20 +32,6 @@ _SHOWN = 20
 _HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 
 
-class Clip(Protocol):
-    """A way to clip contributions, with a bound on each of them."""
-
-    @property
-    def order(self) -> int:
-        """The norm that is bounded: L1 or L2."""
-        ...
-
-    @property
-    def sensitivity(self) -> float:
-        """The largest norm of a contribution."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A part of a schedule: a number of steps, and how they differ from the rest of the plan.
@@ -56,7 +42,7 @@ class Stage:
 
     steps: int
     batch: int | None = None
-    clip: "Number | Clip | None" = None
+    clip: Number | Clip | None = None
     noise: Number = 1
 
     def __post_init__(self) -> None:
@@ -74,7 +60,7 @@ class Phase:
 
     steps: int
     size: SamplingSize
-    clip: "Fraction | Clip"
+    clip: Fraction | Clip
     multiplier: Fraction
 
     @property
@@ -247,7 +233,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     steps: int | None = None,
     stages: Sequence[Stage] = (),
     unit: Unit = Unit.ROW,
-    clip: "Number | Clip" = 1,
+    clip: Number | Clip = 1,
     sampling: Sampling | None = None,
     noise: AnyNoise | None = None,
 ) -> TrainingPlan:
@@ -353,8 +339,8 @@ def _batch(batch: int | None) -> int:
 
 
 def _checked(
-    stage: Stage, records: int, batch: int | None, *, clip: "Number | Clip", noise: AnyNoise
-) -> "tuple[SamplingSize, Fraction | Clip]":
+    stage: Stage, records: int, batch: int | None, *, clip: Number | Clip, noise: AnyNoise
+) -> tuple[SamplingSize, Fraction | Clip]:
     """The stage's sizes and clip, checked against the noise."""
     size = SamplingSize(records, _batch(batch if stage.batch is None else stage.batch))
     given = clip if stage.clip is None else stage.clip

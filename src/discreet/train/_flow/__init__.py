@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._arguments import Function, tensors_in
-from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, Follow, Found
+from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, FlowRule, ResultTags
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
@@ -38,7 +38,7 @@ def follow(call: Call) -> None:
         call.tags.set(each, UnknownOwners(name_of(call.function)) if tag is None else tag)
 
 
-def _found(call: Call, rule: Follow) -> Found:
+def _found(call: Call, rule: FlowRule) -> ResultTags:
     given = (call.tags.of(each) for each in tensors_in((call.args, call.keywords)))
     lost = next((tag for tag in given if isinstance(tag, UnknownOwners)), None)
     if lost is not None and rule not in FOR_UNKNOWN_OWNERS:
@@ -52,7 +52,7 @@ def _found(call: Call, rule: Follow) -> Found:
     return found
 
 
-def _places(rule: Follow, lost: UnknownOwners, result: Any) -> UnknownOwners:  # Any: of any kind
+def _places(rule: FlowRule, lost: UnknownOwners, result: Any) -> UnknownOwners:  # Any: of any kind
     """The tag of a function of data with unknown owners: it may return places, or one of them."""
     if rule is masked_places or (rule is where and not isinstance(result, Tensor)):
         return replace(lost, has_places=True, is_place=False)

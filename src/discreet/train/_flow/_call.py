@@ -48,24 +48,24 @@ class Call:
         return named(names, self.args, self.keywords)
 
 
-Found = Tag | list[Tag | None] | None  # of the result, or of each of its tensors
-Follow = Callable[[Call], Found]
+ResultTags = Tag | list[Tag | None] | None  # of the result, or of each of its tensors
+FlowRule = Callable[[Call], ResultTags]
 
 
-def of_first(rule: Callable[[Call, ExampleRows], Found]) -> Follow:
+def of_first(rule: Callable[[Call, ExampleRows], ResultTags]) -> FlowRule:
     """The rule of functions of one tensor, from a rule for rows of examples.
 
     Other arguments, such as sizes, must not depend on data.
     """
 
     @wraps(rule)
-    def follow_it(call: Call) -> Found:
+    def tag_result(call: Call) -> ResultTags:
         if call.has_data_besides():
             return UnknownOwners("a function of data by data")
         tag = call.tags.of(call.first)
         return rule(call, tag) if isinstance(tag, ExampleRows) else tag
 
-    return follow_it
+    return tag_result
 
 
 def of_all(tags: Tags, values: Iterable[Any], rank: int) -> Tag | None:  # Any: nested arguments

@@ -7,17 +7,17 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all, of_first
+from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
 from discreet.train._flow._shapes import elementwise
 from discreet.train._tags import ExampleRows, UnknownOwners, merged
 
 
 def along(
     names: str, *, default: Any = None, removes: bool = False, of: str = "dim"
-) -> Follow:  # Any: dimensions
+) -> FlowRule:  # Any: dimensions
     """The rule of functions that mix entries along given dimensions, and may remove these."""
 
-    def follow_it(call: Call) -> Found:
+    def tag_result(call: Call) -> ResultTags:
         given = call.named(names)
         data = given["input"]
         tag = of_all(call.tags, (call.args, call.keywords), data.dim())
@@ -42,10 +42,10 @@ def along(
             return UnknownOwners("a function that adds a dimension")
         return tag if is_kept else tag.at(tag.dim - sum(n < tag.dim for n in touched))
 
-    return follow_it
+    return tag_result
 
 
-def flipped(call: Call) -> Found:
+def flipped(call: Call) -> ResultTags:
     """`Tensor.flip`, with dimensions as single arguments or in a list."""
     dims = call.keywords.get("dims", call.args[1:])
     if len(dims) == 1 and not isinstance(dims[0], int):
@@ -53,7 +53,7 @@ def flipped(call: Call) -> Found:
     return along("input dims", of="dims")(replace(call, args=(call.args[0], dims), keywords={}))
 
 
-def sorted_out(call: Call) -> Found:
+def sorted_out(call: Call) -> ResultTags:
     """`sort` and `argsort`: in one dimension, their indices are a permutation."""
     if call.first.dim() == 1:
         indices = call.result if isinstance(call.result, Tensor) else call.result[1]
@@ -61,28 +61,28 @@ def sorted_out(call: Call) -> Found:
     return along("input dim descending", default=-1)(call)
 
 
-def touching(dims: Callable[[Call], Container[int]]) -> Follow:
+def touching(dims: Callable[[Call], Container[int]]) -> FlowRule:
     """The rule of functions of one tensor that mix entries along these dimensions only."""
 
     @of_first
-    def follow_it(call: Call, rows: ExampleRows) -> Found:
+    def tag_result(call: Call, rows: ExampleRows) -> ResultTags:
         return OVER_EXAMPLES if rows.dim in dims(call) else rows
 
-    return follow_it
+    return tag_result
 
 
-def over_last(number: int) -> Follow:
+def over_last(number: int) -> FlowRule:
     """The rule of functions of the last ``number`` dimensions; the result may have others there."""
     return touching(lambda call: range(call.first.dim() - number, call.first.dim()))
 
 
-def by_first(least: int = 1, *, data: int = 1) -> Follow:
+def by_first(least: int = 1, *, data: int = 1) -> FlowRule:
     """The rule of functions that treat each entry of the first dimension by itself.
 
     Their first ``data`` arguments depend on examples, and have at least ``least`` dimensions.
     """
 
-    def follow_it(call: Call) -> Found:
+    def tag_result(call: Call) -> ResultTags:
         if call.has_data_besides(data - 1):
             return UnknownOwners("a function of data by data")
         tags = (call.tags.of(each) for each in (call.first, *call.others[: data - 1]))
@@ -90,10 +90,10 @@ def by_first(least: int = 1, *, data: int = 1) -> Follow:
         is_over = isinstance(tag, ExampleRows) and (tag.dim > 0 or call.first.dim() < least)
         return OVER_EXAMPLES if is_over else tag
 
-    return follow_it
+    return tag_result
 
 
-def unfolded(call: Call) -> Found:
+def unfolded(call: Call) -> ResultTags:
     """Windows: of images for `F.unfold`, along a dimension for `Tensor.unfold`."""
     if "dimension" not in call.keywords and len(call.args) < 4:
         return by_first(4)(call)

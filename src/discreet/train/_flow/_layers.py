@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Follow, Found, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
 from discreet.train._flow._dims import by_first
 from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UnknownOwners, merged
 
 
-def recurrent(call: Call) -> Found:
+def recurrent(call: Call) -> ResultTags:
     """PyTorch's recurrent layers: they return results and last states (layer, example, hidden)."""
     data, second = call.args[:2]
     tag = call.tags.of(data)
@@ -29,7 +29,7 @@ def recurrent(call: Call) -> Found:
     return [tag, *[states] * (len(call.result) - 1)]
 
 
-def attention_forward(call: Call) -> Found:
+def attention_forward(call: Call) -> ResultTags:
     """`F.multi_head_attention_forward`, with queries (time, example, feature)."""
     query = call.args[0] if call.args else call.keywords["query"]
     tag = call.tags.of(query) or of_all(call.tags, call.args[1:3], query.dim())
@@ -44,7 +44,7 @@ def attention_forward(call: Call) -> Found:
     return tag
 
 
-def packed_up(call: Call) -> Found:
+def packed_up(call: Call) -> ResultTags:
     """`_pack_padded_sequence`: for each step in time, the rows of all examples that reach it."""
     given = call.named("input lengths batch_first")
     tag = call.tags.of(given["input"])
@@ -59,7 +59,7 @@ def packed_up(call: Call) -> Found:
     ]
 
 
-def padded_up(call: Call) -> Found:
+def padded_up(call: Call) -> ResultTags:
     """`_pad_packed_sequence`: each example's steps are next to one another again."""
     given = call.named("data batch_sizes batch_first")
     tag = call.tags.of(given["data"])
@@ -68,7 +68,7 @@ def padded_up(call: Call) -> Found:
     return [ExampleRows(0 if given["batch_first"] else 1, tag.layout.order.layout), OUTSIDE_BATCH]
 
 
-def bagged(call: Call) -> Found:
+def bagged(call: Call) -> ResultTags:
     """`F.embedding_bag`: one bag for each example."""
     given = call.named("input weight offsets")
     tag = call.tags.of(given["input"])
@@ -85,10 +85,10 @@ def bagged(call: Call) -> Found:
     return by_first(2)(call)
 
 
-def losses(names: str) -> Follow:
+def losses(names: str) -> FlowRule:
     """The rule of losses: without reduction, one for each entry."""
 
-    def follow_it(call: Call) -> Found:
+    def tag_result(call: Call) -> ResultTags:
         given = call.named(names)
         reduction = given.get("reduction", "mean")
         if reduction != "none":
@@ -96,10 +96,10 @@ def losses(names: str) -> Follow:
             return tag if isinstance(tag, OneExample) else OVER_EXAMPLES
         return elementwise(call)
 
-    return follow_it
+    return tag_result
 
 
-def cross_entropy(call: Call) -> Found:
+def cross_entropy(call: Call) -> ResultTags:
     """`F.cross_entropy`: logits (example, class, ...), labels (example, ...) or of that shape."""
     given = call.named(
         "input target weight size_average ignore_index reduce reduction label_smoothing"

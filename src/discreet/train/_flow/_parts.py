@@ -3,12 +3,12 @@
 import torch
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import Call, Found, of_all, of_first
+from discreet.train._flow._call import Call, ResultTags, of_all, of_first
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tags import ExampleRows, OneExample, Tag, UnknownOwners
 
 
-def joined(call: Call) -> Found:
+def joined(call: Call) -> ResultTags:
     """`torch.cat` along a dimension, and `torch.stack` along a new one."""
     given = call.named("tensors dim")
     parts, dim = [*given["tensors"]], given.get("dim", given.get("axis", 0))
@@ -49,7 +49,7 @@ def _of_alone(call: Call, alone: list[OneExample], sizes: list[int], dim: int) -
 
 
 @of_first
-def parted(call: Call, rows: ExampleRows) -> Found:
+def parted(call: Call, rows: ExampleRows) -> ResultTags:
     """Functions that split a tensor along a dimension."""
     given = call.named("input parts dim")
     dim = given.get("dim", given.get("axis", 0)) % call.first.dim()
@@ -65,14 +65,14 @@ def parted(call: Call, rows: ExampleRows) -> Found:
 
 
 @of_first
-def unbound(call: Call, rows: ExampleRows) -> Found:
+def unbound(call: Call, rows: ExampleRows) -> ResultTags:
     """`unbind`: one tensor for each place of a dimension, which is removed."""
     dim = call.named("input dim").get("dim", 0) % call.first.dim()
     return [_at(rows, dim, place) for place in range(len(call.result))]
 
 
 @of_first
-def selected(call: Call, rows: ExampleRows) -> Found:
+def selected(call: Call, rows: ExampleRows) -> ResultTags:
     """`select`: one place of a dimension, which is removed."""
     given = call.named("input dim index")
     dim = given["dim"] % call.first.dim()
@@ -87,7 +87,7 @@ def _at(rows: ExampleRows, dim: int, place: int) -> Tag:
 
 
 @of_first
-def narrowed(call: Call, rows: ExampleRows) -> Found:
+def narrowed(call: Call, rows: ExampleRows) -> ResultTags:
     """`narrow`: consecutive places of a dimension."""
     given = call.named("input dim start length")
     dim = given["dim"] % call.first.dim()

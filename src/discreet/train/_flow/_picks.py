@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._indexing import getitem, index_put
 from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import ExampleRows, UnknownOwners
 
 
-def masked_places(call: Call) -> Found:
+def masked_places(call: Call) -> ResultTags:
     """`nonzero`, and `torch.where` with a condition only: the indices of nonzero entries."""
     given = call.named("input")
     mask: Tensor = given["condition"] if "condition" in given else given["input"]
@@ -27,14 +27,14 @@ def masked_places(call: Call) -> Found:
     return ExampleRows(0, RowLayout(order))
 
 
-def where(call: Call) -> Found:
+def where(call: Call) -> ResultTags:
     """`torch.where`: with a condition only, it returns indices."""
     if isinstance(call.result, Tensor):
         return elementwise(call)
     return masked_places(call)
 
 
-def mask_selected(call: Call) -> Found:
+def mask_selected(call: Call) -> ResultTags:
     """`masked_select`: as an index by a mask."""
     given = call.named("input mask")
     data, mask = given["input"], given["mask"]
@@ -43,7 +43,7 @@ def mask_selected(call: Call) -> Found:
     return getitem(replace(call, args=(data, mask), keywords={}))
 
 
-def chosen(call: Call) -> Found:
+def chosen(call: Call) -> ResultTags:
     """`index_select`: rows of a dimension."""
     given = call.named("input dim index")
     data, dim, index = given["input"], given["dim"] % given["input"].dim(), given["index"]
@@ -51,7 +51,7 @@ def chosen(call: Call) -> Found:
     return getitem(replace(call, args=(data, where_to), keywords={}))
 
 
-def gathered(call: Call) -> Found:
+def gathered(call: Call) -> ResultTags:
     """`gather`: an index for each entry, along one dimension."""
     given = call.named("input dim index")
     data, index = given["input"], given.get("index", given.get("indices"))
@@ -60,23 +60,24 @@ def gathered(call: Call) -> Found:
         return OVER_EXAMPLES
     if data.dim() == 1:
         return getitem(replace(call, args=(data, index), keywords={}))
-    tag = of_all(call.tags, (data, index), call.result.dim())
-    if isinstance(tag, ExampleRows) and tag.dim == dim % data.dim():
-        return OVER_EXAMPLES
-    return tag
+    return _entry_by_entry(call, (data, index), dim)
 
 
-def scattered(call: Call) -> Found:
+def scattered(call: Call) -> ResultTags:
     """`scatter` and the like: the reverse of `gather`."""
     given = call.named("input dim index src")
     some = (given["input"], given["index"], given.get("src", given.get("value")))
+    return _entry_by_entry(call, some, given["dim"])
+
+
+def _entry_by_entry(call: Call, some: tuple[object, ...], dim: int) -> ResultTags:
+    """The tag of a result whose entries come from other places along a dimension."""
     tag = of_all(call.tags, some, call.result.dim())
-    if isinstance(tag, ExampleRows) and tag.dim == given["dim"] % call.result.dim():
-        return OVER_EXAMPLES
-    return tag
+    is_along = isinstance(tag, ExampleRows) and tag.dim == dim % call.result.dim()
+    return OVER_EXAMPLES if is_along else tag
 
 
-def inverse_scattered(call: Call) -> Found:
+def inverse_scattered(call: Call) -> ResultTags:
     """`scatter_`: if 0, 1, 2, ... is scattered by a permutation, the result is its inverse."""
     given = call.named("input dim index src")
     source, index = given.get("src"), given["index"]
@@ -90,7 +91,7 @@ def inverse_scattered(call: Call) -> Found:
     return scattered(call)
 
 
-def index_added(call: Call) -> Found:
+def index_added(call: Call) -> ResultTags:
     """`index_add` and `index_copy`: rows put back to the places from which an index picked them."""
     given = call.named("input dim index source")
     data, index, source = given["input"], given["index"], given["source"]
@@ -98,7 +99,7 @@ def index_added(call: Call) -> Found:
     return index_put(call.tags, data, (*[slice(None)] * dim, index), source)
 
 
-def divided(call: Call) -> Found:
+def divided(call: Call) -> ResultTags:
     """`floor_divide`: an index divided by an integer may be an index of coarser rows."""
     if (
         len(call.args) == 2

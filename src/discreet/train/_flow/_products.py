@@ -3,17 +3,17 @@
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 
-def multiplied(call: Call) -> Found:
+def multiplied(call: Call) -> ResultTags:
     """Products of matrices, batch by batch."""
     *_, left, right = tensors_in((call.args, call.keywords))
     return _product_of(call.tags, left, right, call.result)
 
 
-def added_to_product(call: Call) -> Found:
+def added_to_product(call: Call) -> ResultTags:
     """`addmm` and the like: a tensor plus a product of two others."""
     given = call.named("input mat1 mat2")
     left: Tensor = given["mat1"] if "mat1" in given else given["batch1"]
@@ -42,42 +42,37 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
     return merged(found, result.dim())
 
 
-def einsum(call: Call) -> Found:
+def einsum(call: Call) -> ResultTags:
     """`einsum`: each letter names a dimension."""
     equation, several = call.args[0], tensors_in(call.args[1:])
-    if not isinstance(equation, str):
-        return UnknownOwners("einsum without letters")
-    sides = equation.replace(" ", "").split("->")
-    given = sides[0].split(",")
-    if len(sides) < 2 or "." in equation:
-        if "..." not in equation or len(sides) < 2:
-            return UnknownOwners("einsum without an arrow")
-        spare = [
-            chr(n) for n in range(0x391, 0x391 + 12)
-        ]  # Greek capitals, which equations can't have
-        longest = max(
-            one.dim() - len(part.replace("...", ""))
-            for one, part in zip(several, given, strict=True)
-        )
-        full = []
-        for one, part in zip(several, given, strict=True):
-            more = one.dim() - len(part.replace("...", ""))
-            full.append(part.replace("...", "".join(spare[longest - more : longest])))
-        given = full
-        sides[1] = sides[1].replace("...", "".join(spare[:longest]))
+    if not isinstance(equation, str) or "->" not in equation:
+        return UnknownOwners("einsum without letters and an arrow")
+    left, _, right = equation.replace(" ", "").partition("->")
+    # 1. an ellipsis stands for leading dimensions, which get letters that no equation has
+    given = left.split(",")
+    more = [
+        one.dim() - len(part.replace("...", "")) for one, part in zip(several, given, strict=True)
+    ]
+    leading = "".join(chr(n) for n in range(0x391, 0x391 + max(more)))  # Greek capitals
+    given = [
+        part.replace("...", leading[len(leading) - number :])
+        for part, number in zip(given, more, strict=True)
+    ]
+    right = right.replace("...", leading)
+    # 2. the letter of examples must stand once in an argument, and in the result
     found: Tag | None = None
     for one, letters in zip(several, given, strict=True):
         tag = call.tags.of(one)
         if isinstance(tag, ExampleRows):
             letter = letters[tag.dim]
-            if letters.count(letter) > 1 or letter not in sides[1]:
+            if letters.count(letter) > 1 or letter not in right:
                 return OVER_EXAMPLES
-            tag = tag.at(sides[1].index(letter))
+            tag = tag.at(right.index(letter))
         found = merged([(each, 0) for each in (found, tag) if each is not None], 0)
     return found
 
 
-def attended(call: Call) -> Found:
+def attended(call: Call) -> ResultTags:
     """Attention: queries, keys and values have two dimensions after those of the batch."""
     some = tensors_in((call.args, call.keywords))
     for one in some:
@@ -87,7 +82,7 @@ def attended(call: Call) -> Found:
     return of_all(call.tags, (call.args, call.keywords), call.result.dim())
 
 
-def grouped(call: Call) -> Found:
+def grouped(call: Call) -> ResultTags:
     """`F.grouped_mm`: each row is multiplied by one of several matrices."""
     given = call.named("input mat2")
     data, tag = given["input"], call.tags.of(given["input"])

@@ -7,43 +7,43 @@ import torch
 from torch import Tensor
 
 from discreet.train._arguments import Args, Function, tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, Found, of_all, of_first
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, UnknownOwners, refitted
 
 
-def elementwise(call: Call) -> Found:
+def elementwise(call: Call) -> ResultTags:
     """Functions of each entry, with all arguments broadcast."""
     some = tensors_in((call.result,))
     return of_all(call.tags, (call.args, call.keywords), some[0].dim())
 
 
-def of_the_first(call: Call) -> Found:
+def of_the_first(call: Call) -> ResultTags:
     """Functions of each entry of the first argument; others must not depend on data."""
     if not isinstance(call.first, Tensor) or call.has_data_besides():
         return UnknownOwners("a function of data by data")
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
-def copied(call: Call) -> Found:
+def copied(call: Call) -> ResultTags:
     """The same entries, perhaps elsewhere or of another type."""
     call.tags.indices.note_copy(call.first, call.result)
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
-def broadcast(call: Call) -> Found:
+def broadcast(call: Call) -> ResultTags:
     """`broadcast_tensors`: each argument expanded to the shape of all."""
     pairs = zip(tensors_in(call.args), call.result, strict=True)
     return [of_all(call.tags, (one,), result.dim()) or OUTSIDE_BATCH for one, result in pairs]
 
 
-def of_numbers(call: Call) -> Found:
+def of_numbers(call: Call) -> ResultTags:
     """`new_tensor`: the first argument gives only its type."""
     return UnknownOwners("a new tensor of data") if call.has_data_besides() else OUTSIDE_BATCH
 
 
 @of_first
-def refit(call: Call, rows: ExampleRows) -> Found:
+def refit(call: Call, rows: ExampleRows) -> ResultTags:
     """Views and reshapes: the same entries in the same order."""
     if call.first.numel() != call.result.numel():
         return UnknownOwners("a view of another type")
@@ -52,7 +52,7 @@ def refit(call: Call, rows: ExampleRows) -> Found:
 
 
 @of_first
-def expanded(call: Call, rows: ExampleRows) -> Found:
+def expanded(call: Call, rows: ExampleRows) -> ResultTags:
     """`expand`: broadcast to a shape of as many or more dimensions."""
     dim, layout = rows.dim - call.first.dim() + call.result.dim(), rows.layout
     if layout.length == 1 != call.result.shape[dim]:
@@ -61,7 +61,7 @@ def expanded(call: Call, rows: ExampleRows) -> Found:
 
 
 @of_first
-def permuted(call: Call, rows: ExampleRows) -> Found:
+def permuted(call: Call, rows: ExampleRows) -> ResultTags:
     """Functions that permute dimensions; a call without data shows their order."""
     rest = tuple(tuple(one) if isinstance(one, list) else one for one in call.args[1:])
     named_ones = tuple((key, value) for key, value in call.keywords.items() if key != "input")
@@ -80,7 +80,7 @@ def _order(
 
 
 @of_first
-def repeated(call: Call, rows: ExampleRows) -> Found:
+def repeated(call: Call, rows: ExampleRows) -> ResultTags:
     """`repeat` and `tile`: the whole tensor several times."""
     dim, layout = rows.dim - call.first.dim() + call.result.dim(), rows.layout
     length = call.first.shape[rows.dim]
@@ -88,7 +88,7 @@ def repeated(call: Call, rows: ExampleRows) -> Found:
     return ExampleRows(dim, RowLayout(layout.order, layout.outer * times, layout.inner))
 
 
-def interleaved(call: Call) -> Found:
+def interleaved(call: Call) -> ResultTags:
     """`repeat_interleave`: each entry several times in a row."""
     given = call.named("input repeats dim")
     data, times, dim = given["input"], given["repeats"], given.get("dim")

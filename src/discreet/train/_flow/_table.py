@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._flow._call import Follow
+from discreet.train._flow._call import FlowRule
 from discreet.train._flow._dims import (
     along,
     by_first,
@@ -98,7 +98,7 @@ count_nonzero
 
 
 _USUAL = "input target size_average reduce reduction"
-_RULES: tuple[tuple[Follow, str], ...] = (
+_RULES: tuple[tuple[FlowRule, str], ...] = (
     (copied, _COPIED),
     (refit, _REFIT),
     (expanded, "expand expand_as broadcast_to"),
@@ -187,9 +187,9 @@ def _functions(names: str) -> Iterator[Any]:  # Any: functions of PyTorch's
                 yield function.__get__
 
 
-def _table() -> dict[Any, Follow]:  # Any: as above
+def _table() -> dict[Any, FlowRule]:  # Any: as above
     both = " ".join(f"{name} {name}_" for name in _ELEMENTWISE.split())
-    found: dict[Any, Follow] = {}  # Any: as above
+    found: dict[Any, FlowRule] = {}  # Any: as above
     found |= dict.fromkeys(_functions(f"{both} data real imag"), elementwise)
     both = " ".join(f"{name} {name}_" for name in _OF_THE_FIRST.split())
     found |= dict.fromkeys(_functions(both), of_the_first)
@@ -202,7 +202,7 @@ def _table() -> dict[Any, Follow]:  # Any: as above
 
 
 FLOW = _table()
-FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
+FOR_UNKNOWN_OWNERS: frozenset[FlowRule] = frozenset(
     {
         copied,
         getitem,
@@ -218,6 +218,6 @@ FOR_UNKNOWN_OWNERS: frozenset[Follow] = frozenset(
         grouped,
     }
 )  # rules that also handle data with unknown owners
-DIM_SECOND: frozenset[Follow] = frozenset(
+DIM_SECOND: frozenset[FlowRule] = frozenset(
     {joined, chosen, gathered, scattered, inverse_scattered, index_added}
 )  # rules of functions whose second argument is a dimension

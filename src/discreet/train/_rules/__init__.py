@@ -42,14 +42,6 @@ _MATMUL = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm)
 _PRODUCTS = (torch.bmm, Tensor.bmm, torch.baddbmm, Tensor.baddbmm)
 
 
-def _none(_: Args, __: Keywords) -> int:
-    return 0
-
-
-def _one(_: Args, __: Keywords) -> int:
-    return 1
-
-
 def _normalised(args: Args, keywords: Keywords) -> int:
     shape = named("input normalized_shape", args, keywords)["normalized_shape"]
     return 1 if isinstance(shape, int) else len(shape)
@@ -116,10 +108,10 @@ RULES = Rules(
     otherwise=by_example,
     ruled=ruled,
     features={
-        F.linear: ("input", 0, _one),
-        **dict.fromkeys(_MATMUL, ("input", 0, _one)),
-        torch.addmm: ("mat1", 1, _one),
-        F.embedding: ("input", 0, _none),
+        F.linear: ("input", 0, lambda _, __: 1),
+        **dict.fromkeys(_MATMUL, ("input", 0, lambda _, __: 1)),
+        torch.addmm: ("mat1", 1, lambda _, __: 1),
+        F.embedding: ("input", 0, lambda _, __: 0),
         F.layer_norm: ("input", 0, _normalised),
         F.rms_norm: ("input", 0, _normalised),
     },

@@ -21,6 +21,7 @@ from discreet.train._rules._linear import linear
 from discreet.train._tags import ExampleRows
 
 RecurrentState = tuple[Tensor, ...]  # each (example, hidden)
+LayerResult = tuple[Tensor, RecurrentState]  # (example, time, hidden), and the last state
 Cell = Callable[
     [Capture, Tensor, RecurrentState, list[Tensor]], RecurrentState
 ]  # data (example, in), and weights
@@ -44,16 +45,14 @@ def packing(capture: Capture, model: nn.Module) -> Iterator[None]:
             hook.remove()
 
 
-def packed(capture: Capture, cell: Cell, args: Args) -> tuple[Tensor, RecurrentState]:
+def packed(capture: Capture, cell: Cell, args: Args) -> LayerResult:
     """All layers: packed rows, and last states (layer, example, hidden) in the order of packing."""
     order = _order(capture, args[0], args[3])
     with having(capture, ExampleRows(0, capture.tags.plain)):
         return _in_order(capture, cell, args, order)
 
 
-def _in_order(
-    capture: Capture, cell: Cell, args: Args, order: Tensor
-) -> tuple[Tensor, RecurrentState]:
+def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> LayerResult:
     """The same, with examples in the order of the batch meanwhile."""
     rows, sizes, given, flat, *stack = args
     back = order.argsort()
@@ -65,7 +64,7 @@ def _in_order(
 
     def run(
         weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
-    ) -> tuple[Tensor, RecurrentState]:
+    ) -> LayerResult:
         return by_steps(capture, cell, weights, data, state, goes_on=goes_on, backwards=backwards)
 
     data, lasts = stacked(Stack(flat, *stack), data, starts, run)
@@ -79,7 +78,7 @@ class Direction(Protocol):
 
     def __call__(
         self, weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
-    ) -> tuple[Tensor, RecurrentState]:
+    ) -> LayerResult:
         """States after each step (example, time, hidden), and the last state."""
         ...
 
@@ -103,9 +102,7 @@ class Stack:
         return [list(self.flat[n : n + each]) for n in range(0, len(self.flat), each)]
 
 
-def stacked(
-    stack: Stack, data: Tensor, starts: list[Tensor], run: Direction
-) -> tuple[Tensor, RecurrentState]:
+def stacked(stack: Stack, data: Tensor, starts: list[Tensor], run: Direction) -> LayerResult:
     """All layers of data (example, time, feature), and last states (layer, example, hidden)."""
     several, lasts = stack.weights(), list[RecurrentState]()
     directions = 2 if stack.goes_both_ways else 1
@@ -137,7 +134,7 @@ def by_steps(  # noqa: PLR0917  # what a layer in one direction is made of
     *,
     goes_on: Tensor | None = None,
     backwards: bool = False,
-) -> tuple[Tensor, RecurrentState]:
+) -> LayerResult:
     """States after each step (example, time, hidden), and the last state.
 
     An example keeps its state at steps where ``goes_on`` (example, time) is false.

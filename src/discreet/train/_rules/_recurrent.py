@@ -22,6 +22,7 @@ from discreet.train._rules._elementwise import own_second
 from discreet.train._rules._linear import outer, summed_in_between
 from discreet.train._rules._packed import (
     Cell,
+    LayerResult,
     RecurrentState,
     Stack,
     by_steps,
@@ -212,9 +213,7 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`torch.lstm`, as `torch.nn.LSTM` calls it."""
 
-    def run(
-        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
-    ) -> tuple[Tensor, RecurrentState]:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
         pre = _pre(capture, layer, inputs, with_both=True)
         states, cell = _applied(_Lstm, pre.transpose(0, 1), layer.of_states.detach(), *state)
         note(pre, states)
@@ -236,9 +235,7 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """`torch.gru`, as `torch.nn.GRU` calls it."""
 
-    def run(
-        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
-    ) -> tuple[Tensor, RecurrentState]:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
         pre = _pre(capture, layer, inputs, with_both=False)
         extra = pre.new_zeros(()).expand(pre.shape).requires_grad_()
         bias = layer.biases[1].detach() if layer.biases else pre.new_zeros(pre.shape[2])
@@ -262,9 +259,7 @@ def rnn(
 ) -> tuple[Tensor, Tensor]:
     """`torch.rnn_tanh` and `torch.rnn_relu`, as `torch.nn.RNN` calls them."""
 
-    def run(
-        layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any
-    ) -> tuple[Tensor, RecurrentState]:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
         pre = _pre(capture, layer, inputs, with_both=True)
         states = _applied(
             _Plain,
@@ -312,9 +307,9 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
 def _layers(
     capture: Capture,
     args: Args,
-    run: Callable[[_Layer, Tensor, RecurrentState, Any], tuple[Tensor, RecurrentState]],
+    run: Callable[[_Layer, Tensor, RecurrentState, Any], LayerResult],
     cell: Cell,
-) -> tuple[Tensor, RecurrentState]:
+) -> LayerResult:
     """All layers; results (example, time, ...) or time first, and last states."""
     if _are_packed(args):
         return packed(capture, cell, args)
@@ -325,7 +320,7 @@ def _layers(
 
     def direction(
         weights: list[Tensor], data: Tensor, state: RecurrentState, *, backwards: bool
-    ) -> tuple[Tensor, RecurrentState]:
+    ) -> LayerResult:
         if len(weights) % 2 == 1:  # the last one is a projection
             return by_steps(capture, cell, weights, data, state, backwards=backwards)
         layer, inputs = _layer(weights), data.flip(1) if backwards else data
