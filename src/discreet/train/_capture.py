@@ -35,7 +35,7 @@ from discreet.train._tags import (
 )
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 
-__all__ = ["Capture", "PerExampleGradients", "Rules", "ancestors", "changes_its_first"]
+__all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors", "changes_its_first"]
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 

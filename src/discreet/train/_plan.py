@@ -250,11 +250,13 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     >>> print(exact.privacy_loss)
     5 * accounting.PoissonSampled(privacy_loss=accounting.Gaussian(multiplier=2), rate=1/93)
     """
+    # 1. checks of what is the same in all steps
     way: Sampling = PoissonSampling() if sampling is None else sampling
     kind: AnyNoise = FloatGaussian() if noise is None else noise
     _check_kinds(way, kind)
     _check_unit(unit, way)
     records = _checks.positive_count(records=records)
+    # 2. phases, for any level of noise
     asked = _stages(stages, way, records=records, batch=batch, epochs=epochs, steps=steps)
     limit = _checks.delta(delta=delta)
     kinds = [_checked(stage, records, batch, clip=clip, noise=kind) for stage in asked]
@@ -266,6 +268,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
         )
         return TrainingPlan(unit, records, phases, way, kind, limit, target)
 
+    # 3. the level of noise: as given, or the least that stays within epsilon
     target = None if epsilon is None else _checks.positive(epsilon=epsilon)
     if (target is None) == (multiplier is None):
         raise InvalidArgument("give either epsilon, with delta, or multiplier: one decides")

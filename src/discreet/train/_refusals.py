@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import _data, _processes
+from discreet.train import _data
 from discreet.train._adaptive import Adaptive
 from discreet.train._data import Data
 from discreet.train._plan import TrainingPlan
@@ -12,6 +12,8 @@ from discreet.train._sampling import SizeDeclaration
 from discreet.train._step_inputs import Examples, clipping_of, trainable
 from discreet.train._trials import unwrapped
 from discreet.train._units import Units
+
+_SEVERAL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule")
 
 
 def check_run(
@@ -38,7 +40,7 @@ def check_run(
     for phase in plan.phases:
         if not isinstance(phase.clip, Adaptive):
             clipping_of(phase, plan.noise.order).groups(names)
-    _processes.check(model, optimizer)
+    _check_processes(model, optimizer)
     check_optimizer(optimizer, model)
 
 
@@ -113,3 +115,37 @@ def check_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
                 f"optimizer: it hasn't {name!r}, which requires a gradient, and would never learn; "
                 "make the optimizer once the model is whole, or freeze what is not to be trained"
             )
+
+
+def _check_processes(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Refuse several processes, and optimizers that skip steps or scale gradients.
+
+    Several processes would each draw batches and noise of their own, which no plan prices.
+    Accelerate's optimizers are accepted, unless they accumulate or scale gradients.
+    """
+    names = {kind.__name__ for module in model.modules() for kind in type(module).__mro__}
+    for name in _SEVERAL:
+        if name in names:
+            raise InvalidArgument(
+                f"model: {name} spreads it over several devices; give the module that it wraps, "
+                "on one device"
+            )
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        number = distributed.get_world_size()
+        if number > 1:
+            raise InvalidArgument(
+                f"{number} processes train together: each would add noise of its own; start one"
+            )
+    scaler = getattr(optimizer, "scaler", None)
+    if scaler is not None and scaler.is_enabled():
+        raise InvalidArgument(
+            "optimizer: its gradient scaler (float16) would scale noise and sums; use bfloat16, "
+            "which needs none"
+        )
+    steps = getattr(getattr(optimizer, "gradient_state", None), "num_steps", 1)
+    if steps != 1:
+        raise InvalidArgument(
+            f"optimizer: it steps once in {steps} times (gradient accumulation); leave that to "
+            "the plan, whose batches are computed in parts that fit into memory"
+        )

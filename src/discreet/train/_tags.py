@@ -39,7 +39,7 @@ class OneExample:
 
 @dataclass(frozen=True, slots=True)
 class UnknownOwners:
-    """It is not known which part belongs to which example, since the function ``by`` ran.
+    """The parts of the result of a function, named ``by``, can't be credited to examples.
 
     A loop over the places of all nonzero entries, such as over the experts that have rows, is a
     decision of Python's: each of its places counts as a number that depends on no data.
@@ -57,7 +57,7 @@ class UnknownOwners:
 
 @dataclass(frozen=True, slots=True)
 class OutsideBatch:
-    """Neither a parameter nor, as far as calls show, computed from a tensor of the batch."""
+    """The tensor is no parameter, and no recorded call computed it from the batch."""
 
 
 Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch

@@ -55,6 +55,7 @@ def packed(capture: Capture, cell: Cell, args: Args) -> LayerResult:
 def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> LayerResult:
     """The same, with examples in the order of the batch meanwhile."""
     rows, sizes, given, flat, *stack = args
+    # 1. unpack to (example, time, feature), in the order of the batch
     back = order.argsort()
     data, lengths = torch._pad_packed_sequence(rows, sizes, True, 0.0, len(sizes))  # noqa: SLF001
     data, lengths = data[back], lengths[back.to(lengths.device)]
@@ -68,6 +69,7 @@ def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> LayerR
         return by_steps(capture, cell, weights, data, state, goes_on=goes_on, backwards=backwards)
 
     data, lasts = stacked(Stack(flat, *stack), data, starts, run)
+    # 2. pack again
     sorted_lengths = lengths[order.to(lengths.device)]
     rows = torch._pack_padded_sequence(data[order], sorted_lengths, True)[0]  # noqa: SLF001
     return rows, tuple(each[:, order] for each in lasts)

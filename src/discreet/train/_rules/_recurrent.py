@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords
-from discreet.train._capture import Capture
+from discreet.train._capture import Capture, Rule
 from discreet.train._precision import unmixed
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._elementwise import own_second
@@ -208,16 +208,24 @@ class _Layer:
     biases: tuple[Tensor, Tensor] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _LayerSteps:
+    """All steps in time of one layer in one direction."""
+
+    target: Tensor  # whose gradient is that of the states' part of the gates
+    states: Tensor  # (time + 1, example, hidden), from the initial one on
+    last: RecurrentState
+
+
 def lstm(
     capture: Capture, _function: Function, args: Args, _keywords: Keywords
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`torch.lstm`, as `torch.nn.LSTM` calls it."""
 
-    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState) -> _LayerSteps:
         pre = _pre(capture, layer, inputs, with_both=True)
         states, cell = _applied(_Lstm, pre.transpose(0, 1), layer.of_states.detach(), *state)
-        note(pre, states)
-        return states, (states[-1], cell)
+        return _LayerSteps(pre, states, (states[-1], cell))
 
     def cell(
         capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
@@ -235,22 +243,16 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """`torch.gru`, as `torch.nn.GRU` calls it."""
 
-    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState) -> _LayerSteps:
         pre = _pre(capture, layer, inputs, with_both=False)
         extra = pre.new_zeros(()).expand(pre.shape).requires_grad_()
         bias = layer.biases[1].detach() if layer.biases else pre.new_zeros(pre.shape[2])
         states = _applied(
             _Gru, pre.transpose(0, 1), extra.transpose(0, 1), layer.of_states.detach(), bias, *state
         )
-        note(extra, states)
-        return states, (states[-1],)
+        return _LayerSteps(extra, states, (states[-1],))
 
-    def cell(
-        capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
-    ) -> RecurrentState:
-        return (gru_cell(capture, torch.gru_cell, (data, *state, *weights), {}),)
-
-    results, (last,) = _layers(capture, args, run, cell)
+    results, (last,) = _layers(capture, args, run, _of_one_state(gru_cell, torch.gru_cell))
     return results, last
 
 
@@ -259,26 +261,23 @@ def rnn(
 ) -> tuple[Tensor, Tensor]:
     """`torch.rnn_tanh` and `torch.rnn_relu`, as `torch.nn.RNN` calls them."""
 
-    def run(layer: _Layer, inputs: Tensor, state: RecurrentState, note: Any) -> LayerResult:
+    def run(layer: _Layer, inputs: Tensor, state: RecurrentState) -> _LayerSteps:
         pre = _pre(capture, layer, inputs, with_both=True)
-        states = _applied(
-            _Plain,
-            pre.transpose(0, 1),
-            layer.of_states.detach(),
-            *state,
-            function is torch.rnn_relu,
-        )
-        note(pre, states)
-        return states, (states[-1],)
+        of_states = layer.of_states.detach()
+        states = _applied(_Plain, pre.transpose(0, 1), of_states, *state, is_rectified)
+        return _LayerSteps(pre, states, (states[-1],))
 
-    def cell(
-        capture: Capture, data: Tensor, state: RecurrentState, weights: list[Tensor]
-    ) -> RecurrentState:
-        return (rnn_cell(capture, of_cell, (data, *state, *weights), {}),)
-
-    of_cell = torch.rnn_relu_cell if function is torch.rnn_relu else torch.rnn_tanh_cell
-    results, (last,) = _layers(capture, args, run, cell)
+    is_rectified = function is torch.rnn_relu
+    of_cell = torch.rnn_relu_cell if is_rectified else torch.rnn_tanh_cell
+    results, (last,) = _layers(capture, args, run, _of_one_state(rnn_cell, of_cell))
     return results, last
+
+
+def _of_one_state(rule: Rule, cell: Function) -> Cell:
+    """One step in time, by the rule of a cell that has one state."""
+    return lambda capture, data, state, weights: (
+        rule(capture, cell, (data, *state, *weights), {}),
+    )
 
 
 def _applied(
@@ -307,7 +306,7 @@ def _pre(capture: Capture, layer: _Layer, inputs: Tensor, *, with_both: bool) ->
 def _layers(
     capture: Capture,
     args: Args,
-    run: Callable[[_Layer, Tensor, RecurrentState, Any], LayerResult],
+    run: Callable[[_Layer, Tensor, RecurrentState], _LayerSteps],
     cell: Cell,
 ) -> LayerResult:
     """All layers; results (example, time, ...) or time first, and last states."""
@@ -324,24 +323,21 @@ def _layers(
         if len(weights) % 2 == 1:  # the last one is a projection
             return by_steps(capture, cell, weights, data, state, backwards=backwards)
         layer, inputs = _layer(weights), data.flip(1) if backwards else data
-        found, last = run(layer, inputs, state, _noting(capture, layer))
-        after = found[1:].transpose(0, 1)
-        return (after.flip(1) if backwards else after), last
+        steps = run(layer, inputs, state)
+        _note_states(capture, layer, steps)
+        after = steps.states[1:].transpose(0, 1)
+        return (after.flip(1) if backwards else after), steps.last
 
     data, last_states = stacked(Stack(flat, *rest), data, starts, direction)
     return (data if batch_first else data.transpose(0, 1)), last_states
 
 
-def _noting(capture: Capture, layer: _Layer) -> Callable[[Tensor, Tensor], None]:
-    """A function that records the uses of the states' weights."""
-
-    def note(target: Tensor, states: Tensor) -> None:
-        before, shape = states.detach()[:-1].transpose(0, 1), tuple(layer.of_states.shape)
-        own = (layer.of_states, lambda rows: outer(before, rows, shape))
-        biases = [(bias, summed_in_between) for bias in (layer.biases or ())[1:]]
-        capture.note(target, own, *biases)
-
-    return note
+def _note_states(capture: Capture, layer: _Layer, steps: _LayerSteps) -> None:
+    """Record the uses of the states' weights."""
+    before, shape = steps.states.detach()[:-1].transpose(0, 1), tuple(layer.of_states.shape)
+    own = (layer.of_states, lambda rows: outer(before, rows, shape))
+    biases = [(bias, summed_in_between) for bias in (layer.biases or ())[1:]]
+    capture.note(steps.target, own, *biases)
 
 
 def _layer(weights: list[Tensor]) -> _Layer:
