@@ -82,7 +82,7 @@ def test_noise_is_found_for_an_epsilon_the_count_included() -> None:
     plain, counted = short(**facts), short(**facts, clip=Adaptive())
     assert 2.99 < counted.epsilon <= 3
     assert counted.phases[0].multiplier > plain.phases[0].multiplier
-    with pytest.raises(InvalidArgument, match="counting alone costs epsilon = 246"):
+    with pytest.raises(InvalidArgument, match="the counts alone cost epsilon = 246"):
         short(**facts, clip=Adaptive(stddev=1e-3))
 
 
