@@ -11,6 +11,7 @@ import pytest
 
 import discreet.mechanisms
 from discreet import local
+from discreet.errors import InvalidArgument
 from discreet.local._mechanism import ReportingMechanism
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.registry import CASES, Case
@@ -66,6 +67,20 @@ def test_a_surer_error_is_no_smaller(case: Case) -> None:
     errors = [case.made.error(confidence) for confidence in (0.5, 0.9, 0.999)]
     assert all(isinstance(error, int | Fraction) for error in errors)
     assert 0 <= errors[0] <= errors[1] <= errors[2]
+
+
+@every_case
+@pytest.mark.parametrize("digits", [20, 260, 2000])
+def test_extreme_confidences_are_answered_or_refused_by_name(case: Case, digits: int) -> None:
+    if case.forecast is None:
+        return
+    for confidence in (Fraction(1, 10**digits), 1 - Fraction(1, 10**digits)):
+        said = "confidence"
+        try:
+            assert case.made.error(confidence) >= 0
+        except InvalidArgument as refusal:
+            said = str(refusal)
+        assert "confidence" in said
 
 
 @every_case

@@ -100,10 +100,9 @@ def _best_top(epsilon: Fraction, width: int) -> int:
     root = math.sqrt(max(4 * t * width + 4 * t * t - 1, 0.0))
     least = ((4 * t * width - 1) / (root + 2 * t) + 1) / 2  # avoids cancellation
     tops = [min(max(top, 1), width) for top in (math.floor(least), math.ceil(least))]
-    return min(tops, key=lambda top: _magnitude(t, width, top))
+    return min(tops, key=lambda top: _expected_magnitude(t, width, top))
 
 
-def _magnitude(t: float, width: int, top: int) -> float:
-    """The expected magnitude."""
+def _expected_magnitude(t: float, width: int, top: int) -> float:
     below = t * (width - 1) / 2 + t * t
     return (top * (top - 1) / 2 + t * top + below) * 2 / (2 * top - 1 + 2 * t)

@@ -182,6 +182,7 @@ class _ListGaps:
 
 
 def _gaps(scores: Scores, rate: Number) -> _Gaps:
+    # 1. checks
     unit = _checks.not_negative(rate=rate)
     if isinstance(scores, np.ndarray) and (scores.ndim != 1 or scores.dtype.kind not in "iuO"):
         raise InvalidArgument(
@@ -190,12 +191,14 @@ def _gaps(scores: Scores, rate: Number) -> _Gaps:
         )
     if not len(scores):
         raise InvalidArgument("scores: give at least one")
+    # 2. integers whose differences fit into int64 stay an array
     if isinstance(scores, np.ndarray) and scores.dtype != object:
         whole: _ScoreArray = scores.astype(f"{scores.dtype.kind}8", copy=False)
         top = int(whole.max())
         if top - int(whole.min()) <= _INT64_MAX:
             return _ArrayGaps(whole, top, unit)
         scores = whole.tolist()
+    # 3. all others become a list of fractions
     exact = [
         Fraction(score) if type(score) is int else _checks.finite(**{f"scores[{i}]": score})
         for i, score in enumerate(scores)  # integers of any size are allowed

@@ -36,12 +36,14 @@ def _staying(scale: Fraction, count: int, step: int) -> Callable[[int], float]:
     """The probability that all sums, in steps, lie within a width, as a function of the width."""
     from scipy.linalg.lapack import dpttrf, dpttrs
 
+    # 1. the law of one noise, in steps
     half = step // 2
     ratio, one = _decay(step / scale), _decay(1 / scale)
     near = math.exp(half / scale) * (1 - ratio) / (1 + one)
     none = 1 - 2 * _decay((half + 1) / scale) / (1 + one)
     gap = 1 - ratio**2  # noise of i steps has probability near * ratio^|i|, of 0 steps ``none``
 
+    # 2. the mass that stays within the width, one noise after the other
     def stays(width: int) -> float:
         mass = np.zeros(2 * width + 1)
         mass[width] = 1.0

@@ -189,7 +189,7 @@ def _surprises(time: int, size: int) -> tuple[arb, arb]:
 
 def _climbed_exactly(pieces: Pieces, time: int, place: int, size: int) -> int | None:
     """`_climbed`, by balls."""
-    # 1. pieces of the same score share one power
+    # 1. the power of each gap, and the number of candidates with it
     number, start = pieces.gaps.size, int(np.argmin(pieces.gaps))
     gaps, lengths = (np.roll(each, -start).tolist() for each in (pieces.gaps, pieces.lengths))
     with precision(2 * size + _SPARE_BITS + number.bit_length()):
@@ -197,6 +197,7 @@ def _climbed_exactly(pieces: Pieces, time: int, place: int, size: int) -> int | 
         many = dict.fromkeys(powers, 0)
         for gap, length in zip(gaps, lengths, strict=True):
             many[gap] += length
+        # 2. bounds on the time T, and on the steps at this time
         taken = [(many[gap], power) for gap, power in powers.items()]
         longest, shortest = (_left(taken, many[0], e, size) for e in _surprises(time, size))
         low, high = (
@@ -206,6 +207,7 @@ def _climbed_exactly(pieces: Pieces, time: int, place: int, size: int) -> int | 
                 for left in (shortest.lower(), longest.upper())
             )
         )
+        # 3. the first and the last step that the second number may be on
         ends = [(a, b, a + high[-1] - b, b + low[-1] - a) for a, b in zip(low, high, strict=True)]
         from_, to = (ball(Fraction(place + i, 1 << size)) for i in (0, 1))
         # the edge a / (a + b) lies between the two quotients of these ends

@@ -92,6 +92,7 @@ def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
     test covers sampling and noise only: several rows of one unit are dependent, and the test
     assumes independent rows.
     """
+    # 1. checks, and the statistic of the released table
     noise, table = answer.mechanism, np.asarray(answer.value, dtype=np.float64)
     if not isinstance(noise, DiscreteLaplace | Gaussian) or answer.processing:
         raise InvalidArgument(
@@ -101,9 +102,10 @@ def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
         raise InvalidArgument(f"{answer.name!r} has the shape {table.shape}: give rows x columns")
     times = _checks.positive_count(draws=draws)
     expected = _expected(table[np.newaxis])[0]
-    statistic = float(_statistic(table[np.newaxis])[0])
+    statistic = float(_pearson(table[np.newaxis])[0])
     if not np.all(expected > _FEWEST_EXPECTED):
         return ChiSquare(statistic, 1.0, is_large_enough=False)
+    # 2. the law of the statistic under independence, by simulation with noise
     random = np.random.default_rng(_SEED)
     chances = expected.ravel() / expected.sum()
     reached, left = 0, times
@@ -111,7 +113,7 @@ def chi_square(answer: Release[IntegerArray], draws: int = _DRAWS) -> ChiSquare:
         shape = min(left, max(1, _AT_ONCE // table.size)), *table.shape
         drawn = random.multinomial(round(expected.sum()), chances, size=shape[0]).reshape(shape)
         reached += int(
-            np.count_nonzero(_statistic(drawn + _noise(noise, random, shape)) >= statistic)
+            np.count_nonzero(_pearson(drawn + _noise(noise, random, shape)) >= statistic)
         )
         left -= shape[0]
     return ChiSquare(statistic, (1 + reached) / (1 + times), is_large_enough=True)
@@ -126,8 +128,7 @@ def _expected(tables: FloatArray) -> FloatArray:
     return np.asarray(rows * columns / total)
 
 
-def _statistic(tables: FloatArray) -> FloatArray:
-    """Pearson's statistic of each table."""
+def _pearson(tables: FloatArray) -> FloatArray:
     expected = _expected(tables)
     return np.asarray(((tables - expected) ** 2 / expected).sum(axis=(1, 2)))
 

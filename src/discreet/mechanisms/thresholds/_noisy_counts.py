@@ -31,8 +31,7 @@ class NoisyCounts(ABC):
 
     @property
     @abstractmethod
-    def _law(self) -> NoiseLaw:
-        """The law of the noise."""
+    def _law(self) -> NoiseLaw: ...
 
     def sample(self, value: Mapping[Key, int], bits: Bits) -> Mapping[Key, int]:
         """The keys that are shown, in order, with their noisy counts."""
