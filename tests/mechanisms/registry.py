@@ -129,7 +129,7 @@ class Case:
     def _asked(self, function: Callable[..., Any], given: Arguments) -> Call:
         wanted = inspect.signature(function).parameters
         about = {"bounded": self.about(PERSON), "unit": PERSON}
-        return function, given | {name: about[name] for name in about if name in wanted}
+        return function, {**given, **{name: about[name] for name in about if name in wanted}}
 
 
 def price(mechanism: Any, about: About, unit: Unit) -> PrivacyLoss:

@@ -1,8 +1,9 @@
 """Every law against its definition: by enumeration, by the fit of many draws, and by its tails."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_words_of_ones_give_the_quiet_outcome(case: LawCase, law: Any, width: in
 @every_scale
 def test_the_tail_is_the_sum_of_the_chances(kind: str, scale: Fraction) -> None:
     law = NOISE[kind](scale)
-    chance = LAWS[kind].chance(law)
+    chance = chance_of(kind, law)
     with precision(BITS):
         within = chance(0)
         for k in range(1, 60):
@@ -72,7 +73,7 @@ def test_the_tail_is_the_sum_of_the_chances(kind: str, scale: Fraction) -> None:
 @every_scale
 def test_the_standard_deviation_is_that_of_the_chances(kind: str, scale: Fraction) -> None:
     law = NOISE[kind](scale)
-    chance = LAWS[kind].chance(law)
+    chance = chance_of(kind, law)
     with precision(BITS):
         terms = (x * x * chance(x) for x in range(1, math.ceil(60 * scale) + 40))
         direct = float((2 * sum(terms, arb(0))).sqrt())
@@ -107,6 +108,11 @@ def test_many_draws_fit(kind: str) -> None:
     single = np.array([right.draw(bits) for _ in range(DRAWS // 10)])
     assert false_alarm(single, expected) >= ALPHA
     assert false_alarm(wrong.draws(QuickBits(1), DRAWS), expected) < ALPHA
+
+
+def chance_of(kind: str, law: NoiseLaw) -> Callable[[int], arb]:
+    """The probability of each outcome, which is a ball for noise."""
+    return cast("Callable[[int], arb]", LAWS[kind].chance(law))
 
 
 def cells(law: NoiseLaw) -> Expected:
