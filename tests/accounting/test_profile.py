@@ -23,8 +23,11 @@ from discreet.accounting import (
     Term,
     Threshold,
     Zcdp,
+    _pairs,
 )
-from discreet.accounting._profile import Profile
+from discreet.accounting._bounds import Unknown, is_attained, known
+from discreet.accounting._profile import Profile, quick_delta
+from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
 from discreet.errors import InvalidArgument
 
@@ -262,3 +265,18 @@ class TestTradeOff:
         for line in str(errors).splitlines()[1:]:
             one, two = (Fraction(word) for word in line.split())
             assert two <= fraction(errors.type_two(one))
+
+
+@pytest.mark.parametrize("loss", [loss for loss in SOME if is_attained(loss)], ids=repr)
+def test_deltas_by_laws_that_serve_all_epsilons_are_as_close(loss: PrivacyLoss) -> None:
+    quick, whole = known(quick_delta(loss)), loss.epsilon(1e-15)
+    end = whole if math.isfinite(whole) else loss.epsilon(0.01)
+    for part in (0.0, 1e-9, 0.01, 0.3, 0.7, 1.0, 1.2):
+        found = quick(part * end)
+        assert found == pytest.approx(loss.delta(part * end), rel=0.01, abs=1e-12)
+        for order in known(_pairs.pairs(loss, Side.LOWER)):
+            assert found >= _distribution.delta(order, part * end, 1e-3, Side.LOWER)
+
+
+def test_deltas_that_another_theorem_may_improve_are_not_taken_from_laws() -> None:
+    assert isinstance(quick_delta(1 * Zcdp(0.1)), Unknown)

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._profile_law import ProfileLaw
 
 _LEAST = 1e-12
+_TINIEST = 1e-20
 _NEAR = 1e-6
 _NEARBY = 1.25  # of epsilons, if the one may take the other's place
 _HARDLY_MORE = 1 + Fraction(1, 1000)
@@ -108,29 +110,58 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
     """The loss's profile, by the theorems that give the smallest deltas, to where delta is about
     ``least``."""
     end = _end(loss, least)
+    points = _spread(end, _POINTS).tolist()
     if not isinstance(_bounds.mu_squared(loss), Unknown):
-        points = _spread(end, _POINTS).tolist()
         return _refined(lambda epsilon: _theorems.delta(loss, fraction(epsilon)), points)
-    orders = _pairs.own_pairs(loss, Side.UPPER)
-    if isinstance(orders, Unknown):
+    found = _Deltas.of(loss, least, end)
+    if isinstance(found, Unknown):
         return _pointwise(loss, _spread(end, _FEW_POINTS))
-    laws = [ProfileLaw.of(order, _levels(least), end / _POINTS) for order in orders]
-    whole, spent = math.inf, 1.0
-    basic = _bounds.approximate(loss)
-    if not isinstance(basic, Unknown):
+    if least < found.spent < 1 and end < (last := _leak_reached(loss, found.whole, found.spent)):
+        points.append(last)
+    return _refined(found.delta, points)
+
+
+@lru_cache(maxsize=64)
+def quick_delta(loss: Sum) -> Callable[[float], float] | Unknown:
+    """A bound on delta at any epsilon, for sums of which many deltas are needed.
+
+    It is about as close as `PrivacyLoss.delta`, apart from deltas below 1e-12 next to the largest
+    loss of a pure sum. `Unknown` if another theorem could improve on distributions.
+    """
+    if not _bounds.is_attained(loss):
+        return Unknown("its distributions need not be the best bound")
+    found = _Deltas.of(loss, _TINIEST, _end(loss, _TINIEST))
+    return found if isinstance(found, Unknown) else found.delta
+
+
+@dataclass(frozen=True, slots=True)
+class _Deltas:
+    """Bounds on delta from distributions, one for each order of the neighbours. From the epsilon
+    ``whole`` on, delta is ``spent``."""
+
+    laws: tuple[ProfileLaw, ...]
+    whole: float
+    spent: float
+
+    @staticmethod
+    def of(loss: Sum, least: float, end: float) -> "_Deltas | Unknown":
+        """Precise from epsilon 0 to the end, where delta is about ``least``."""
+        orders = _pairs.own_pairs(loss, Side.UPPER)
+        if isinstance(orders, Unknown):
+            return orders
+        laws = tuple(ProfileLaw.of(order, _levels(least), end / _POINTS) for order in orders)
+        basic = _bounds.approximate(loss)
+        if isinstance(basic, Unknown):
+            return _Deltas(laws, math.inf, 1.0)
         whole = float_up(basic[0])
         spent = _theorems.delta(loss, fraction(whole)) if math.isfinite(whole) else 1.0
+        return _Deltas(laws, whole, spent)
 
-    def delta(epsilon: float) -> float:
-        if epsilon >= whole:
-            return spent
+    def delta(self, epsilon: float) -> float:
+        if epsilon >= self.whole:
+            return self.spent
         worst = max if epsilon else min  # at 0, both orders have the same delta
-        return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in laws) * (1 + _LAST)
-
-    points = _spread(end, _POINTS).tolist()
-    if least < spent < 1 and end < (last := _leak_reached(loss, whole, spent)):
-        points.append(last)
-    return _refined(delta, points)
+        return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in self.laws) * (1 + _LAST)
 
 
 def _pointwise(loss: Sum, epsilons: Floats) -> Profile:

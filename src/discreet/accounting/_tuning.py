@@ -28,6 +28,7 @@ from discreet._exact import (
 from discreet.accounting import _bounds, _theorems
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._pairs import ORDERS, whole_pairs
+from discreet.accounting._profile import quick_delta
 from discreet.accounting._renyi import Curve
 from discreet.accounting.pld._distribution import float_below
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Side
@@ -214,12 +215,14 @@ class OneRun:
 
 
 def _delta(loss: Sum, epsilon: Fraction) -> Fraction:
-    """The delta of the loss. A single term whose pairs have atoms only is computed from these: it
-    is asked for many times."""
-    found = _atoms(loss)
-    if not found:
-        return fraction(_theorems.delta(loss, epsilon))
-    return max(_hockey_stick(atoms, epsilon) for atoms in found)
+    """The delta of the loss, in a way that is quick when it is repeated at many epsilons: by the
+    atoms of a single term's pair, or by distributions that serve all epsilons."""
+    if pairs := _atoms(loss):
+        return max(_hockey_stick(atoms, epsilon) for atoms in pairs)
+    quick = quick_delta(loss)
+    if not isinstance(quick, Unknown) and (found := quick(float_below(epsilon))) < 1:
+        return fraction(found)
+    return fraction(_theorems.delta(loss, epsilon))
 
 
 @lru_cache(maxsize=64)

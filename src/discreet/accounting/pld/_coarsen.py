@@ -35,10 +35,10 @@ def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
 
 def _ends(group: Group) -> Iterator[_Atom]:
     """(p - q e^low) / (1 - e^(low - high)) at the high end, the rest of p at the low one."""
-    low, high = ball(group.low), ball(group.high)
     if group.low == group.high:
-        yield float(group.high), _up(group.p), _up(group.p * (-high).exp())
+        yield float(group.high), _up(group.p), _up(group.p * (-ball(group.high)).exp())
         return
+    low, high = ball(group.low), ball(group.high)
     moved = (group.p - group.q * low.exp()) / -(low - high).expm1()
     up = moved.max(arb(0)).min(group.p).upper()
     rest = (group.p - up).max(arb(0)).upper()

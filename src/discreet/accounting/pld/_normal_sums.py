@@ -4,7 +4,7 @@ A sum over many neighbours is an integral and two corrections at its ends (Euler
 formula), with a bound on what is left; see docs/proofs/terms.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,9 +19,13 @@ class NormalSums:
 
     stddev: Fraction
 
-    def weight(self, outcome: int | Fraction) -> arb:
-        """The summand itself, at any number."""
-        return (-ball(outcome**2 / (2 * self.stddev**2))).exp()
+    def weight(self, outcome: int) -> arb:
+        return self.weights([outcome])[0]
+
+    def weights(self, outcomes: Iterable[int]) -> list[arb]:
+        """The summands at these numbers."""
+        factor = -ball(1 / (2 * self.stddev**2))
+        return [(outcome * outcome * factor).exp() for outcome in outcomes]
 
     def beyond(self, reach: int) -> arb:
         """A ball from 0 to what lies above the reach and below minus the reach, at most: the
@@ -37,35 +41,55 @@ class NormalSums:
         return self._integral() * (1 + 2 * ratio + (3 * ratio).union(arb(0)))
 
     def of_groups(self, starts: Sequence[int]) -> Iterator[arb]:
-        """The sums over the groups that begin at these numbers, each up to where the next one
-        begins; the last number only ends a group."""
-        edges = [start - Fraction(1, 2) for start in starts]
-        ends = [self._upper(abs(edge)) for edge in edges]
-        for place in range(len(edges) - 1):
-            low, high = edges[place], edges[place + 1]
+        """Yields the sum over each group. A group reaches from one start to the next; the last
+        start only ends a group."""
+        twice = [2 * start - 1 for start in starts]  # edges lie halfway between whole numbers
+        per = 1 / (2 * ball(self.stddev))
+        edges = [_Edge.at(abs(edge) * per) for edge in twice]
+        scale, half = ball(self.stddev), self._integral() / 2
+        ends = [edge.integral_above(scale, half) for edge in edges]
+        for place in range(len(twice) - 1):
+            low, high = twice[place], twice[place + 1]
             if low >= 0:
                 inside = ends[place] - ends[place + 1]
             elif high <= 0:
                 inside = ends[place + 1] - ends[place]
             else:
-                inside = self._integral() - ends[place] - ends[place + 1]
-            left = self._left(low, high)
-            yield inside + left.union(-left)
+                inside = 2 * half - ends[place] - ends[place + 1]
+            near, far = edges[place], edges[place + 1]
+            if abs(low) > abs(high):
+                near, far = far, near
+            largest = arb(1) if low < 0 < high else near.height
+            # The remainder is at most 1/15120 of the integral of the sixth derivative's size.
+            remainder = (high - low) * largest * far.sixth_derivative / (30240 * scale**6)
+            yield inside + remainder.union(-remainder)
 
     def _integral(self) -> arb:
         return ball(self.stddev) * (2 * arb.pi()).sqrt()
 
-    def _upper(self, edge: Fraction) -> arb:
-        """The integral from there on, and the corrections of first and third order."""
-        z, sigma = ball(edge / self.stddev), ball(self.stddev)
-        bell = (-z * z / 2).exp()
-        first, third = -z / sigma * bell, (3 * z - z**3) / sigma**3 * bell
-        integral = self._integral() / 2 * (z / arb(2).sqrt()).erfc()
-        return integral + first / 24 - 7 * third / 5760
 
-    def _left(self, low: Fraction, high: Fraction) -> arb:
-        """What is left: at most 1/15120 of the integral of the sixth derivative's size."""
-        nearest = Fraction(0) if low < 0 < high else min(abs(low), abs(high))
-        z = ball(max(abs(low), abs(high)) / self.stddev)
-        size = (z**6 + 15 * z**4 + 45 * z**2 + 15) / ball(self.stddev) ** 6
-        return ball(high - low) * self.weight(nearest) * size / 15120
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """An edge of a group, ``z`` standard deviations from the centre: z^2, and e^(-z^2 / 2)."""
+
+    z: arb
+    square: arb
+    height: arb
+
+    @staticmethod
+    def at(z: arb) -> "_Edge":
+        square = z * z
+        return _Edge(z, square, (-square / 2).exp())
+
+    def integral_above(self, scale: arb, half: arb) -> arb:
+        """The integral from here on, with the corrections of first and third order. ``half`` is
+        the integral from 0 on."""
+        slope = self.z / scale * self.height
+        corrections = -slope / 24 - 7 * (3 - self.square) * slope / (5760 * scale**2)
+        return half * (self.z / arb(2).sqrt()).erfc() + corrections
+
+    @property
+    def sixth_derivative(self) -> arb:
+        """A bound on its size, as a multiple of the height and of the scale to the power -6."""
+        square = self.square
+        return ((square + 15) * square + 45) * square + 15

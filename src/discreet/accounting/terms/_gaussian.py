@@ -1,7 +1,7 @@
 """Gaussian noise, continuous and discrete, and zero-concentrated differential privacy."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -173,9 +173,10 @@ def _discrete_gaussian_pair(term: DiscreteGaussian, side: Side) -> Pair:
         return Pair(_with_tails(coarsen(_groups(term), side), side))
 
 
-def _loss(term: DiscreteGaussian, outcome: int) -> Fraction:
-    """((x - D)^2 - x^2) / (2 stddev^2)."""
-    return term.sensitivity * (term.sensitivity - 2 * outcome) / (2 * term.stddev**2)
+def _losses(term: DiscreteGaussian, outcomes: Iterable[int]) -> list[Fraction]:
+    """Of each outcome x, ((x - D)^2 - x^2) / (2 stddev^2)."""
+    distance, factor = term.sensitivity, term.sensitivity / (2 * term.stddev**2)
+    return [factor * (distance - 2 * outcome) for outcome in outcomes]
 
 
 def _outcomes(term: DiscreteGaussian) -> Iterator[Group]:
@@ -183,11 +184,12 @@ def _outcomes(term: DiscreteGaussian) -> Iterator[Group]:
     sums, distance = NormalSums(term.stddev), term.sensitivity
     reach = math.ceil(_REACH * term.stddev) + 1
     near = range(-reach, reach + 1)
-    weights = [sums.weight(x) for x in near]
+    above = sums.weights(range(reach + 1))
+    weights = [*above[:0:-1], *above]
     total = sum(weights, sums.beyond(reach))
     known = {x: weight / total for x, weight in zip(near, weights, strict=True)}
-    for x in sorted({*near, *(x + distance for x in near)}):
-        loss = _loss(term, x)
+    outcomes = sorted({*near, *(x + distance for x in near)})
+    for x, loss in zip(outcomes, _losses(term, outcomes), strict=True):
         p, q = known.get(x), known.get(x - distance)
         if p is None and q is not None:
             p = q * ball(loss).exp()
@@ -201,8 +203,8 @@ def _groups(term: DiscreteGaussian) -> Iterator[Group]:
     total = sums.total()
     ours = sums.of_groups(edges)
     theirs = sums.of_groups([edge - term.sensitivity for edge in edges])
-    for place, (p, q) in enumerate(zip(ours, theirs, strict=True)):
-        high, low = _loss(term, edges[place]), _loss(term, edges[place + 1] - 1)
+    highs, lows = _losses(term, edges[:-1]), _losses(term, (edge - 1 for edge in edges[1:]))
+    for low, high, p, q in zip(lows, highs, ours, theirs, strict=True):
         yield Group(low, high, p / total, q / total)
 
 
