@@ -23,7 +23,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import largest_square, square_of_pure
-from discreet.accounting._filter_sums import SquaresOfMu
+from discreet.accounting._prices import SquaresOfMu
 from discreet.accounting._shares import Squares
 from tests.accounting import reference
 from tests.accounting.strategies import (

@@ -1,23 +1,23 @@
 """The filter: which charges, chosen adaptively, still fit under a limit.
 
-A filter is fixed before the first charge. Under an (epsilon, delta) limit it keeps several
-running sums: of pure epsilons, of squares of mu, and of Renyi divergences at a few orders, each
-with its share of delta, and a share for leaks. A charge is admitted iff afterwards the leaks stay
-within their share and *some* sum stays within its bound. A limit of another kind has its own
-sums, no leaks, and *all* sums stay within their bounds. Why that is sound for charges chosen with
-all earlier answers in view is in docs/proofs/filter.md; taking the best of several theorems with
-the whole delta each is not.
+A filter is fixed before the first charge. Under an (epsilon, delta) limit it keeps running sums of
+pure epsilons, of squares of mu, and of Renyi divergences at a few orders. Squares, orders and leaks
+each have a share of delta. A charge is admitted if and only if afterwards the leaks are within
+their share and *some* sum is within its bound. A limit of another kind has its own sums and no
+leaks, and *all* sums must be within their bounds. docs/proofs/filter.md proves that this is sound
+for charges that are chosen with all earlier answers in view. The best of several theorems, with the
+whole delta each, would not be.
 
-A charge that is neither pure nor Gaussian, such as a training run, is counted among the squares by
-a normal value that, beside a leak, dominates its whole profile; its price has that way of counting
-and the one without a leak, and of the ways that fit the better one is taken.
+A charge that is neither pure nor Gaussian, such as a training run, can be counted in two ways:
+plain, or among the squares by a normal value that dominates its whole profile beside a leak. Its
+price holds both ways in order of preference, and the first one that fits is taken.
 
-A first charge that no sum admits, whose leaks are within their share, is decided by what it costs
-by itself, all of delta being its own: a training run that was planned for this very limit fits into
-it. Only pure charges can follow, within what it leaves of epsilon.
+A first charge that no sum admits, but whose leaks are within their share, is decided by its own
+cost with all of delta: a training run that was planned for this limit fits. Only pure charges can
+follow it, within the epsilon that it leaves.
 
-Sums and bounds are whole numbers of `UNIT`; charges round up, bounds round down. To compute a price
-may take long, to add it to the sums never does: `Filter.priced`, then `Filter.charged`.
+Sums and bounds are whole numbers of `UNIT`. Charges round up, bounds round down. `Filter.priced`
+may take long; `Filter.charged`, which adds a price to the sums, never does.
 """
 
 import math
@@ -29,14 +29,18 @@ from functools import lru_cache
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
 from discreet.accounting._domination import epsilon_of_square, largest_square
-from discreet.accounting._filter_sums import Epsilons, FilterSum, Order, Rhos, SquaresOfMu
 from discreet.accounting._loss import PrivacyLoss
 from discreet.accounting._prices import (
     EXHAUSTED,
     LEAK_UNIT,
     SQUARES,
     UNIT,
+    Epsilons,
+    FilterSum,
+    Order,
     Price,
+    Rhos,
+    SquaresOfMu,
     Way,
     plain_way,
     units_up,
@@ -54,11 +58,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The running sums of a filter, in whole units: the leaks, and the sums.
+    """The leaks and the running sums of a filter, in whole units.
 
-    ``alone`` is there once a first charge was beyond them all: what it costs by itself with all
-    of delta, and the pure epsilons since. A sum that reaches ``EXHAUSTED`` stays there: beyond
-    every bound, it decides nothing more.
+    ``alone`` is set if the first charge was beyond all sums: its cost by itself with all of delta,
+    plus the pure epsilons since then. A sum that reaches ``EXHAUSTED`` stays there, beyond every
+    bound.
     """
 
     leak: int
@@ -68,10 +72,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A limit with what is needed to decide: how delta is shared among leaks, squares and orders.
+    """A limit, and the shares of its delta for leaks, squares and orders.
 
-    ``shares`` holds (order, its share of delta); they, ``leak`` and the share of ``squares`` add
-    up to at most the limit's delta. Limits that have no delta have nothing to share.
+    ``shares`` holds pairs of an order and its share. All shares together, with ``leak`` and the
+    share of ``squares``, are at most the limit's delta. A limit without a delta has no shares.
     """
 
     limit: AnyLimit
@@ -124,8 +128,8 @@ class Filter:
 
     @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and there are few of them
     def priced(self, loss: PrivacyLoss) -> Price:
-        """Price this charge: its addition to the sums; `NoBound` if that can't be known. The first
-        time may take long, so a ledger asks before it locks anything."""
+        """Price this charge; raises `NoBound` if no bound is known. The first time may take long,
+        so a ledger asks before it locks anything."""
         plain = plain_way(self.sums, loss)
         ways = [plain]
         if (beside := self._beside(loss, plain)) is not None:
@@ -139,7 +143,7 @@ class Filter:
 
     def charged(self, spent: Spent, price: Price) -> Spent:
         """The sums after a charge of this price, whether admitted or not. It is counted in the
-        first way that the sums admit, and without the leak if they admit none."""
+        first way that fits, or in the plain way if none does."""
         if spent.alone is not None:
             pure = EXHAUSTED if price.plain.leak else price.plain.sums[0]
             after = _plus(spent, price.plain)
@@ -151,12 +155,13 @@ class Filter:
         return after
 
     def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
-        """The sums after this charge, whether admitted or not; `NoBound` if they can't be known."""
+        """The sums after this charge, whether admitted or not; raises `NoBound` if no bound is
+        known."""
         return self.charged(spent, self.priced(loss))
 
     def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
-        """The sums after this charge, at least, if it is counted in the way that these recorded
-        sums show: with the leak that was recorded, whatever way would be chosen today."""
+        """Lower bounds on the sums after this charge, counted in the way that the recorded sums
+        show. The recorded leak decides, even if another way would be chosen today."""
         price = self.priced(loss)
         leak = (recorded.leak - spent.leak - price.plain.leak) * LEAK_UNIT
         beside = self._beside(loss, price.plain, leak) if leak > 0 else None
@@ -171,8 +176,8 @@ class Filter:
         return self._is_within(spent)
 
     def alone(self, loss: PrivacyLoss) -> int | None:
-        """The cost of the charge by itself at the limit's delta, in whole `UNIT`; ``None`` if that
-        is not known, or there is no delta."""
+        """The cost of the charge by itself at the limit's delta, in whole `UNIT`; ``None`` if it
+        is not known, or if there is no delta."""
         if not isinstance(self.limit, Limit) or self.limit.delta == 0:
             return None
         try:
@@ -184,21 +189,21 @@ class Filter:
 
     @property
     def leak_bound(self) -> int:
-        """The most that the leaks may add up to, in whole `LEAK_UNIT`."""
+        """The bound on the sum of leaks, in whole `LEAK_UNIT`."""
         return math.floor(self.leak / LEAK_UNIT)
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The most that each sum may reach, in whole `UNIT`. No limit is so large that an
-        exhausted sum would be within it."""
+        """The bound on each sum, in whole `UNIT`. Exhausted sums are beyond every bound."""
         return tuple(_bound(each) for each in self.sums)
 
     def reached(self, spent: Spent) -> Fraction | None:
         """The point that these sums have reached, in the limit's own measure: epsilon at the
-        filter's own shares of delta, rho, mu, or the largest part of a Renyi limit's bound at some
-        order. The
-        charge that brought them was admitted iff this is at most the limit's (1, of a Renyi
-        limit). ``None`` if no sum decides, or the leaks are beyond their share."""
+        filter's shares of delta, rho, mu, or the largest used part of a Renyi limit's bounds.
+
+        The last charge was admitted if and only if this is at most the limit's number (1 for a
+        Renyi limit). ``None`` if no sum decides, or if the leaks are beyond their share.
+        """
         if spent.alone is not None:
             return spent.alone * UNIT
         if spent.leak > self.leak_bound:
@@ -214,8 +219,8 @@ class Filter:
         return max(reached) if len(reached) == len(spent.sums) else None
 
     def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
-        """The point that these sums would reach with this charge, which is refused. If it can be
-        counted beside a leak, then by that, and ``None`` if its leak alone is too much."""
+        """The point that these sums would reach with this charge, which is refused. A charge that
+        can be counted beside a leak is counted so; ``None`` if only its leak is too large."""
         price = self.priced(loss)
         after = self.charged(spent, price)
         beside = [way for way in price.ways if way != price.plain]
@@ -226,15 +231,15 @@ class Filter:
         return None if reached is not None and reached <= self.limit.most else reached
 
     def multiplier_left(self, spent: Spent) -> Fraction | None:
-        """A multiplier at which one more Gaussian mechanism would be admitted, as small as the
-        squares allow; ``None`` if they admit none."""
+        """The smallest multiplier of one more Gaussian mechanism that the squares admit; ``None``
+        if they admit none."""
         if self.squares is None or spent.alone is not None:
             return None
         left = (self.bounds[SQUARES] - spent.sums[SQUARES]) * UNIT
         return decimal_up(1 / root_down(left), digits=_DIGITS) if left > 0 else None
 
     def pure_left(self, spent: Spent) -> Fraction:
-        """The largest single pure epsilon, to one part in 10^9, that the sums would still admit."""
+        """The largest pure epsilon of one more charge, a multiple of 10^-9."""
 
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
@@ -244,8 +249,8 @@ class Filter:
         return Fraction(_most(is_admitted), 10**9)
 
     def count_left(self, spent: Spent, loss: PrivacyLoss) -> int:
-        """The number of further charges of this privacy loss that would be admitted, one after the
-        other; at most 10^12 are counted."""
+        """The number of further charges of this privacy loss, one after the other, that would be
+        admitted; at most 10^12."""
         price, count = self.priced(loss), 0
         if spent == self.start and price.alone is not None:
             spent = self.charged(spent, price)
@@ -254,7 +259,7 @@ class Filter:
             count = 1
         if spent.alone is not None:
             return count + _most(lambda n: self.admits(self.charged(spent, _times(price, n))))
-        for way in price.ways:  # once the sums don't admit a way, they never do again
+        for way in price.ways:  # a way that no longer fits never fits again
             more = self._copies(spent, way, price)
             spent, count = _plus(spent, _way_times(way, more)), count + more
         return min(count, _MOST_COUNTED)
@@ -266,20 +271,20 @@ class Filter:
         return _most(is_admitted)
 
     def _takes(self, after: Spent, way: Way, price: Price) -> bool:
-        """Whether a charge that leads to these sums is counted in this way: beside a leak only if
-        the squares are within their bound, as for other sums a leak is of no use."""
+        """Whether a charge that leads to these sums is counted in this way. A leak helps the
+        squares only, so it is spent only if they are within their bound."""
         is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
         return is_of_use and self._is_within(after)
 
     def part(self, price: Price) -> Fraction | None:
-        """The part of an empty filter that this charge takes, in its better way; ``None`` where
-        that can't be said."""
+        """The part of an empty filter that this charge takes, by the way that takes least;
+        ``None`` if it is not known."""
         parts = (self._part(way) for way in price.ways)
         return min((part for part in parts if part is not None), default=None)
 
     def _part(self, way: Way) -> Fraction | None:
-        """The larger part of leaks, and of the sum that it fills least; of limits without a delta,
-        of the one that it fills most."""
+        """The larger of two parts: that of the leaks, and that of the sum that it fills least (for
+        limits without a delta, most)."""
         pairs = zip(way.sums, self.bounds, strict=True)
         parts = [
             Fraction(total, bound) for total, bound in pairs if bound > 0 and total < EXHAUSTED
@@ -290,7 +295,6 @@ class Filter:
         return max(leak, min(parts) if isinstance(self.limit, Limit) else max(parts))
 
     def _beside(self, loss: PrivacyLoss, plain: Way, leak: Fraction | None = None) -> Way | None:
-        """The way to count it beside a leak, if this filter has any."""
         if self.squares is None or not self.squares.beside_leaks or not self.leak:
             return None
         squares = self.sums[SQUARES]
@@ -359,7 +363,7 @@ def _times(price: Price, count: int) -> Price:
 
 
 def _most(is_admitted: Callable[[int], bool]) -> int:
-    """The largest number that is admitted, or one beyond all use."""
+    """The largest number that is admitted, or a useless one far above `_MOST_COUNTED`."""
     low, high = 0, 1
     while high <= _MOST_COUNTED * 10**9 and is_admitted(high):
         low, high = high, 2 * high
@@ -370,7 +374,6 @@ def _most(is_admitted: Callable[[int], bool]) -> int:
 
 
 def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
-    """The filter that shares delta so; limits without one have nothing to share."""
     if not isinstance(limit, Limit) or limit.delta == 0:
         return Filter(limit)
     shares = shares_of(limit)
@@ -383,7 +386,7 @@ def _bound(each: FilterSum) -> int:
 
 
 def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Fraction | None:
-    """The number on the side of the limit that the whole units decided for."""
+    """The number, moved to the side of the limit on which the whole units lie."""
     if number is None:
         return None
     return min(number, full) if is_within else max(number, full + UNIT)

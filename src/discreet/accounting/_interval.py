@@ -12,7 +12,7 @@ from discreet._exact import float_up
 from discreet.accounting import _bounds, _html, _pairs
 from discreet.accounting._analytic import gaussian_attained
 from discreet.accounting._bounds import Sum, Unknown
-from discreet.accounting._theorems import epsilon, upper_epsilon
+from discreet.accounting._theorems import distribution_epsilon, epsilon
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side, highest
@@ -70,7 +70,7 @@ def interval(loss: Sum, delta: Fraction, tolerance: Fraction) -> Interval:
         if math.isinf(lower) or upper - lower <= aim * upper or upper - lower > _STALLED * gap:
             break
         gap = upper - lower
-        closer = upper_epsilon(loss, delta, aim * fineness)
+        closer = distribution_epsilon(loss, delta, aim * fineness)
         if not isinstance(closer, Unknown):
             upper = min(upper, float_up(closer))
     assert lower <= upper * (1 + _AGREEMENT), "a lower end above the upper one"

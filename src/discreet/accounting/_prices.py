@@ -1,31 +1,143 @@
-"""Prices of charges: their additions to the sums of a filter, in whole units, rounded up.
+"""Prices of charges: their additions to the running sums of a filter, in whole units, rounded up.
 
-A charge is counted in one or two ways. In the plain one each term counts by itself. In the other
-one the terms that have no square of mu, such as the steps of a training run, count together as a
-normal value beside a leak; in all other sums they count as in the plain way.
+Each running sum has a bound, and a cost for every charge. A cost is an upper bound that is known
+before anything is drawn; it is `Unknown` for a charge with terms that the sum can't count.
+
+A charge is counted in one or two ways. In the plain way, each term counts by itself. In the other
+way, the terms that have no square of mu, such as the steps of a training run, count together as a
+normal value beside a leak. Sums other than that of squares count both ways alike.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
+from discreet._exact import precision, upper_fraction
 from discreet.accounting import _bounds
-from discreet.accounting._bounds import Unknown, known
-from discreet.accounting._domination import beside_leak, chords
-from discreet.accounting._filter_sums import Epsilons, FilterSum, SquaresOfMu
-from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting._bounds import Bounds, Unknown, known
+from discreet.accounting._domination import beside_leak, chords, square_of_pure
+from discreet.accounting._loss import PrivacyLoss, Term
 
 UNIT = Fraction(1, 10**18)
 LEAK_UNIT = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
-_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a square so much larger
-SQUARES = 1  # their place among the sums, where there are any
+SQUARES = 1  # the place of the squares among the sums, where there are any
+_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a square larger by this
+_BEYOND = Fraction(10**22)  # exhausts every sum: `EXHAUSTED` units
+_BITS = 256
+
+
+# The running sums
+
+
+class FilterSum(Protocol):
+    """One running sum of a filter, at most ``most``."""
+
+    @property
+    def most(self) -> Fraction:
+        """The bound on the sum."""
+        ...
+
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        """An upper bound on what the charge adds to the sum."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Epsilons:
+    """Pure epsilons; leaks are counted apart (basic composition: Dwork and Roth 2014, Theorem
+    3.16)."""
+
+    most: Fraction
+
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        return _sum_of(loss, pure_part)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Renyi divergences of one order (Feldman and Zrnic 2021, Theorem 3.1, for sums that are
+    chosen adaptively)."""
+
+    order: Fraction
+    most: Fraction
+
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        with precision(_BITS):
+            divergence = _bounds.renyi(loss, self.order)
+            if not isinstance(divergence, Unknown) and not divergence.is_finite():
+                return _BEYOND  # this order's sum is exhausted
+            return divergence if isinstance(divergence, Unknown) else upper_fraction(divergence)
+
+
+@dataclass(frozen=True, slots=True)
+class Rhos:
+    """The rho of zCDP (Bun and Steinke 2016, Lemma 1.7). It adds up for adaptive charges too, as
+    Renyi divergences of each order do (Feldman and Zrnic 2021, Whitehouse et al. 2023)."""
+
+    most: Fraction
+
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        return _bounds.zcdp(loss)
+
+
+@dataclass(frozen=True, slots=True)
+class SquaresOfMu:
+    """Squares of mu of Gaussian differential privacy (Smith and Thakurta 2022, for sums that are
+    chosen adaptively).
+
+    Pure charges count by a normal law that dominates them while ``floor`` stays unspent. So
+    ``most`` already leaves the floor out.
+    """
+
+    most: Fraction
+    floor: Fraction
+
+    def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
+        return _sum_of(loss, self._square)
+
+    def split(self, loss: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """The terms that have a square of their own, and those that have none."""
+        parts: tuple[list[tuple[Term, int]], ...] = ([], [])
+        for term, count in loss.terms:
+            has_none = isinstance(self._square(term), Unknown)
+            parts[has_none].append((term, count))
+        return PrivacyLoss(tuple(parts[0])), PrivacyLoss(tuple(parts[1]))
+
+    def _square(self, term: Bounds) -> Fraction | Unknown:
+        square = term.mu_squared()
+        if not isinstance(square, Unknown):
+            return square
+        epsilon = pure_part(term)
+        return epsilon if isinstance(epsilon, Unknown) else square_of_pure(epsilon, self.floor)
+
+
+def pure_part(term: Bounds) -> Fraction | Unknown:
+    """The epsilon that bounds a term's privacy loss, except with its failure probability."""
+    whole = term.approximate()
+    if isinstance(whole, Unknown) or whole[1] > term.failure_probability():
+        return Unknown(f"{term!r} has no fixed epsilon apart from its leaks")
+    return whole[0]
+
+
+def _sum_of(loss: PrivacyLoss, cost: Callable[[Bounds], Fraction | Unknown]) -> Fraction | Unknown:
+    total = Fraction(0)
+    for term, count in loss.terms:
+        one = cost(term)
+        if isinstance(one, Unknown):
+            return one
+        total += count * one
+    return total
+
+
+# Prices
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to count a charge: what it adds to the leaks, and to each sum."""
+    """One way to count a charge: its additions to the leaks and to each sum."""
 
     leak: int
     sums: tuple[int, ...]
@@ -33,11 +145,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The addition of a charge to the sums of one filter. It is known before anything is drawn, and
-    it doesn't depend on what was spent before.
+    """The addition of a charge to the sums of one filter. It is known before anything is drawn,
+    and it doesn't depend on earlier charges.
 
-    ``ways`` holds one or two ways to count it, the better one first. ``alone`` is what it costs by
-    itself with all of delta, if it fits the filter in no way at all.
+    ``ways`` holds one or two ways to count it, in order of preference. ``alone`` is the cost of the
+    charge by itself with all of delta, if it fits the filter in no way.
     """
 
     ways: tuple[Way, ...]
@@ -63,10 +175,12 @@ def way_beside_leak(
     share: Fraction,
     leak: Fraction | None = None,
 ) -> Way | None:
-    """The terms without a square counted together as a normal value beside a leak: the one of
-    which most copies fit into the leaks' share; or, to check what was recorded, the one beside
-    this leak, less what machines differ by. ``None`` if there are no such terms, or no such normal
-    value."""
+    """Count the terms without a square together, as a normal value beside a leak.
+
+    Without a ``leak``, that normal value is taken of which most copies fit into the leaks' share.
+    With a ``leak``, which was recorded before, the normal value beside it is taken, reduced by what
+    machines may differ by. ``None`` if there are no such terms, or no such normal value.
+    """
     with_square, rest = squares.split(loss)
     if not rest.terms or _bounds.failure_probability(rest):
         return None
@@ -82,7 +196,6 @@ def way_beside_leak(
 def _recorded(
     loss: PrivacyLoss, share: Fraction, leak: Fraction
 ) -> tuple[Fraction, Fraction] | Unknown:
-    """The leak that was recorded, and the square beside it, less the difference of machines."""
     profile = chords(loss, share)
     if isinstance(profile, Unknown):
         return profile
@@ -91,13 +204,12 @@ def _recorded(
 
 
 def units_up(amount: Fraction, unit: Fraction) -> int:
-    """The amount in whole units, rounded up."""
     return math.ceil(amount / unit)
 
 
 def _cost(each: FilterSum, loss: PrivacyLoss) -> int:
-    """A sum of epsilons or of squares is exhausted by terms that it can't count; without a
-    Renyi divergence or a rho, a charge is refused."""
+    """Terms that a sum of epsilons or squares can't count exhaust it. A charge without a Renyi
+    divergence or a rho is refused by `NoBound`."""
     cost = each.cost(loss)
     if isinstance(cost, Unknown) and isinstance(each, Epsilons | SquaresOfMu):
         return EXHAUSTED

@@ -91,7 +91,7 @@ def epsilon(loss: Sum, delta: Fraction) -> float:
     # Without distributions the basic bound may be far from the smallest, so stage 3 follows.
     if _bounds.is_attained(loss):
         basic = _basic_epsilon(loss, delta)
-        closest = upper_epsilon(loss, delta) if delta else basic
+        closest = distribution_epsilon(loss, delta) if delta else basic
         if not isinstance(closest, Unknown):
             return float_up(min(_numbers([closest, basic])))
     # 3. The smallest of all.
@@ -255,8 +255,10 @@ def _gaussian_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
 # Privacy loss distributions, on a grid
 
 
-def upper_epsilon(loss: Sum, delta: Fraction, tolerance: float = _TOLERANCE) -> Fraction | Unknown:
-    """An epsilon at this delta, rounded up; the tolerance is the relative error to aim at."""
+def distribution_epsilon(
+    loss: Sum, delta: Fraction, tolerance: float = _TOLERANCE
+) -> Fraction | Unknown:
+    """An epsilon at this delta, rounded up. The tolerance is the relative error to aim at."""
     if delta == 0:
         return _NEEDS_DELTA
     level, close = float_below(delta), tolerance * SHARE_OF_ONE_SIDE
@@ -291,7 +293,7 @@ _EPSILONS: dict[str, Theorem] = {
     "zCDP": _zcdp_epsilon,
     "Renyi": _renyi_epsilon,
     "Gaussian": _gaussian_epsilon,
-    "privacy loss distribution": upper_epsilon,
+    "privacy loss distribution": distribution_epsilon,
 }
 _DELTAS: tuple[Theorem, ...] = (
     _basic_delta,

@@ -13,9 +13,8 @@ from discreet._exact import ball, precision
 from discreet._fields import NotNegative, Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import Term
-from discreet.accounting.pld._coarsen import Group, coarsen
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
-from discreet.accounting.pld._normal_sums import NormalSums
+from discreet.accounting.pld._outcomes import Group, NormalSums, coarsen
 
 _REACH = 38  # standard deviations: the probability beyond is less than 1e-313
 _NEAR = 10

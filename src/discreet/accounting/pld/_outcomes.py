@@ -1,7 +1,9 @@
-"""Sums of e^(-x^2 / (2 sigma^2)) over whole numbers x, as balls.
+"""Discrete noise as atoms: sums of weights over groups of outcomes, and groups as few atoms.
 
-A sum over many neighbours is an integral and two corrections at its ends (Euler's and Maclaurin's
-formula), with a bound on what is left; see docs/proofs/terms.md.
+A sum of e^(-x^2 / (2 stddev^2)) over many neighbours is an integral with two corrections at its
+ends (Euler's and Maclaurin's formula) and a bounded remainder. From above, a group's probability is
+divided between its two ends, so that both laws keep their total probability. From below, a group is
+one outcome. See docs/proofs/terms.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +13,63 @@ from fractions import Fraction
 from flint import arb
 
 from discreet._exact import ball
+from discreet.accounting.pld._dominating_pairs import Atoms, Side
+
+_Atom = tuple[float, float, float]
+
+
+# Groups as atoms
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Outcomes whose losses lie from ``low`` to ``high``, with balls around their probabilities
+    under P and under Q."""
+
+    low: Fraction
+    high: Fraction
+    p: arb
+    q: arb
+
+
+def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
+    """The groups as atoms, inside a `precision` block. Errors are moved to the requested side."""
+    of_group = _ends if side is Side.UPPER else _merged
+    return Atoms.of(*(atom for group in groups for atom in of_group(group)))
+
+
+def _ends(group: Group) -> Iterator[_Atom]:
+    """(p - q e^low) / (1 - e^(low - high)) at the high end, the rest of p at the low one."""
+    if group.low == group.high:
+        yield float(group.high), _up(group.p), _up(group.p * (-ball(group.high)).exp())
+        return
+    low, high = ball(group.low), ball(group.high)
+    moved = (group.p - group.q * low.exp()) / -(low - high).expm1()
+    up = moved.max(arb(0)).min(group.p).upper()
+    rest = (group.p - up).max(arb(0)).upper()
+    yield float(group.high), _up(up), _up(up * (-high).exp())
+    yield float(group.low), _up(rest), _up(rest * (-low).exp())
+
+
+def _merged(group: Group) -> Iterator[_Atom]:
+    """One outcome with the loss ln(p/q)."""
+    if not (group.p > 0 and group.q > 0):
+        return
+    loss = ball(group.high) if group.low == group.high else (group.p / group.q).log().lower()
+    p = group.p.lower()
+    yield float(loss.mid()), float(p), float((p * (-loss).exp()).mid())
+
+
+def _up(number: arb) -> float:
+    return float(number.upper())
+
+
+# Sums of normal weights
 
 
 @dataclass(frozen=True, slots=True)
 class NormalSums:
-    """The sums for one standard deviation, inside a `precision` block."""
+    """Sums for one standard deviation, inside a `precision` block."""
 
     stddev: Fraction
 
@@ -28,8 +82,8 @@ class NormalSums:
         return [(outcome * outcome * factor).exp() for outcome in outcomes]
 
     def beyond(self, reach: int) -> arb:
-        """A ball from 0 to what lies above the reach and below minus the reach, at most: the
-        summands fall as a geometric series does."""
+        """A ball from 0 to a bound on the sum above the reach and below minus the reach. The
+        summands fall at least as fast as a geometric series."""
         falls = -(-ball(reach / self.stddev**2)).expm1()
         most = 2 * self.weight(reach + 1) / falls
         return (most / 2).union(arb(0)).union(most)
