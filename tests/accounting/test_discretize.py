@@ -14,6 +14,7 @@ from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
 from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._discretize import (
+    Cells,
     Points,
     _inscribed_polygon,
     _Outcomes,
@@ -223,8 +224,15 @@ def assert_fit(points: Points) -> None:
     assert 0 <= points.infinite < 1 + 1e-9
 
 
+def upper_points(pair: Pair, grid: Grid) -> Points:
+    both = zip(pair.pieces, grid.edges, strict=True)
+    cells = [Cells.of(piece, index, grid.step) for piece, index in both]
+    (points,) = discretize_upper(pair, cells, grid.step)
+    return points
+
+
 def check_raised(worst: Worst, grid: Grid) -> None:
-    points = discretize_upper(worst.pair, grid.edges, grid.step)
+    points = upper_points(worst.pair, grid)
     assert_fit(points)
     with precision(BITS):
         for epsilon in epsilons_of(grid):
@@ -322,7 +330,7 @@ class TestTotals:
         worst = data.draw(simple)
         assume(all(not isinstance(piece, Scaled) for piece in worst.pair.pieces))
         grid = data.draw(grids(worst))
-        above = discretize_upper(worst.pair, grid.edges, grid.step)
+        above = upper_points(worst.pair, grid)
         below = discretize_lower(worst.pair, grid.edges, grid.step, 1.0)
         assert 1 - 1e-15 <= above.mass.sum() + above.infinite <= 1 + 1e-10
         assert below.mass.sum() + below.infinite <= 1

@@ -1,7 +1,7 @@
 """The exact law of Gaussian mechanisms: from mu squared to epsilon and delta, and back.
 
 The delta of normal noise is one formula (Balle and Wang 2018, Theorem 8), computed in balls.
-Searches end at neighbouring floats, of which the one that speaks against us is taken.
+Searches end at two neighbouring floats; the one on the safe side is taken.
 """
 
 import math
@@ -70,7 +70,7 @@ def gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction | Unknown:
 
 
 def gaussian_attained(square: Fraction, delta: Fraction) -> float:
-    """An epsilon, just below the right one, at which normal noise has more than delta."""
+    """An epsilon just below the exact one, at which normal noise has a larger delta."""
     if square == 0 or delta == 0:
         return math.inf if square else 0.0
     upper = gaussian_epsilon(square, delta)
@@ -97,7 +97,7 @@ def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _smallest_float(is_enough: Callable[[float], bool]) -> Fraction | Unknown:
-    """The smallest positive float that is enough, if all larger ones are so too."""
+    """The smallest positive float that is enough, provided that all larger floats are."""
     low, high = 0.0, 1.0
     while not is_enough(high):
         low, high = high, high * 2

@@ -26,7 +26,7 @@ Value = TypeVar("Value", Fraction, int)
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Generic[Value]):
-    """A number that was found, and what it costs: ``epsilon``, rounded up, at ``delta``.
+    """A number that was found, and its cost: ``epsilon``, rounded up, at ``delta``.
 
     With ``is_least``, more costs less, as of noise, and less would not fit; without it, more
     would not fit.
@@ -46,7 +46,7 @@ def calibrate(
     delta: Number = 0,
     name: str = "value",
 ) -> Calibration[Fraction]:
-    """The least noise, or the highest rate, or whatever else fits within (epsilon, delta).
+    """The least noise, the highest rate, or another number that fits within (epsilon, delta).
 
     The number found has at most six digits, and its cost is at most epsilon and at most 0.1 %
     below it; it is further below only where the cost jumps over epsilon, or where the family
@@ -73,7 +73,7 @@ def calibrate_count(
     delta: Number = 0,
     name: str = "count",
 ) -> Calibration[int]:
-    """The most steps, or whatever other whole number of 1 or above fits within (epsilon, delta).
+    """The most steps, or another whole number from 1 on that fits within (epsilon, delta).
 
     The next one does not fit, or the family does not allow it. Otherwise as `calibrate`.
 
@@ -103,7 +103,7 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One question: whose cost, and what it may be."""
+    """A search: a family of costs and the limit on them."""
 
     family: Callable[[Fraction], PrivacyLoss | Term]
     epsilon: float
@@ -147,8 +147,8 @@ class _Search:
         return _Probe(value, loss, epsilon, epsilon <= self.epsilon)
 
     def _surroundings(self, decades: Sequence[int]) -> tuple[list[_Probe], bool]:
-        """Powers of ten, until one fits and one doesn't, or no more help; and whether the cost
-        rises with the value."""
+        """Tries powers of ten until one fits and one doesn't, or further ones can't help. Also
+        returns whether the cost rises with the value."""
         probes: list[_Probe] = []
         rises: bool | None = None
         for decade in decades:
@@ -163,14 +163,14 @@ class _Search:
         if rises is None:
             costs = next(probe.epsilon for probe in probes if not probe.refusal)
             raise NoBound(
-                f"{self.name}: each value that was tried costs {self._told(costs)}, so that "
+                f"{self.name}: each value that was tried costs {self._cost_text(costs)}, so that "
                 "none is the limit" + _hint(costs)
             )
         return probes, rises
 
     def _ends(self, probes: list[_Probe], *, rises: bool) -> tuple[_Probe, _Probe]:
-        """Two neighbours, between which the limit lies. One of them may be a refused value: then
-        the limit may be where the family's own is."""
+        """Narrows to two neighbouring values with the limit between them. One of them may be
+        refused; then the limit may be the family's own."""
         self._check_order(probes, rises=rises)
         ordered = sorted(probes, key=lambda probe: probe.value, reverse=not rises)
         fitting = [n for n, probe in enumerate(ordered) if probe.fits]
@@ -191,8 +191,9 @@ class _Search:
         return inside.epsilon >= self.epsilon * (1 - _TOLERANCE)
 
     def _share(self, ends: Sequence[_Probe], pulls: Sequence[float]) -> float | None:
-        """How far from inside to outside the limit should lie, were the cost a power of the
-        value; `None` where the costs don't tell. Once just above the target, aim a bit below."""
+        """The expected place of the limit between inside (0) and outside (1), if the cost were a
+        power of the value; `None` if the costs don't show it. Just above the target, the aim is
+        slightly below it."""
         inside, outside = ends[0].epsilon, ends[1].epsilon
         if not (0 < inside <= outside < math.inf):
             return None
@@ -204,7 +205,8 @@ class _Search:
         return below / (below + above) if below >= 0 < above else None
 
     def _between(self, ends: Sequence[_Probe], share: float | None) -> Fraction | None:
-        """A value strictly between, that share of the way, or halfway; `None` if there is none."""
+        """A value strictly between, at that share of the way or halfway; `None` if there is
+        none."""
         inside, outside = ends[0].value, ends[1].value
         low, high = min(inside, outside), max(inside, outside)
         if share is None and high < 2 * low:
@@ -222,25 +224,25 @@ class _Search:
         return next((value for value in near if low < value < high), None)
 
     def _check_order(self, probes: list[_Probe], *, rises: bool) -> None:
-        """Refuse a cost that rises and falls by more than the error of its computation."""
+        """Refuse costs that both rise and fall by more than their rounding errors."""
         allowed = [probe for probe in probes if not probe.refusal]
         ordered = sorted(allowed, key=lambda probe: probe.value, reverse=not rises)
         for one, other in pairwise(ordered):
             if one.epsilon > other.epsilon * (1 + _TOLERANCE):
                 raise InvalidArgument(
                     f"{self.name}: the cost must only rise or only fall with it, and does not: "
-                    f"{shown(one.value)} costs {self._told(one.epsilon)}, and "
-                    f"{shown(other.value)} costs {self._told(other.epsilon)}"
+                    f"{shown(one.value)} costs {self._cost_text(one.epsilon)}, and "
+                    f"{shown(other.value)} costs {self._cost_text(other.epsilon)}"
                 )
 
     def _none_fits(self, nearest: _Probe) -> NoBound:
         return NoBound(
             f"{self.name}: no value fits; even {shown(nearest.value)} costs "
-            f"{self._told(nearest.epsilon)}, and the limit is {self.epsilon:.6g}"
+            f"{self._cost_text(nearest.epsilon)}, and the limit is {self.epsilon:.6g}"
             + _hint(nearest.epsilon)
         )
 
-    def _told(self, epsilon: float) -> str:
+    def _cost_text(self, epsilon: float) -> str:
         return f"epsilon = {epsilon:.6g} at delta = {float(self.delta):g}"
 
 

@@ -17,10 +17,10 @@ from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side, highest
 
-_FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)  # of the tolerance, tried until the ends are close
-_STALLED = 0.9  # of the gap: ends that come no closer than this are of different mechanisms
-_LAST = 1e-12  # for the rounding of the last steps
-_AGREEMENT = 1e-9  # how far the two ends may cross by rounding alone
+_FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)  # parts of the tolerance, tried until ends are close
+_STALLED = 0.9  # part of the last gap: if the new one is larger, the ends will not meet
+_LAST = 1e-12  # relative rounding error of the last steps
+_AGREEMENT = 1e-9  # relative distance by which rounding may make the ends cross
 
 
 @dataclass(frozen=True, slots=True)

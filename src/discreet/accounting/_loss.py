@@ -131,11 +131,11 @@ class PrivacyLoss:
     def epsilon(self, delta: Number = 0) -> float:
         """The smallest epsilon, rounded up, for which (epsilon, delta)-DP is proven here.
 
-        It holds for this whole sum if its terms are fixed beforehand. Infinite if the sum has no
-        bound at this delta. For most terms it is computed from privacy loss distributions, with
-        the aim of lying at most 0.1 % above the smallest possible one; at tiny deltas, or where
-        rare samples meet millions of steps, it can be less close. `interval` gives both ends,
-        `explain` the other theorems.
+        It holds for this whole sum if its terms are fixed beforehand, and is infinite if the sum
+        has no bound at this delta. For most terms it is computed from privacy loss distributions.
+        The aim is at most 0.1 % above the smallest possible epsilon. At tiny deltas, or for
+        millions of steps on rare samples, it can be less close. `interval` gives both ends, and
+        `explain` the epsilons of the other theorems.
         """
         with _within_reach():
             return _theorems.epsilon(self, _checks.delta(delta=delta))
@@ -146,11 +146,11 @@ class PrivacyLoss:
             return _theorems.delta(self, _checks.not_negative(epsilon=epsilon))
 
     def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> Interval:
-        """Two proven ends for the smallest epsilon at this delta: all mechanisms with these terms
-        satisfy the upper one, and one of them nothing below the lower one.
+        """Two proven ends for the smallest epsilon at this delta. All mechanisms with these terms
+        satisfy the upper end, and one of them satisfies no epsilon below the lower end.
 
-        The ends come as close as ``tolerance``, relatively, where that can be computed; where
-        they don't, ``is_wide`` says so. They unpack: ``lower, upper = loss.interval(1e-6)``.
+        The ends' relative distance is at most ``tolerance`` if that can be computed; otherwise
+        ``is_wide`` is true. They unpack: ``lower, upper = loss.interval(1e-6)``.
 
         >>> from discreet.accounting import Gaussian, PoissonSampled
         >>> found = (1000 * PoissonSampled(Gaussian(1), 0.01)).interval(1e-5)
@@ -161,9 +161,10 @@ class PrivacyLoss:
         return _interval.interval(self, _checks.delta(delta=delta), wanted)
 
     def renyi(self, order: Number) -> float:
-        """A bound, rounded up, on the Renyi divergence of this order, which lies above 1; it need
-        not hold with the probability that is the sum of the terms' own deltas. Raises `NoBound`
-        for a sum of which none is known.
+        """A bound, rounded up, on the Renyi divergence of this order, which must be above 1.
+
+        It may fail with a probability of at most the sum of the terms' own deltas. Raises `NoBound`
+        if no bound is known.
         """
         exact = _checks.positive(order=order)
         if exact <= 1:
@@ -172,13 +173,13 @@ class PrivacyLoss:
             return float_up(known(_bounds.renyi(self, exact)))
 
     def zcdp(self) -> float:
-        """The smallest rho, rounded up, for which rho-zCDP is proven here (Bun and Steinke 2016);
-        as with `renyi`, apart from the terms' own deltas. Raises `NoBound` if there is none."""
+        """The smallest rho, rounded up, for which rho-zCDP is proven here (Bun and Steinke 2016).
+        Like `renyi`, it may fail with the terms' own deltas. Raises `NoBound` if none is known."""
         return float_up(known(_bounds.zcdp(self)))
 
     def advantage(self) -> float:
-        """The most, rounded up, by which a test of whether one unit was there can be right more
-        often if it was than wrong if it wasn't: the delta at epsilon 0."""
+        """The largest advantage, rounded up, of a test for one unit's presence: its true positive
+        rate minus its false positive rate. This is the delta at epsilon 0."""
         return self.delta(0)
 
     def for_group(self, size: int) -> "PrivacyLoss":
@@ -204,8 +205,8 @@ class PrivacyLoss:
         return _profile.profile(self)
 
     def trade_off(self) -> TradeOff:
-        """The power of any attack: for each type I error of a test of whether one unit was there,
-        the least type II error, rounded down (Dong, Roth and Su 2022).
+        """The power of any attack: for each type I error of a test for one unit's presence, the
+        least type II error, rounded down (Dong, Roth and Su 2022).
 
         >>> from discreet.accounting import Pure
         >>> 0.85 < (2 * Pure(0.5)).trade_off().type_two(0.05) < 0.87

@@ -26,7 +26,7 @@ from discreet.errors import NoBound
 
 _BITS = 256
 _POINTS = 240  # between epsilon 0 and the largest one of interest
-_LEAST = Fraction(1, 10**20)  # a delta below which no more points are needed
+_LEAST = Fraction(1, 10**20)  # points at smaller deltas are not needed
 _ENOUGH = Fraction(101, 100)
 _FURTHEST = 1 << 10
 _HALVINGS = 6
@@ -61,7 +61,7 @@ def pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
 
 
 def own_pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
-    """The same; `Unknown` if any term has no pair of its own."""
+    """As `pairs`, but `Unknown` if any term has no pair of its own."""
     found, _, reason = _split(loss, side)
     return _by_order(found) if reason is None else reason
 
@@ -80,8 +80,9 @@ def whole_pairs(loss: Sum, side: Side) -> tuple[Pair, ...] | Unknown:
 def _split(
     loss: Sum, side: Side
 ) -> tuple[list[tuple[tuple[Pair, ...], int]], list[tuple[Bounds, int]], Unknown | None]:
-    """The pairs that are known, counted; the terms without one, and why the first has none.
-    Gaussian mechanisms together are one (Dong, Roth and Su 2022, Corollary 3.3)."""
+    """The known pairs with their counts, the terms without one, and the reason why the first of
+    these has none. All Gaussian mechanisms together have one pair (Dong, Roth and Su 2022,
+    Corollary 3.3)."""
     found: list[tuple[tuple[Pair, ...], int]] = []
     others: list[tuple[Bounds, int]] = []
     square, reason = Fraction(0), None
@@ -105,7 +106,7 @@ def _split(
 
 
 def _pairs_of(term: Bounds, side: Side) -> tuple[Pair, ...] | Unknown:
-    """The term's pairs; `Unknown` too if no grid of `pld` holds their numbers."""
+    """The term's pairs; also `Unknown` if no grid of `pld` holds their numbers."""
     try:
         return term.pairs(side)
     except NoBound as refusal:
@@ -123,7 +124,7 @@ def _by_order(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[CountedPair
 
 @lru_cache(maxsize=64)
 def _pair_of_terms(terms: tuple[tuple[Bounds, int], ...]) -> Pair | Unknown:
-    """The pair of the sum of these terms' Renyi curves, and of what they fail with."""
+    """The pair of the sum of these terms' Renyi curves and failure probabilities."""
     whole = _Terms(terms)
     curve = _bounds.renyi_curve(whole)
     if isinstance(curve, Unknown):
@@ -137,8 +138,8 @@ class _Terms:
 
 
 def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unknown:
-    """The pair that has the deltas of a Renyi curve, which need not hold with the probability
-    ``failure``; for both orders of the neighbours."""
+    """The pair that has the deltas of a Renyi curve, for both orders of the neighbours. The curve
+    need not hold with the probability ``failure``."""
     with precision(_BITS):
         conversion = Conversion({order: curve(order) for order in ORDERS})
 
@@ -153,7 +154,7 @@ TOO_LARGE = Unknown("its losses are too large for a grid")
 
 
 def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:
-    """An epsilon above which delta hardly falls, or is next to nothing."""
+    """An epsilon above which delta is negligible or hardly falls; ``None`` if there is none."""
     least = _ENOUGH * max(delta(Fraction(_FURTHEST)), _LEAST)
     low, high = Fraction(0), Fraction(1)
     while delta(high) > least:
@@ -188,7 +189,7 @@ def pair_through(points: Sequence[CurvePoint]) -> Pair:
 
 
 def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
-    """The same for one order of the neighbours: the points' e^epsilon rise from above 0."""
+    """As `pair_through`, for one order of the neighbours: e^epsilon may lie between 0 and 1."""
     hull: list[CurvePoint] = [(Fraction(0), Fraction(1))]
     for point in points:
         while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
@@ -201,7 +202,7 @@ def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
         for odds, turn in turns
         if turn * min(odds, Fraction(1)) > _NEXT_TO_NOTHING
     ]
-    infinite = float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with what was left out
+    infinite = float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with all atoms left out above
     lowest = (-math.inf, 0.0, float(1 + slopes[0]))
     return Pair(Atoms.of(*atoms, (math.inf, infinite, 0.0), lowest))
 
@@ -216,8 +217,8 @@ def _slope(one: CurvePoint, other: CurvePoint) -> Fraction:
 
 
 class Conversion:
-    """The deltas that follow from Renyi divergences of some orders: each by the order that is best
-    in floats, any order's being a bound."""
+    """The deltas that follow from Renyi divergences of some orders. Any order gives a bound; the
+    one that is best in floats is taken."""
 
     def __init__(self, curve: Mapping[Fraction, arb]) -> None:
         self._lines = [

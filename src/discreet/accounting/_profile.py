@@ -20,19 +20,19 @@ from discreet.accounting.pld._profile_law import ProfileLaw
 _LEAST = 1e-12
 _TINIEST = 1e-20
 _NEAR = 1e-6
-_NEARBY = 1.25  # of epsilons, if the one may take the other's place
+_NEARBY = 1.25  # ratio of two epsilons up to which one may replace the other
 _HARDLY_MORE = 1 + Fraction(1, 1000)
 _MOST_DELTA = 1 - Fraction(1, 10**6)
 _LEVELS = (0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 _FURTHER = 1e3  # from one level to the next below these
 _POINTS = 97
-_FEW_POINTS = 33  # where each is a search over Renyi orders
+_FEW_POINTS = 33  # if each is a search over Renyi orders
 _MOST_POINTS = 1000
 _REFINEMENTS = 6
 _LARGEST = 300.0  # the exponential's square is a number
-_CHORD = 0.003  # relative distance of a chord from delta
+_CHORD = 0.003  # largest relative distance of a chord from delta
 _TINY = 1e-300
-_LAST = 1e-12  # for the rounding of the last steps
+_LAST = 1e-12  # relative rounding error of the last steps
 _ROWS = 8
 _DIGITS = 3
 
@@ -184,8 +184,8 @@ def _refined(delta: Callable[[float], float], epsilons: list[float]) -> Profile:
 
 
 def _wide(epsilons: Floats, deltas: Floats) -> list[int]:
-    """Intervals in whose middle the chord may lie too far above delta: a quarter of how far the
-    chord over two intervals lies above their common point."""
+    """Intervals in whose middle the chord may lie too far above delta. The estimate is a quarter
+    of the distance of the chord over two intervals from their common point."""
     if len(epsilons) < 3:
         return []
     rise = np.exp(np.minimum(np.diff(epsilons), _LARGEST))  # of e^epsilon, over each interval
@@ -197,12 +197,12 @@ def _wide(epsilons: Floats, deltas: Floats) -> list[int]:
 
 
 def _falling(epsilons: Sequence[float], deltas: Sequence[float]) -> Profile:
-    """The profile through these points: no delta is larger than one before it."""
+    """The profile through these points, in which no delta exceeds an earlier one."""
     return Profile(tuple(epsilons), tuple(np.minimum.accumulate(deltas).tolist()))
 
 
 def _end(loss: Sum, least: float) -> float:
-    """An epsilon at which delta is tiny, or hardly above where it stays."""
+    """An epsilon at which delta is about ``least``, or close to its limit."""
     whole = _bounds.approximate(loss)
     if not isinstance(whole, Unknown):  # where a sum of fixed epsilons comes near, it ends there
         end = float_up(whole[0])
@@ -220,8 +220,8 @@ def _end(loss: Sum, least: float) -> float:
 
 
 def _leak_reached(loss: Sum, whole: float, leak: float) -> float:
-    """The whole epsilon, at which only the leak is left; or one far below it, at which delta is
-    hardly more; 0 if both are too large."""
+    """An epsilon at which hardly more than the leak is left: the whole epsilon, or a smaller one
+    if that is far below. 0 if both are too large."""
     near = _theorems.epsilon(loss, min(fraction(leak) * _HARDLY_MORE, _MOST_DELTA))
     found = whole if whole <= _NEARBY * near else near
     return found if found < _LARGEST else 0.0
@@ -232,7 +232,7 @@ def _spread(end: float, points: int) -> Floats:
 
 
 def _levels(least: float) -> list[float]:
-    """Deltas to aim at, from large to small, the last of them being the least."""
+    """Falling deltas to aim at; the last one is ``least``."""
     levels = [level for level in _LEVELS if level > least]
     while levels and levels[-1] > least * _FURTHER:
         levels.append(levels[-1] / _FURTHER)
@@ -240,7 +240,7 @@ def _levels(least: float) -> list[float]:
 
 
 def _round_step(end: float) -> Fraction:
-    """A round distance of which some eight go into the range."""
+    """A round distance, about an eighth of the range."""
     if not end:
         return Fraction(0)
     power = Fraction(10) ** math.floor(math.log10(end / _ROWS))

@@ -35,7 +35,7 @@ def log_conversion(order: Fraction) -> arb:
 
 
 def epsilon_from_curve(curve: Curve, delta: Fraction) -> Fraction | Unknown:
-    """The epsilon at this delta, by an order near the best one."""
+    """An epsilon at this delta, by an order near the best one."""
 
     def epsilon(order: Fraction) -> arb:
         return curve(order) + (log_conversion(order) - ball(delta).log()) / ball(order - 1)
@@ -46,7 +46,7 @@ def epsilon_from_curve(curve: Curve, delta: Fraction) -> Fraction | Unknown:
 
 
 def delta_from_curve(curve: Curve, epsilon: Fraction) -> Fraction:
-    """The delta at this epsilon, by an order near the best one; at most 1."""
+    """A delta at this epsilon, by an order near the best one; at most 1."""
 
     def log_delta(order: Fraction) -> arb:
         return log_conversion(order) + ball(order - 1) * (curve(order) - ball(epsilon))
@@ -79,8 +79,8 @@ def _order(log_order: float) -> Fraction:
 
 
 def between_whole_orders(order: Fraction, log_moment: Callable[[int], arb]) -> arb:
-    """The Renyi divergence of an order, from (order - 1) times that of whole ones, between which
-    this is convex."""
+    """A bound on the Renyi divergence of an order. ``log_moment`` is (order - 1) times the
+    divergence of a whole order; it is convex, so chords between whole orders bound it."""
     low = math.floor(order)
     share = ball(order - low)
     moment = (1 - share) * log_moment(low)
@@ -105,7 +105,7 @@ def randomized_response_renyi(epsilon: Fraction, order: Fraction) -> arb:
 
 
 def at_most_pure(term: Bounds, order: Fraction, found: arb) -> arb:
-    """The bound found, or the bit's for the term's own epsilon, if that is less."""
+    """The smaller of the bound ``found`` and the bit's for the term's own epsilon."""
     whole = term.approximate()
     if isinstance(whole, Unknown) or whole[1] > term.failure_probability():
         return found
@@ -116,8 +116,8 @@ def at_most_pure(term: Bounds, order: Fraction, found: arb) -> arb:
 
 
 def log_moment(pair: Pair, order: Fraction) -> Fraction:
-    """ln of the sum of p (p/q)^(order - 1) over the finite losses of a pair from above, rounded
-    up; it is (order - 1) times the Renyi divergence of what `infinite_probability` leaves."""
+    """ln of the sum of p (p/q)^(order - 1) over a pair's finite losses, rounded up: (order - 1)
+    times its Renyi divergence apart from `infinite_probability`."""
     atoms, power = pair.atoms, float(order - 1)
     finite = np.isfinite(atoms.loss) & (atoms.p > 0)
     loss, log_p = atoms.loss[finite], np.log(atoms.p[finite])

@@ -1,8 +1,8 @@
 """The trade-off between the two errors of any test, which bounds any attack.
 
-Of a guess whether one unit was there, the type I error is to say so though it wasn't, the type II
-error to miss it. A trade-off function bounds the second from below, given the first (Dong, Roth and
-Su 2022).
+A test guesses whether one unit was in the data. Its type I error is to claim a unit that was not
+there, and its type II error is to miss one that was. A trade-off function bounds the type II error
+from below, given the type I error (Dong, Roth and Su 2022).
 """
 
 import math
@@ -19,7 +19,7 @@ from discreet.accounting._profile import profile
 from discreet.accounting.pld._continuous import Floats
 from discreet.errors import InvalidArgument
 
-_ROUND = 2.0**-48  # more than the last steps may be off, relatively
+_ROUND = 2.0**-48  # bound on the relative rounding error of the last steps
 _LARGEST = 700.0  # whose exponential is still a float
 _ROWS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 _DIGITS = 4
@@ -29,9 +29,9 @@ _DIGITS = 4
 class TradeOff:
     """For each type I error, the least type II error of any attack, rounded down.
 
-    It holds whoever attacks, whatever they know of the other units, and in either order of the
-    neighbours: ``type_two`` is its own inverse. ``epsilons`` and ``deltas`` are what it is made
-    from; ``advantage`` is the most by which a test can be right more often than wrong.
+    It holds for every attacker, whatever they know of the other units, and in either order of the
+    neighbours: ``type_two`` is its own inverse. It is made from ``epsilons`` and ``deltas``.
+    ``advantage`` is the largest difference of a test's true and false positive rates.
 
     >>> from discreet.accounting import Gaussian
     >>> errors = (1 * Gaussian(1)).trade_off()
@@ -52,7 +52,7 @@ class TradeOff:
 
     @property
     def advantage(self) -> float:
-        """The most, rounded up, by which 1 exceeds the sum of the two errors."""
+        """The largest amount, rounded up, by which 1 exceeds the sum of the two errors."""
         return self.deltas[0]
 
     def type_two(self, type_one: Number) -> float:
@@ -76,7 +76,7 @@ class TradeOff:
         return tuple(ones.tolist()), tuple(self._least(ones).tolist())
 
     def table(self) -> list[tuple[float, float]]:
-        """A few type I errors and the type II errors that belong to them."""
+        """A few type I errors with their type II errors."""
         return [(one, self.type_two(one)) for one in _ROWS]
 
     def _least(self, type_one: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """One dominating pair of atoms for a whole sum, to be sampled, mixed, or evaluated at any loss.
 
 A tilted composition has precise masses only near its own mean. So the sum is composed at a ladder
-of tilts, each of which overlaps the next one. Every composition bounds every mass, and the best
-bound is taken. Then neighbouring atoms are merged. See docs/proofs/accountant.md.
+of tilts whose precise parts overlap. Every composition bounds every mass; the best bound is taken.
+Then neighbouring atoms are merged. See docs/proofs/accountant.md.
 """
 
 import math
@@ -22,24 +22,24 @@ from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
-_TAIL = 1e-100  # of each loss: what a coarse estimate leaves out above
-_LOG_TAIL = -230.0  # ln of what may lie above the last rung
-_PARTS = (1.0, 0.4, 0.15)  # of that, tried until the grid is fine enough
+_TAIL = 1e-100  # probability of each loss above the cells of a coarse estimate
+_LOG_TAIL = -230.0  # ln of the probability above the last rung
+_PARTS = (1.0, 0.4, 0.15)  # parts of that logarithm, tried until the grid is fine enough
 _LEAST_LOG_TAIL = -40.0
-_LOG_OTHER_TAIL = -40.0  # ln of what the other law may have below the first rung
-_ROOM = -30.0  # more of a tail for bounds from below, which lose all that wraps round
-_VISIBLE = -20.0  # ln of a share that rounding hardly touches
+_LOG_OTHER_TAIL = -40.0  # ln of the other law's probability below the first rung
+_ROOM = -30.0  # added to the logarithm for bounds from below, which lose all mass that wraps round
+_VISIBLE = -20.0  # ln of a share that rounding hardly changes
 _APART = 8.0  # standard deviations between two rungs
 _FARTHEST = 40.0  # Bregman divergence of two rungs, in ln of a probability
 _MOST_RUNGS, _MOST_HALVINGS = 24, 20
 _FINENESS = 0.01  # a step in the scale of the bulk, times the root of the count
 _COARSEST = 1 / 64  # a step in that scale, at most
 _FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
-_BELOW = 16.0  # scales of the bulk: what lies below is of no account at losses above 0
+_BELOW = 16.0  # scales of the bulk; masses further below have no effect at losses above 0
 _MOST_POINTS = 1 << 17  # of a window
 _CELLS = 2048  # of the pair
 _LARGEST_LOSS = 700.0  # its exponential is a number
-_LEAST_SHARE = 1e-40  # of the largest mass: each point counts as this, at least
+_LEAST_SHARE = 1e-40  # of the largest mass; each point counts as having at least this
 _REMOTE = 0.03  # weight of a rung's masses, to the power of its distance from the middle
 _MARGIN = 8  # points beyond the last possible sum
 _TINY = 1e-300
@@ -57,24 +57,22 @@ class _Rung:
 
     @staticmethod
     def at(coarse: CoarsePld, exponent: float) -> "_Rung":
-        """The rung of this exponent."""
         with np.errstate(all="ignore"):  # an exponent may be far too large: no rung is near it
             return _Rung(exponent, *coarse.moments(exponent))
 
     def divergence(self, other: "_Rung") -> float:
-        """Bregman divergence of the logarithmic moment."""
         way = other.exponent - self.exponent
         return other.log_moment - self.log_moment - way * self.mean
 
     def is_near(self, other: "_Rung") -> bool:
-        """Whether, between the two, no mass is lost in rounding."""
+        """Whether the masses between the two survive rounding."""
         return min(self.divergence(other), other.divergence(self)) <= _FARTHEST
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundedMasses:
-    """Rising losses of a whole sum, evenly spaced, bounds on their masses from one side, and the
-    mass at infinity. ``importance`` says where the tilted laws have mass."""
+    """Bounds from one side on the masses of a whole sum at evenly spaced, rising losses, and on
+    its mass at infinity. ``importance`` is large where the tilted laws have mass."""
 
     loss: Floats
     mass: Floats
@@ -93,9 +91,9 @@ def composed_pair(pairs: CountedPairs, side: Side) -> Pair:
 
 
 def composed_pld(pairs: CountedPairs, side: Side, tail: float) -> UncomposedPld:
-    """The whole sum's law, precise at all losses up to one above which less than ``tail`` lies,
-    as a bound from this side. Slower than one tilted composition: for sums that no tilt suits.
-    """
+    """The whole sum's law as a bound from this side. It is precise at all losses up to one that
+    has probability at most ``tail``. It takes longer than one tilted composition, and is for sums
+    that no tilt suits."""
     log_tail = max(math.log(tail), _LOG_TAIL)
     found = _composed_masses(pairs, side, log_tail, is_above_0=True)
     sign = 1 if side is Side.UPPER else -1
@@ -146,7 +144,7 @@ def _composed_masses(
     mass = np.min([law.masses() for law in laws], axis=0)
     top = sum(count * float(one.loss[one.mass > 0].max()) for one, count in points)
     mass[loss > top + laws[0].step / 2] = 0.0  # rounding only: no sum reaches there
-    if laws[0].outside:  # what lies below the window goes up to its first point
+    if laws[0].outside:  # mass below the window moves up to its first point
         mass[0] += math.exp(min(laws[0].log_scale + math.log(laws[0].outside), 0.0))
     beyond = min(law.beyond for law in laws)
     return _BoundedMasses(loss, mass, laws[0].infinite + beyond, importance)
@@ -182,7 +180,7 @@ def _last_mass(coarse: CoarsePld) -> tuple[float, float]:
 
 
 def _next(coarse: CoarsePld, last: _Rung, limit: float) -> _Rung:
-    """A rung that is near the last one, on the way to the limit."""
+    """The next rung on the way to the limit, near the last one."""
     width = _APART / max(last.stddev, coarse.largest * 1e-6)
     for _ in range(_MOST_HALVINGS):
         moved = last.exponent + math.copysign(width, limit)
@@ -194,7 +192,8 @@ def _next(coarse: CoarsePld, last: _Rung, limit: float) -> _Rung:
 
 
 def _reach(coarse: CoarsePld, rungs: Sequence[_Rung], log_tail: float) -> tuple[float, float]:
-    """Losses beyond which less than e^log_tail of the sum lies, by Chernoff's bound."""
+    """Two losses; the probability below the first and above the second is at most e^log_tail, by
+    Chernoff's bound."""
     up = [one for one in rungs if one.exponent > 0]
     down = [one for one in rungs if one.exponent < 0]
     high = min([(one.log_moment - log_tail) / one.exponent for one in up], default=math.inf)

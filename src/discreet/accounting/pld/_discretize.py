@@ -64,17 +64,9 @@ class Cells:
         return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
 
 
-def discretize_upper(pair: Pair, edges: Sequence[Indices], step: float) -> Points:
-    """Points that dominate the pair. ``edges`` holds the edges of each piece's cells, in steps."""
-    both = zip(pair.pieces, edges, strict=True)
-    cells = [Cells.of(piece, index, step) for piece, index in both]
-    (points,) = discretize_upper_all(pair, cells, step)
-    return points
-
-
-def discretize_upper_all(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
-    """The same from cells that were made before. A pair without atoms whose pieces hold columns
-    stands for several pairs, with one result each."""
+def discretize_upper(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
+    """Points that dominate the pair, from its pieces' cells. A pair without atoms whose pieces
+    hold columns stands for several pairs, with one result each."""
     slack = _slack(pair, [each.index for each in cells], step)
     parts = [_upper_part(each) for each in cells]
     if len(pair.atoms.loss) or not cells:

@@ -28,14 +28,14 @@ from discreet.accounting.pld._continuous import (
 )
 from discreet.errors import NoBound
 
-ATOM = 256 * ROUND  # what an atom's numbers may be off by, and their sums and quotients
+ATOM = 256 * ROUND  # bound on the relative error of an atom's numbers, their sums and quotients
 _LARGEST_LOSS = 10**6
 _LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
 
 
 class Side(Enum):
-    """Which bound a pair is for: an upper one takes a pair that dominates all that satisfy the
-    term, a lower one a pair that some of them attains."""
+    """The kind of bound that a pair is for. An upper bound needs a pair that dominates every
+    mechanism within the term. A lower bound needs a pair that some mechanism attains."""
 
     UPPER = "upper"
     LOWER = "lower"
@@ -43,8 +43,8 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """Single losses with their probabilities under P and under Q, each right to 2^-46, and the
-    losses to 2^-46 of the largest finite one."""
+    """Single losses with their probabilities under P and under Q. Relative errors are at most
+    2^-46; those of losses are relative to the largest finite one."""
 
     loss: Floats
     p: Floats
@@ -52,7 +52,7 @@ class Atoms:
 
     @staticmethod
     def of(*atoms: tuple[float, float, float]) -> "Atoms":
-        """From triples of loss, probability under P, and under Q."""
+        """Atoms from triples of a loss and its probabilities under P and under Q."""
         table = np.array(atoms, dtype=np.float64).reshape(-1, 3)
         return Atoms(table[:, 0], table[:, 1], table[:, 2])
 
@@ -143,8 +143,8 @@ def reverse(pair: Pair) -> Pair:
 
 
 def one_of(pairs: Sequence[tuple[float, Pair]]) -> Pair:
-    """One of the pairs, drawn with these probabilities, which are right to 2^-48; which one
-    it is becomes known."""
+    """One of the pairs, drawn at random and made known. The relative errors of the probabilities
+    are at most 2^-48."""
     atoms = Atoms(
         np.concatenate([pair.atoms.loss for _, pair in pairs]),
         np.concatenate([weight * pair.atoms.p for weight, pair in pairs]),
@@ -170,7 +170,7 @@ def symmetric(pair: Pair) -> Pair:
 
 
 def _missing(atoms: Atoms, pieces: Sequence[Piece]) -> float:
-    """The most that is missing of probability 1."""
+    """An upper bound on the probability that is missing to 1."""
     sure = float(atoms.p.sum()) * (1 - 128 * ROUND)
     for piece in pieces:
         whole = piece.masses(np.array([]), np.array([]))
@@ -179,5 +179,5 @@ def _missing(atoms: Atoms, pieces: Sequence[Piece]) -> float:
 
 
 def highest(pair: Pair) -> float:
-    """A loss below which not all of the pair's lie; infinite if there is no largest one."""
+    """The largest loss of the pair's atoms; -infinity without atoms."""
     return float(pair.atoms.loss[pair.atoms.p > 0].max(initial=-math.inf))

@@ -16,7 +16,7 @@ from discreet.accounting.pld._discretize import (
     Cells,
     Points,
     discretize_lower,
-    discretize_upper_all,
+    discretize_upper,
     log_moments,
     log_moments_of,
 )
@@ -85,7 +85,7 @@ def on_common_grid(
         share, widest = _of_all(group, exponents)
         if side is Side.UPPER:
             edges = fineness.edges(group, share.max(axis=0), widest.min(axis=0), least)
-            found = discretize_upper_all(group.whole, _cells(group, edges, step), step)
+            found = discretize_upper(group.whole, _cells(group, edges, step), step)
             points += [(one, count) for one, (_, count) in zip(found, group.pairs, strict=True)]
             continue
         for (pair, count), one, wide in zip(group.pairs, share, widest, strict=True):
@@ -130,7 +130,7 @@ def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
     mean = group.counts @ share / group.counts.sum()
     edges = fineness.edges(group, mean, fineness.widest(mean), fineness.least(log_moment))
     cells = _cells(group, edges, fineness.step)
-    found = discretize_upper_all(group.whole, cells, fineness.step)
+    found = discretize_upper(group.whole, cells, fineness.step)
     exact = log_moments(group.whole, cells, fineness.tilt)
     return found, log_moments_of(found, fineness.tilt) - exact
 
@@ -161,7 +161,7 @@ def upper_ends(coarse: CoarsePld) -> list[tuple[Points, int]]:
     for group in coarse.groups:
         ends = [(math.floor(e[0] / step), math.ceil(e[-1] / step)) for _, e in group.pieces]
         cells = _cells(group, [np.array(end) for end in ends], step)
-        found = discretize_upper_all(group.whole, cells, step)
+        found = discretize_upper(group.whole, cells, step)
         points += [(one, count) for one, (_, count) in zip(found, group.pairs, strict=True)]
     return points
 

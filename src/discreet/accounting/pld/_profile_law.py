@@ -1,4 +1,4 @@
-"""Laws of one sum that together give its privacy profile: delta at every epsilon, from above."""
+"""Laws of one sum that together bound its delta at every epsilon, from above."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from discreet.accounting.pld._tilt import CoarsePld, CountedPairs, tilt_for_delt
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
-_LEFT_OUT = 1e-8  # of the least delta: what a coarse estimate leaves out
+_LEFT_OUT = 1e-8  # part of the least delta that a coarse estimate leaves out
 _TOLERANCE = 3e-4
-_EACH = 2  # of the levels, those with a law of their own where laws take long
+_EACH = 2  # each second level has a law of its own if laws take long
 _EVERYTHING = UncomposedPld(Side.UPPER, np.zeros(0), np.zeros(0), 1.0)  # its delta is 1
 
 
@@ -35,7 +35,8 @@ class ProfileLaw:
 
     @staticmethod
     def of(pairs: CountedPairs, levels: Sequence[float], apart: float) -> "ProfileLaw":
-        """Laws that suit these deltas, which fall, and epsilons that far apart at least."""
+        """Laws that suit these falling deltas, for epsilons that are at least ``apart`` from each
+        other."""
         if not pairs:
             return ProfileLaw((), ())
         if len(pairs) == 1 and pairs[0][1] == 1:
@@ -45,7 +46,8 @@ class ProfileLaw:
         coarse = CoarsePld.of(pairs, min(least, 1e-12) * _LEFT_OUT)
         if coarse.is_too_large:
             return ProfileLaw((0.0,), (_EVERYTHING,))
-        # 1. Tilts for the levels, and one near 0; closer to 0 a composition takes long, for little.
+        # 1. Tilts for the levels, and one near 0. Even closer to 0, compositions take long and gain
+        # little.
         far = [tilt_for_delta(coarse, level) for level in levels]
         tilts = [tilt_for_epsilon(coarse, far[-1].epsilon / 16)]
         for tilt in far:

@@ -1,4 +1,4 @@
-"""Sums over lists of numbers that lie one behind the other, and of numbers known by logarithms."""
+"""Sums over lists laid out one behind the other, and of numbers given by their logarithms."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Segments:
 
 
 def log_sum(power: Floats) -> float:
-    """ln of the sum of e^power, no e^power being too large for a number."""
+    """ln of the sum of e^power, without overflow."""
     return float(log_sums(power))
 
 

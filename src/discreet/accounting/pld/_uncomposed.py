@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.accounting.pld._continuous import ROUND, Floats, Piece
-from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side
 
 _TAIL = 1e-280
@@ -19,8 +18,8 @@ _CLOSE = 1e-10  # relative distance at which a bisection ends
 class UncomposedPld:
     """Law of one loss, as a bound from one side.
 
-    ``loss`` rises, with the probabilities ``mass``, both moved to that side by what rounding may
-    do; ``infinite`` is the mass at infinity. ``pieces`` are the smooth parts.
+    ``loss`` rises and has the probabilities ``mass``; both are moved to that side by their rounding
+    errors. ``infinite`` is the mass at infinity, and ``pieces`` are the smooth parts.
     """
 
     side: Side
@@ -28,14 +27,6 @@ class UncomposedPld:
     mass: Floats
     infinite: float
     pieces: tuple[Piece, ...] = ()
-
-    @staticmethod
-    def of(points: Points, side: Side) -> "UncomposedPld":
-        """The law of discretized losses."""
-        order = np.argsort(points.index)
-        loss = points.loss[order]
-        moved = _sign(side) * 4 * ROUND * (np.abs(loss) + 2 * abs(points.offset))
-        return UncomposedPld(side, loss + moved, points.mass[order], points.infinite)
 
     @staticmethod
     def of_pair(pair: Pair, side: Side) -> "UncomposedPld":
@@ -50,8 +41,8 @@ class UncomposedPld:
         return UncomposedPld(side, loss[order] + moved, mass, infinite, pair.pieces)
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon at which the bound on delta is just this. From above, infinite if the mass
-        at infinity alone is more."""
+        """The epsilon at which the bound on delta equals ``delta``. From above, it is infinite if
+        the mass at infinity alone exceeds ``delta``."""
         left = (delta - self.infinite) * (1 - self._slip)
         if left <= 0:
             return math.inf if self.side is Side.UPPER else max(0.0, self._largest())
@@ -72,8 +63,8 @@ class UncomposedPld:
         return min(1.0, max(found, 0.0))
 
     def _by_bisection(self, left: float) -> float:
-        """An epsilon near which the finite losses' delta falls to what is left: from above where
-        it is no more, from below where it is."""
+        """An epsilon near which the finite losses' delta falls to ``left``: the end of the bracket
+        that suits the side."""
         low, high = 0.0, max(self._largest(), 1.0)
         while self._finite(high) > left:
             low, high = high, 2 * high
