@@ -41,6 +41,12 @@ class Attributes:
         self._registries = {id(one): _copies(one) for one in modules}
         self.has_derived = any(_derived(one) for one in modules)
         self._before = _contents(model, self._owners)
+        named = model.named_parameters()
+        self._versions = [(name, one, one._version) for name, one in named]  # noqa: SLF001  # has no public name
+
+    def written(self) -> list[str]:
+        """The names of parameters that were written since, whatever is in them now."""
+        return [name for name, one, version in self._versions if one._version != version]  # noqa: SLF001  # as above
 
     def changed(self) -> list[str]:
         """The names of all contents that differ now."""

@@ -129,7 +129,7 @@ class ModelComparison:
 
     def refuse_changed(self, before: Attributes, batch: Microbatch) -> None:
         """Refuse other contents of the model than before, and put these back."""
-        changed = before.changed()
+        changed = before.changed() or before.written()
         before.put_back()
         if changed:
             by = by_custom_functions(self.losses(batch))
