@@ -127,8 +127,12 @@ def fitted(name: str, epsilon: float, run: Run, door: Door | None = None) -> Acc
     mean = AveragedModel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=run.setting.rate)
     made, through = planned(len(given.x), run.setting, epsilon), door or Door.secure(Unrecorded())
-    opened = run_through(through, model, optimizer, tensors(given), made)
-    for step, _ in enumerate(steps(opened, model)):
+
+    def losses(part: Microbatch) -> Tensor:
+        return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
+
+    opened = run_through(through, model, optimizer, tensors(given), made, losses=losses)
+    for step, _ in enumerate(steps(opened)):
         if 2 * step >= STEPS:
             mean.update_parameters(model)
     return Accuracies(right(model, given), right(mean, given))
@@ -159,15 +163,11 @@ def tensors(given: Split) -> tuple[Tensor, Tensor]:
     return torch.tensor(given.x, dtype=torch.float32), torch.tensor(given.y)
 
 
-def steps(opened: AbstractContextManager[TrainingRun], model: nn.Module) -> Iterator[None]:
+def steps(opened: AbstractContextManager[TrainingRun]) -> Iterator[None]:
     """Run each private step, and yield after it."""
-
-    def losses(part: Microbatch) -> Tensor:
-        return nn.functional.cross_entropy(model(part.x), part.y, reduction="none")
-
     with opened as training:
         for turn in training.batches():
-            training.step(turn, losses)
+            training.step(turn)
             yield
 
 

@@ -95,6 +95,26 @@ def pair_losses(model: nn.Module) -> Callable[[Any], Tensor]:
     )
 
 
+class Replaceable:
+    """Losses that a test replaces in the middle of a run."""
+
+    def __init__(self, now: Losses) -> None:
+        self.now = now
+
+    def __call__(self, part: Any) -> Tensor:
+        return self.now(part)
+
+    def step(self, training: TrainingRun, now: Losses) -> None:
+        """Make the next step with other losses."""
+        self.now = now
+        training.step(next(training.batches()))
+
+
+def pairs(rows: int = 5) -> list[tuple[Tensor, Tensor]]:
+    """Public examples for them."""
+    return [*zip(*data(rows, seed=1).values(), strict=True)]
+
+
 def by_hand(model: nn.Module, given: dict[str, Tensor], places: list[int], norm: float) -> Tensor:
     """One after the other, clipped and summed."""
     total = torch.zeros(4)
@@ -109,11 +129,16 @@ def by_hand(model: nn.Module, given: dict[str, Tensor], places: list[int], norm:
 
 @contextmanager
 def known(
-    model: nn.Module, given: Wrong, made: TrainingPlan, seed: int = 1, **more: Wrong
+    model: nn.Module,
+    given: Wrong,
+    made: TrainingPlan,
+    seed: int = 1,
+    losses: Losses | None = None,
+    **more: Wrong,
 ) -> Iterator[TrainingRun]:
-    """A run whose bits are known."""
-    door = Door(FakePayer(), QuickBits(seed), None)
-    with run_through(door, model, sgd(model), given, made, **more) as training:
+    """A run whose bits are known, by default of logistic losses."""
+    door, of = Door(FakePayer(), QuickBits(seed), None), losses or losses_of(model)
+    with run_through(door, model, sgd(model), given, made, losses=of, **more) as training:
         yield training
 
 
@@ -123,5 +148,5 @@ def trained(made: TrainingPlan, given: Wrong, seed: int = 1, physical: int = 102
     with known(model, given, made, seed) as training:
         training._size.rows = physical
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
     return weights(model)

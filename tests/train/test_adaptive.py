@@ -49,7 +49,7 @@ def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[NoisyShar
     model = linear()
     with known(model, given, made, seed) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
         return training.report().norms
 
 
@@ -129,7 +129,7 @@ def test_norms_follow_the_rule(physical: int) -> None:
     with known(model, data(), made) as training:
         training._size.rows = physical
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
             norms.append(norm)
             sizes = [float(by_hand(expected, data(), [place], 1e9).norm()) for place in range(60)]
             moved = by_hand(expected, data(), [*range(60)], norm) / 60
@@ -168,7 +168,7 @@ def test_noise_is_relative_to_the_norm_in_use() -> None:
     made, model = short(clip=Adaptive(rate=2.0), multiplier=1e4, batch=60, steps=40), linear()
     with known(model, data(), made) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
             norm = training.report().norms[-1].norm
             scaled = torch.cat([p.grad.ravel() for p in model.parameters() if p.grad is not None])
             assert 0.05 < float(scaled.norm()) * 60 / (1e4 * norm) < 6
@@ -213,17 +213,27 @@ def test_norms_stay_where_floats_are() -> None:
 def test_a_resumed_run_goes_on_with_its_norm(tmp_path: Path) -> None:
     path, made, model = tmp_path / "x.ledger", short(clip=Adaptive(), multiplier=1), linear()
     Ledger.create(path, unit=Unit.ROW, limit=Limit(10**20, 0.5))
-    with run(model, sgd(model), data(), made, payer=Ledger.open(path)) as training:
+    with run(
+        model, sgd(model), data(), made, losses=losses_of(model), payer=Ledger.open(path)
+    ) as training:
         steps = training.batches()
         for _ in range(3):
-            training.step(next(steps), losses_of(model))
+            training.step(next(steps))
         torch.save(training.checkpoint(), tmp_path / "kept.pt")
         before = training.report().norms
     kept = torch.load(tmp_path / "kept.pt", weights_only=True)
     other = linear()
-    with run(other, sgd(other), data(), made, payer=Ledger.open(path), resume=kept) as training:
+    with run(
+        other,
+        sgd(other),
+        data(),
+        made,
+        losses=losses_of(other),
+        payer=Ledger.open(path),
+        resume=kept,
+    ) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(other))
+            training.step(batch)
         told = training.report().norms
         assert f"clip norm 1 in step 1, {told[-1].norm:.6g} in step 6" in repr(training.report())
     assert told[:3] == before
@@ -242,12 +252,12 @@ def test_norms_that_are_none_are_refused(told: Wrong) -> None:
 def test_a_step_that_failed_tells_nothing() -> None:
     made, model = short(clip=Adaptive(), multiplier=1), linear()
     optimizer = sgd(model)
-    with run(model, optimizer, data(), made, payer=book()) as training:
+    with run(model, optimizer, data(), made, losses=losses_of(model), payer=book()) as training:
         steps = training.batches()
-        training.step(next(steps), losses_of(model))
+        training.step(next(steps))
         optimizer.register_step_pre_hook(fail)
         with pytest.raises(ArithmeticError):
-            training.step(next(steps), losses_of(model))
+            training.step(next(steps))
         assert [each.step for each in training.report().norms] == [1]
 
 
@@ -272,9 +282,10 @@ class Setting:
         rows = torch.zeros(1 + is_in, 8)
         rows[:, 0] = torch.tensor([0.5, self.example][: 1 + is_in])
         model, found = Told(), []
-        with known(model, (rows,), self.plan, seed=2 + is_in) as training:
+        own = lambda part: model(part[0])  # noqa: E731
+        with known(model, (rows,), self.plan, seed=2 + is_in, losses=own) as training:
             for batch in training.batches():
-                training.step(batch, lambda part: model(part[0]))
+                training.step(batch)
                 last = training.report().norms[-1]
                 assert model.layer.weight.grad is not None
                 along = 4 * float(model.layer.weight.grad[0, 0]) / last.norm

@@ -198,12 +198,12 @@ def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Pat
 @pytest.mark.parametrize("name", LASTING)
 def test_what_can_not_be_put_back_ends_the_run(name: str) -> None:
     model = Keeping(WRITES[name], when=is_real)
-    with known(model, data(), short(batch=60, steps=3)) as training:
+    with known(model, data(), short(batch=60, steps=3), losses=model) as training:
         turns = training.batches()
         with pytest.raises(Refused, match="load the model anew"):
-            training.step(next(turns), model)
+            training.step(next(turns))
         with pytest.raises(Refused, match="load it anew"):
-            training.step(next(turns), model)
+            training.step(next(turns))
         with pytest.raises(Refused, match="load it anew"):
             training.checkpoint()
 

@@ -20,9 +20,10 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 from transformers import TrainingArguments
 
 from discreet._budget import Limit
-from discreet._unit import Unit
+from discreet._unit import Change, Unit
 from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.ledger import Ledger
+from discreet.noise import SecureBits
 from discreet.train import (
     Adaptive,
     Collated,
@@ -35,6 +36,7 @@ from discreet.train import (
     fit,
     run,
 )
+from discreet.train._sampling import PoissonSampling, ShuffledBatches, WithoutReplacement
 from discreet.train.lightning import PrivateStrategy
 from discreet.train.transformers import PrivateTrainer
 from tests.mechanisms.kit import FakePayer
@@ -85,7 +87,7 @@ def by_run(it: Setting, payer: FakePayer, folder: Path) -> None:
     of: Wrong = partial(it.losses, model) if callable(it.losses) else it.losses
     with run(model, optimizer, data(), it.made(), payer=payer, losses=of, **it.facts) as training:
         for batch in training.batches():
-            training.step(batch, of)
+            training.step(batch)
 
 
 def by_accelerate(it: Setting, payer: FakePayer, folder: Path) -> None:
@@ -233,6 +235,29 @@ def exactly_by_person(it: Setting, payer: FakePayer, folder: Path) -> None:
     by_fit(it, payer, folder, of_persons(data()), noise=ExactGaussian(10), **PERSONS)
 
 
+def by_tuning(it: Setting, payer: FakePayer, folder: Path, **changes: Wrong) -> None:
+    def start() -> tuple[nn.Module, Any]:
+        model = it.model()
+        return model, it.optimizer(model)
+
+    made = it.made(**changes)
+    given: Wrong = data()
+    like: Wrong = data(5)
+    if "unit" in changes:
+        given, like = of_persons(given), Units(like, IDS[:5], "person", 3)
+    candidate: Wrong = Trained(made, start, lambda value: value, it.losses, like)
+    payer.charge(made.privacy_loss, purpose="tuning", by="owner")
+    candidate.sample(given, SecureBits())
+
+
+def by_tuning_of_persons(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_tuning(it, payer, folder, **PERSONS)
+
+
+def by_exact_tuning(it: Setting, payer: FakePayer, folder: Path) -> None:
+    by_tuning(it, payer, folder, noise=ExactGaussian(10))
+
+
 WAYS: dict[str, Callable[[Setting, FakePayer, Path], None]] = {
     "fit": by_fit,
     "fit, kept": kept,
@@ -244,6 +269,9 @@ WAYS: dict[str, Callable[[Setting, FakePayer, Path], None]] = {
     "fit, exact noise": exactly,
     "fit, exact noise, persons": exactly_by_person,
     "run": by_run,
+    "tuning": by_tuning,
+    "tuning, persons": by_tuning_of_persons,
+    "tuning, exact noise": by_exact_tuning,
     "accelerate": by_accelerate,
     "lightning": by_lightning,
     "transformers": by_trainer,
@@ -346,14 +374,20 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
 TRAINS = {  # each unit is computed alone
     ("a mean over examples", "fit, exact noise"),
     ("a mean over examples", "fit, exact noise, persons"),
+    ("a mean over examples", "tuning, exact noise"),
 }
 
 
 def pairs_of_all() -> list[Any]:
-    """Each mistake in `fit`, and in some other ways; in all ways where tests may take long."""
+    """Each mistake in `fit`, and in some other ways; in all ways where tests may take long.
+
+    A candidate for tuning has neither a name nor a user.
+    """
     found = []
     for number, mistake in enumerate(MISTAKES):
         for place, way in enumerate(WAYS):
+            if MISTAKES[mistake][0].facts and way.startswith("tuning"):
+                continue
             is_quick = way == "fit" or (number + place) % 6 == 0
             marks = [] if is_quick else [pytest.mark.long]
             found.append(pytest.param(mistake, way, marks=marks))
@@ -380,7 +414,7 @@ def test_a_resumed_run_takes_no_step_for_a_public_mistake(tmp_path: Path) -> Non
     ledger = Ledger.in_memory(unit=Unit.ROW, limit=Limit(10**20, 0.5))
     by_fit(Setting(), ledger, tmp_path, keep=tmp_path / "run.pt")  # type: ignore[arg-type]
     model, made = linear(), short(steps=2)
-    with run(model, sgd(model), data(), made, payer=ledger) as training:
+    with run(model, sgd(model), data(), made, losses=losses_of(model), payer=ledger) as training:
         at_start = training.checkpoint()
         receipt = training.receipt
     for mistake, (setting, told) in MISTAKES.items():
@@ -689,4 +723,10 @@ def test_a_candidate_for_tuning_is_looked_at_when_it_is_made() -> None:
         model = linear()
         return model, sgd(model)
 
-    Trained(short(), right, lambda value: value, losses, like=data(5))
+    for sampling in (PoissonSampling(), WithoutReplacement(), ShuffledBatches()):
+        unit = Unit.ROW.with_change(Change.REPLACE) if sampling != PoissonSampling() else Unit.ROW
+        made = short(sampling=sampling, unit=unit)  # of 60 examples, which like hasn't
+        one = Trained(made, right, lambda value: value, losses, like=data(5))
+        assert one == Trained(made, right, one.data, losses, like=data(6))
+        assert isinstance(hash(one), int)
+        assert one.sample(data(), SecureBits())["weight"].any()

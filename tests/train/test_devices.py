@@ -192,10 +192,10 @@ def trained(place: Place, made: TrainingPlan, *, is_there: bool, at_once: int = 
     given: Wrong = of_persons() if made.unit == PERSON else data()
     if is_there and isinstance(given, dict):
         given = {name: place.of(each) for name, each in given.items()}
-    with known(model, given, made) as training:
+    with known(model, given, made, losses=moving(model, place)) as training:
         training.at_once = at_once
         for batch in training.batches():
-            training.step(batch, moving(model, place))
+            training.step(batch)
             assert training.not_private is not None
     return weights(model).cpu()
 
@@ -216,13 +216,15 @@ def test_a_run_there_is_gone_on_with(away: Place, tmp_path: Any) -> None:
     for _ in range(2):
         model = away.holding(linear())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-        with run(model, optimizer, data(), made, payer=ledger, resume=kept) as training:
+        with run(
+            model, optimizer, data(), made, losses=moving(model, away), payer=ledger, resume=kept
+        ) as training:
             if kept is not None:
                 weight = model.get_parameter("weight").cpu()
                 assert torch.equal(weight, kept["model"]["weight"].cpu())
             for batch in training.batches():
                 taken.append(batch.step)
-                training.step(batch, moving(model, away))
+                training.step(batch)
                 if batch.step == 3:
                     break
             kept = training.checkpoint()
@@ -291,9 +293,9 @@ def test_memory_that_runs_out_there_changes_nothing(real: Place) -> None:
         room = torch.empty(1 << 50 if len(part.x) > 3 else 1, device=real.device)
         return inner(part) + 0 * room[:0].sum()  # type: ignore[no-any-return]
 
-    with known(model, data(), made) as training:
+    with known(model, data(), made, losses=hungry) as training:
         for batch in training.batches():
-            training.step(batch, hungry)
+            training.step(batch)
     wanted = trained(PLACES["processor"], made, is_there=True)
     assert torch.allclose(weights(model).cpu(), wanted, atol=1e-5)
     assert max(sizes) > 3 >= sizes[-1]

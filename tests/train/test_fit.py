@@ -43,9 +43,11 @@ def known_bits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_loop(model: nn.Module, steps: int = 6) -> Report:
-    with run(model, sgd(model), data(), short(steps=steps), payer=FakePayer()) as training:
+    with run(
+        model, sgd(model), data(), short(steps=steps), losses=losses_of(model), payer=FakePayer()
+    ) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
         return training.report()
 
 

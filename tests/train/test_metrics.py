@@ -150,13 +150,16 @@ def right(given: Rows, state: StateDict) -> int:
     return int((sides == (found["y"] > 0.5)).sum())
 
 
+PUBLIC = {"x": data(5)["x"][:, :2], "y": data(5)["y"]}
+
+
 @cache
 def made(steps: int = 8) -> TrainingPlan:
     return plan(multiplier=8, delta=1e-6, records=300, batch=300, steps=steps)
 
 
 def candidate(rate: float, made: TrainingPlan) -> Scored[Rows, StateDict]:
-    trained = Trained(made, lambda: start(rate), examples, losses)
+    trained = Trained(made, lambda: start(rate), examples, losses, PUBLIC)
     return Scored(trained, right, dp.DiscreteLaplace(4), sensitivity=1)
 
 
@@ -193,19 +196,21 @@ def test_candidates_of_different_prices_are_refused() -> None:
 
 
 def test_another_unit_is_refused() -> None:
-    trained = Trained(made(), lambda: start(1), examples, losses)
+    trained = Trained(made(), lambda: start(1), examples, losses, PUBLIC)
     with pytest.raises(InvalidArgument, match="give both the same unit"):
         trained.privacy_loss(table(dp.Unit("person")))
     assert repr(trained).startswith("Trained(8 steps, epsilon=")
 
 
 def test_it_trains_as_a_run_does(drawn: list[list[int]]) -> None:
-    trained = Trained(made(), lambda: start(2.0), examples, losses)
+    trained = Trained(made(), lambda: start(2.0), examples, losses, PUBLIC)
     given = table().checked(rows())
     state = trained.sample(given, QuickBits(5))
     model, optimizer = start(2.0)
-    with run(model, optimizer, examples(given), made(), payer=FakePayer()) as training:
+    with run(
+        model, optimizer, examples(given), made(), losses=partial(losses, model), payer=FakePayer()
+    ) as training:
         for batch in training.batches():
-            training.step(batch, partial(losses, model))
+            training.step(batch)
     assert torch.equal(state["weight"], model.state_dict()["weight"])
     assert len(drawn) == 16

@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, Units, check, fit
 from discreet.train._run import run
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, linear, sgd, short, weights
+from tests.train.steps import Replaceable, Wrong, known, linear, sgd, short, weights
 
 ROWS = 200
 
@@ -149,10 +149,7 @@ def test_a_run_by_hand_is_looked_at_before_it_is_paid() -> None:
         raise AssertionError
     assert not payer.events
     with run(model, sgd(model), positive(), made, like=positive(7), **facts) as training:
-        training.step(next(training.batches()), facts["losses"])
-    del facts["losses"]
-    with run(model, sgd(model), positive(), made, like=positive(7), **facts) as training:
-        training.step(next(training.batches()), lambda part: labelled(model, part))
+        training.step(next(training.batches()))
 
 
 @pytest.mark.parametrize(
@@ -287,15 +284,17 @@ def test_a_failure_in_mid_run_says_no_value() -> None:
             return torch.ones(37)
 
     model = nn.Linear(1, 1)
+    losses = Replaceable(lambda part: model(part[:, :1])[:, 0])
 
-    def losses(part: Tensor) -> Tensor:
+    def failing(part: Tensor) -> Tensor:
         raise ValueError(f"{len(part[0])} numbers")
 
+    like: Wrong = [torch.full((2,), float(number)) for number in range(5)]
     with (
-        pytest.raises(Refused, match="made-up examples: ValueError;") as caught,
-        run(model, sgd(model), Items(), short(), payer=FakePayer()) as training,
+        known(model, Items(), short(), losses=losses, like=like) as training,
+        pytest.raises(Refused, match="in like: ValueError;") as caught,
     ):
-        training.step(next(training.batches()), losses)
+        losses.step(training, failing)
     assert "37" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -307,14 +306,17 @@ def test_a_failure_of_shortened_examples_says_no_length() -> None:
     given = Collated(items, lambda some: {"x": torch.stack([*some])}, {"x": 0})
     model = nn.Linear(3, 1)
 
-    def losses(part: Wrong) -> Tensor:
+    losses = Replaceable(lambda part: (part["x"] @ model.weight.T).sum((1, 2)))
+
+    def failing(part: Wrong) -> Tensor:
         if part["x"].shape[1] != 37:
             raise ValueError(f"{part['x'].shape[1]} rows")
         return model(part["x"]).sum((1, 2))  # type: ignore[no-any-return]
 
+    like: Wrong = [torch.full((37, 3), float(number)) for number in range(5)]
     with (
-        pytest.raises(Refused, match="made-up examples: ValueError;") as caught,
-        run(model, sgd(model), given, short(), payer=FakePayer()) as training,
+        known(model, given, short(), losses=losses, like=like) as training,
+        pytest.raises(Refused, match="in like: ValueError;") as caught,
     ):
-        training.step(next(training.batches()), losses)
+        losses.step(training, failing)
     assert "19" not in str(caught.value)

@@ -111,11 +111,12 @@ def test_reentrant_checkpoints_are_refused_by_name() -> None:
             ask()
     given = Units(TensorDataset(made.data.detach()), [0] * 5, column="person", most=2)
     plan = short(unit=Unit("person"), records=1, batch=1)
+    like = Units(TensorDataset(made.data.detach()), [0] * 5, column="person", most=2)
     with (
-        known(made.model, given, plan) as training,
         pytest.raises(Refused, match="use_reentrant"),
+        known(made.model, given, plan, losses=lambda part: made.losses(part[0]), like=like),
     ):
-        training.step(next(training.batches()), lambda part: made.losses(part[0]))
+        raise AssertionError
     assert all(parameter.grad is None for parameter in made.model.parameters())
 
 
@@ -161,8 +162,8 @@ def noise_alone(dtype: torch.dtype) -> list[Tensor]:
         return found
 
     given = {**data(), "y": torch.zeros(60)}  # made-up ones aren't 0, so that a look sees something
-    with known(model, given, short(multiplier=1)) as training:
-        training.step(next(training.batches()), losses)
+    with known(model, given, short(multiplier=1), losses=losses) as training:
+        training.step(next(training.batches()))
     return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
 
 
@@ -195,17 +196,17 @@ def test_what_was_accumulated_by_hand_is_not_in_a_step() -> None:
     found = []
     for is_accumulating in (False, True):
         model = linear()
-        with known(model, data(), short()) as training:
+
+        def losses(part: Any, model: nn.Module = model, by: bool = is_accumulating) -> Any:
+            if by:
+                with torch._C.DisableTorchFunction():
+                    (100 * model(part.x)).sum().backward()
+            return losses_of(model)(part)
+
+        with known(model, data(), short(), losses=losses) as training:
             for batch in training.batches():
-
-                def losses(part: Any, model: nn.Module = model, by: bool = is_accumulating) -> Any:
-                    if by:
-                        with torch._C.DisableTorchFunction():
-                            (100 * model(part.x)).sum().backward()
-                    return losses_of(model)(part)
-
                 if is_accumulating:
                     (100 * model(torch.ones(2, 3))).sum().backward()
-                training.step(batch, losses)
+                training.step(batch)
             found.append(weights(model))
     assert torch.equal(*found)

@@ -12,12 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import Refused
-from discreet.train import _model_check, run
-from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, sgd, short, weights
+from discreet.train import _model_check
+from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
 
-# the losses of the first steps, and how others are made
-Switch = Callable[[Any, pytest.MonkeyPatch], tuple[Losses, Callable[[], Wrong]]]
+Case = tuple[Losses, Callable[[], object]]  # losses, and how they are made to mix examples
 
 
 def mixing_of(model: nn.Module) -> Losses:
@@ -43,23 +41,8 @@ class Objects:
         return of_way(self.model, self.mixes, part)
 
 
-WAY = False
-
-
-def by_global(model: nn.Module, part: Any) -> Tensor:
-    return of_way(model, WAY, part)
-
-
-def by_default(part: Any, model: Wrong = None, way: bool = False) -> Tensor:
-    return of_way(model, way, part)
-
-
-def closure(model: nn.Module, way: Wrong) -> Losses:
-    return lambda part: of_way(model, way, part)
-
-
-def nested(model: nn.Module, way: bool) -> Losses:
-    return lambda part: next(of_way(model, way, one) for one in [part])
+WAY: Wrong = False
+MODEL: Wrong = None
 
 
 class Switched(nn.Module):
@@ -84,69 +67,171 @@ def centre(_: nn.Module, given: Any, result: Tensor) -> Tensor:
     return result - result.mean(0)
 
 
-SWITCHES: dict[str, Switch] = {
-    "other functions": lambda m, _: (losses_of(m), lambda: mixing_of(m)),
-    "a variable around it": lambda m, _: (closure(m, False), lambda: closure(m, True)),
-    "a variable around a function within": lambda m, _: (nested(m, False), lambda: nested(m, True)),
-    "an item of a dictionary": lambda m, _: (
-        closure(m, way := {"mixes": False}),
-        lambda: way.update(mixes=True) or closure(m, way),
+def by_keyword(part: Any, *, model: Wrong = None, way: bool = False) -> Tensor:
+    return of_way(model, way, part)
+
+
+def by_name(part: Any) -> Tensor:
+    return of_way(MODEL, WAY, part)
+
+
+class ByName:
+    """Callable, by variables of its file."""
+
+    def __call__(self, part: Any) -> Tensor:
+        return by_name(part)
+
+
+class Mixing(Objects):
+    """Callable, and wrong."""
+
+    def __call__(self, part: Any) -> Tensor:
+        return of_way(self.model, True, part)
+
+
+def replaceable_variable(model: nn.Module, right: Wrong, wrong: Wrong) -> Case:
+    """The losses of a variable around them, which is replaced."""
+    now = right
+
+    def change() -> None:
+        nonlocal now
+        now = wrong
+
+    return lambda part: of_way(model, now, part), change
+
+
+def replaceable_function(model: nn.Module) -> Case:
+    now = losses_of(model)
+
+    def change() -> None:
+        nonlocal now
+        now = mixing_of(model)
+
+    def losses(part: Any) -> Tensor:
+        return now(part)
+
+    return losses, change
+
+
+def variable_within(model: nn.Module) -> Case:
+    now = False
+
+    def change() -> None:
+        nonlocal now
+        now = True
+
+    return lambda part: next(of_way(model, now, one) for one in [part]), change
+
+
+def variable_of_file(model: nn.Module, losses: Wrong) -> Case:
+    put(sys.modules[__name__], "MODEL", model)
+    return losses, lambda: put(sys.modules[__name__], "WAY", True)
+
+
+def default(model: nn.Module) -> Case:
+    def losses(part: Any, model: nn.Module = model, way: bool = False) -> Tensor:
+        return of_way(model, way, part)
+
+    return losses, lambda: put(losses, "__defaults__", (model, True))
+
+
+def default_of_keyword(model: nn.Module) -> Case:
+    def losses(part: Any, *, model: nn.Module = model, way: bool = False) -> Tensor:
+        return of_way(model, way, part)
+
+    return losses, lambda: (losses.__kwdefaults__ or {}).update(way=True)
+
+
+def code(model: nn.Module) -> Case:
+    def losses(part: Any) -> Tensor:
+        return of_way(model, False, part)
+
+    def other(part: Any) -> Tensor:
+        return of_way(model, True, part)
+
+    return losses, lambda: put(losses, "__code__", other.__code__)
+
+
+def item(model: nn.Module) -> Case:
+    way = {"mixes": False}
+    return lambda part: of_way(model, way, part), lambda: way.update(mixes=True)
+
+
+def keyword_of_partial(model: nn.Module) -> Case:
+    losses = partial(by_keyword, model=model, way=False)
+    return losses, lambda: losses.keywords.update(way=True)
+
+
+def of_object(model: nn.Module, change: Callable[[Objects], object], name: str = "") -> Case:
+    one = Objects(model)
+    return (getattr(one, name) if name else one), lambda: change(one)
+
+
+def of_model(change: Callable[[Wrong], object]) -> Callable[[nn.Module], Case]:
+    return lambda m: (losses_of(m), lambda: change(m))
+
+
+SWITCHES: dict[str, Callable[[nn.Module], Case]] = {
+    "another function": replaceable_function,
+    "a variable around it": lambda m: replaceable_variable(m, False, True),
+    "a variable of another type": lambda m: replaceable_variable(m, 0.0, True),
+    "another dictionary": lambda m: replaceable_variable(m, {"mixes": False}, {"mixes": True}),
+    "a variable around a function within": variable_within,
+    "an item of a dictionary": item,
+    "a keyword of a partial": keyword_of_partial,
+    "a default": default,
+    "the default of a keyword": default_of_keyword,
+    "its code": code,
+    "a variable of the file": lambda m: variable_of_file(m, by_name),
+    "a variable of the file, named by an object": lambda m: variable_of_file(m, ByName()),
+    "a setting of an object": lambda m: of_object(m, lambda one: put(one, "mixes", True)),
+    "a setting of a method's object": lambda m: of_object(
+        m, lambda one: put(one, "mixes", True), "method"
     ),
-    "an argument of a partial": lambda m, _: (
-        partial(of_way, m, False),
-        lambda: partial(of_way, m, True),
-    ),
-    "a default": lambda m, _: (
-        partial(by_default, model=m),
-        lambda: partial(by_default, model=m, way=True),
-    ),
-    "a global variable": lambda m, patch: (
-        partial(by_global, m),
-        lambda: put(sys.modules[__name__], "WAY", True) and partial(by_global, m),
-    ),
-    "a setting of an object": lambda m, _: (
-        one := Objects(m),
-        lambda: put(one, "mixes", True) and one,
-    ),
-    "a setting of a method's object": lambda m, _: (
-        (one := Objects(m)).method,
-        lambda: put(one, "mixes", True) and one.method,
-    ),
-    "a setting of the model": lambda m, _: (
-        losses_of(m),
-        lambda: put(m, "mixes", True) and losses_of(m),
-    ),
-    "a hook of the model": lambda m, _: (
-        losses_of(m),
-        lambda: m.register_forward_hook(centre) and losses_of(m),
-    ),
-    "another forward": lambda m, _: (
-        losses_of(m),
-        lambda: put(m, "forward", lambda x: centre(m, x, m.inner(x))) and losses_of(m),
+    "the class of an object": lambda m: of_object(m, lambda one: put(one, "__class__", Mixing)),
+    "a setting of the model": of_model(lambda m: put(m, "mixes", True)),
+    "a hook of the model": of_model(lambda m: m.register_forward_hook(centre)),
+    "another forward": of_model(
+        lambda m: put(m, "forward", lambda x: centre(m, x, m.inner(x))),
     ),
 }
 
 
-@pytest.mark.parametrize("has_losses", [True, False])
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Fills up with each first comparison of losses."""
+    first, compared = _model_check.ModelCheck.first, list[int]()
+
+    def counted(self: _model_check.ModelCheck) -> None:
+        compared.append(1)
+        first(self)
+
+    monkeypatch.setattr(_model_check.ModelCheck, "first", counted)
+    return compared
+
+
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_other_losses_are_compared_before_they_train(
-    switch: str, has_losses: bool, monkeypatch: pytest.MonkeyPatch
+def test_losses_that_change_are_compared_before_they_train(
+    switch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the loss changes at the first step or at a later one."""
-    monkeypatch.setattr(sys.modules[__name__], "WAY", False)
-    for steps_before in (0, 1, 2) if has_losses else (1,):
+    """Whether they change before the first step or before a later one."""
+    compared = comparisons(monkeypatch)
+    for steps_before in (0, 2):
+        monkeypatch.setattr(sys.modules[__name__], "WAY", False)
+        monkeypatch.setattr(sys.modules[__name__], "MODEL", None)
         model = Switched()
-        right, change = SWITCHES[switch](model, monkeypatch)
-        more: Wrong = {"losses": right} if has_losses else {}
-        with known(model, data(), short(batch=40), **more) as training:
+        losses, change = SWITCHES[switch](model)
+        with known(model, data(), short(batch=40), losses=losses) as training:
             batches = training.batches()
             for _ in range(steps_before):
-                training.step(next(batches), right)
-            other, before = change(), weights(model)
+                training.step(next(batches))
+            assert len(compared) == 1
+            change()
+            before = weights(model)
             with pytest.raises(Refused, match=r"mixes examples|depends on others"):
-                training.step(next(batches), other)
+                training.step(next(batches))
+            assert len(compared) == 2, "only the rows of the batch showed it"
+        compared.clear()
         assert torch.equal(weights(model), before)
-        put(sys.modules[__name__], "WAY", False)
 
 
 def test_a_layer_that_is_set_otherwise_is_compared_anew() -> None:
@@ -156,11 +241,11 @@ def test_a_layer_that_is_set_otherwise_is_compared_anew() -> None:
     losses = losses_of(model)
     with known(model, data(), short(batch=40), losses=losses) as training:
         batches = training.batches()
-        training.step(next(batches), losses)
+        training.step(next(batches))
         norm.track_running_stats = False
         norm.running_mean = norm.running_var = None
         with pytest.raises(Refused, match="normalises each example by the others"):
-            training.step(next(batches), losses)
+            training.step(next(batches))
 
 
 MANY = 6
@@ -168,10 +253,6 @@ MANY = 6
 
 def always(losses: Losses) -> Callable[[int], Losses]:
     return lambda _: losses
-
-
-def weighted(model: nn.Module, weight: Tensor) -> Losses:
-    return lambda part: weight * losses_of(model)(part)
 
 
 def logging(model: nn.Module, log: list[Any]) -> Losses:
@@ -187,11 +268,16 @@ def again(model: nn.Module, part: Any, times: int) -> Tensor:
     return again(model, part, times - 1) if times else losses_of(model)(part)
 
 
+def closure(model: nn.Module, way: Wrong) -> Losses:
+    return lambda part: of_way(model, way, part)
+
+
+# the losses that a step's function calls
 SAME: dict[str, Callable[[nn.Module], Callable[[int], Losses]]] = {
     "one function": lambda m: always(losses_of(m)),
     "a new lambda each time": lambda m: lambda _: losses_of(m),
-    "a new partial each time": lambda m: lambda _: partial(of_way, m, False),
     "a new closure each time": lambda m: lambda _: closure(m, {"mixes": False}),
+    "a new partial each time": lambda m: lambda _: partial(of_way, m, False),
     "two in turn": lambda m: lambda step: closure(m, 0.0 if step % 2 else False),
     "a log": lambda m: always(logging(m, [])),
     "a method": lambda m: always(Objects(m).method),
@@ -202,31 +288,34 @@ SAME: dict[str, Callable[[nn.Module], Callable[[int], Losses]]] = {
 @pytest.mark.parametrize("way", SAME)
 def test_the_same_losses_are_compared_once(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A comparison in each step would be slow."""
-    first, compared = _model_check.ModelCheck.first, list[int]()
-
-    def counted(self: _model_check.ModelCheck) -> None:
-        compared.append(1)
-        first(self)
-
-    monkeypatch.setattr(_model_check.ModelCheck, "first", counted)
+    compared = comparisons(monkeypatch)
     model = linear()
     make = SAME[way](model)
-    with run(
-        model, sgd(model), data(), short(steps=MANY), payer=FakePayer(), losses=make(0)
-    ) as training:
+    now = make(0)
+
+    def losses(part: Any) -> Tensor:
+        return now(part)
+
+    with known(model, data(), short(steps=MANY), losses=losses) as training:
         for step, batch in enumerate(training.batches()):
-            training.step(batch, make(step))
+            now = make(step)
+            training.step(batch)
     assert len(compared) == (2 if way == "two in turn" else 1)
 
 
 def test_what_a_loss_reads_stays_alive_only_for_some_steps() -> None:
     """A tensor in a variable is another loss each time, and not kept for ever."""
     model, made = linear(), list[Any]()
-    with known(model, data(), short(steps=20, batch=5)) as training:
+    weight = torch.ones(1)
+
+    def losses(part: Any) -> Tensor:
+        return weight * losses_of(model)(part)
+
+    with known(model, data(), short(steps=20, batch=5), losses=losses) as training:
         for batch in training.batches():
             weight = torch.ones(1)
             made.append(weakref.ref(weight))
-            training.step(batch, weighted(model, weight))
-    del weight
+            training.step(batch)
+    weight = torch.ones(2)
     gc.collect()
     assert 0 < sum(one() is not None for one in made) <= 9

@@ -243,7 +243,7 @@ def test_a_run_by_units_is_checked_by_units(by_unit: bool, monkeypatch: pytest.M
     by_people = {"unit": Unit("person"), "records": 12, "batch": 4}
     made = steps.short(**by_people if by_unit else {})
     with steps.known(model, source, made) as training:
-        training.step(next(training.batches()), steps.losses_of(model))
+        training.step(next(training.batches()))
     fit(
         model,
         steps.sgd(model),

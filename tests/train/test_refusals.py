@@ -13,7 +13,7 @@ from discreet._unit import Unit
 from discreet.errors import DiscreetError
 from discreet.train import ExactGaussian, Units, clipped_sum
 from discreet.train._clipping import Flat
-from tests.train.steps import Wrong, data, known, linear, short
+from tests.train.steps import Losses, Replaceable, Wrong, data, known, linear, short
 
 SIZES = 37, 53
 ROWS = [data(size)["x"].numpy() for size in SIZES]
@@ -31,8 +31,8 @@ def reversed_rows(model: nn.Module, part: Any) -> Tensor:
 
 
 def picked(model: nn.Module, part: Any) -> Tensor:
-    places = [*range(len(part.x))][:: -1 if is_real(part) else 1]
-    found: Tensor = model(part.x[places])[:, 0]
+    places = [*range(len(part.x))][::-1]
+    found: Tensor = model(part.x[places] if is_real(part) else part.x)[:, 0]
     return found
 
 
@@ -117,8 +117,12 @@ def refusal(losses: Callable[[nn.Module, Any], Any], size: int, way: str) -> lis
     if way == "persons":
         given = Units(given, [*range(size)], "person", 2)
         more["unit"] = Unit("person")  # type: ignore[assignment]
-    with known(model, given, short(**more)) as training, pytest.raises(DiscreetError) as found:
-        training.step(next(training.batches()), lambda part: losses(model, part))
+    own = partial(losses, model)
+    with (
+        known(model, given, short(**more), losses=own) as training,
+        pytest.raises(DiscreetError) as found,
+    ):
+        training.step(next(training.batches()))
     return [*texts(found.value)]
 
 
@@ -139,11 +143,18 @@ def test_refusals_of_exact_noise_are_the_same_for_all_sizes(name: str) -> None:
         model, given = linear(), Units(data(rows), [0] * rows, "person", rows)
         plan = short(records=1, batch=1, steps=1, unit=Unit("person"), noise=ExactGaussian(8))
         losses = partial(REFUSED[name], model)
-        with known(model, given, plan) as training, pytest.raises(DiscreetError) as error:
-            training.step(next(training.batches()), losses)
+        with (
+            known(model, given, plan, losses=losses) as training,
+            pytest.raises(DiscreetError) as error,
+        ):
+            training.step(next(training.batches()))
         found.append([*texts(error.value)])
     assert found[0] == found[1]
     assert not any(str(size) in text for size in SIZES for text in found[0])
+
+
+def by_first_number(model: Wrong) -> Losses:
+    return lambda part: model.inner(part[:, :1])[:, 0]
 
 
 @pytest.mark.parametrize("name", ["losses by time", "one example alone"])
@@ -164,12 +175,13 @@ def test_refusals_of_looks_in_mid_run_say_no_length(name: str) -> None:
     found = []
     for length in SIZES:
         items = TensorItems([torch.ones(length) for _ in range(20)])
-        model = Layer()
+        model, made = Layer(), short(records=20, batch=20, steps=1)
+        losses = Replaceable(by_first_number(model))
         with (
-            known(model, items, short(records=20, batch=20, steps=1)) as training,
+            known(model, items, made, losses=losses, like=[*torch.randn(5, 2)]) as training,
             pytest.raises(DiscreetError) as error,
         ):
-            training.step(next(training.batches()), model)
+            losses.step(training, model)
         found.append([*texts(error.value)])
     assert found[0] == found[1]
     assert not any(str(length) in text for length in SIZES for text in found[0])

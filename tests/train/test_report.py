@@ -8,10 +8,18 @@ from tests.train.steps import book, by_hand, data, known, linear, losses_of, sgd
 
 def test_a_report_says_what_was_done_and_nothing_private() -> None:
     made, model = short(multiplier=2), linear()
-    with run(model, sgd(model), data(), made, payer=book(), name="wages, third try") as training:
+    with run(
+        model,
+        sgd(model),
+        data(),
+        made,
+        losses=losses_of(model),
+        payer=book(),
+        name="wages, third try",
+    ) as training:
         assert training.report().curve() == ()
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
             if batch.step == 4:
                 break
         report = training.report()
@@ -32,7 +40,7 @@ def test_what_is_not_private_is_right() -> None:
     model = linear()
     with known(model, data(), short(batch=60, clip=0.8)) as training:
         assert training.not_private is None
-        training.step(next(training.batches()), losses_of(model))
+        training.step(next(training.batches()))
         seen = training.not_private
     assert seen is not None
     norms = [float(by_hand(linear(), data(), [place], 1e9).norm()) for place in range(60)]

@@ -1,6 +1,7 @@
 """A run is paid first, makes each step once, and leaves nothing of a step that failed."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import (
     Guarded,
+    Replaceable,
     Wrong,
     book,
     by_hand,
@@ -35,6 +37,7 @@ from tests.train.steps import (
     linear,
     losses_of,
     pair_losses,
+    pairs,
     sgd,
     short,
     weights,
@@ -48,11 +51,20 @@ PERSON = Unit("person")
 
 def test_the_whole_plan_is_paid_before_anything_is_read() -> None:
     payer, model, made = FakePayer(), linear(), short()
-    with run(model, sgd(model), Guarded(payer), made, payer=payer, by="ana") as training:
+    with run(
+        model,
+        sgd(model),
+        Guarded(payer),
+        made,
+        losses=pair_losses(model),
+        like=pairs(),
+        payer=payer,
+        by="ana",
+    ) as training:
         assert payer.charges == [made.privacy_loss]
         assert (training.receipt.by, training.receipt.is_insecure) == ("ana", False)
         for batch in training.batches():
-            training.step(batch, pair_losses(model))
+            training.step(batch)
     assert payer.events == ["charge"]
 
 
@@ -60,13 +72,29 @@ def test_what_is_not_paid_is_not_read() -> None:
     model = linear()
     with (
         pytest.raises(BudgetExceeded),
-        run(model, sgd(model), Guarded(None), short(), payer=FakePayer(refuses=True)),
+        run(
+            model,
+            sgd(model),
+            Guarded(None),
+            short(),
+            losses=pair_losses(model),
+            like=pairs(),
+            payer=FakePayer(refuses=True),
+        ),
     ):
         raise AssertionError
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(1, 1e-5))
     with (
         pytest.raises(WrongUnit),
-        run(model, sgd(model), Guarded(None), short(), payer=ledger),
+        run(
+            model,
+            sgd(model),
+            Guarded(None),
+            short(),
+            losses=pair_losses(model),
+            like=pairs(),
+            payer=ledger,
+        ),
     ):
         raise AssertionError
     assert len(ledger.history()) == 1
@@ -134,38 +162,45 @@ def test_what_can_not_be_run_is_refused_before_it_is_paid(
     payer, model = FakePayer(), linear()
     with (
         pytest.raises(InvalidArgument, match=told),
-        run(model, make(model), given, short(**changes), payer=payer),
+        run(model, make(model), given, short(**changes), losses=losses_of(model), payer=payer),
     ):
         raise AssertionError
     frozen = linear().requires_grad_(False)
-    with pytest.raises(InvalidArgument), run(frozen, sgd(model), data(), short(), payer=payer):
+    with (
+        pytest.raises(InvalidArgument),
+        run(frozen, sgd(model), data(), short(), losses=losses_of(frozen), payer=payer),
+    ):
         raise AssertionError
     with (
         pytest.raises(InvalidArgument, match="model is a str"),
-        run("resnet", sgd(model), data(), short(), payer=payer),  # type: ignore[arg-type]
+        run("resnet", sgd(model), data(), short(), losses=losses_of(linear()), payer=payer),  # type: ignore[arg-type]
     ):
         raise AssertionError
     lazy = nn.LazyLinear(1)
     with (
         pytest.raises(InvalidArgument, match="'weight' has no shape yet"),
-        run(lazy, sgd(lazy), data(), short(), payer=payer),
+        run(lazy, sgd(lazy), data(), short(), losses=losses_of(lazy), payer=payer),
     ):
         raise AssertionError
     turned = nn.Linear(3, 1)
     turned.weight = nn.Parameter(turned.weight.detach().to(torch.complex64))
     with (
         pytest.raises(InvalidArgument, match=r"'weight' is complex.*two real"),
-        run(turned, sgd(turned), data(), short(), payer=payer),
+        run(turned, sgd(turned), data(), short(), losses=losses_of(turned), payer=payer),
     ):
         raise AssertionError
-    with pytest.raises(InvalidArgument), run(model, sgd(model), data(), 3, payer=payer):  # type: ignore[arg-type]
+    with (
+        pytest.raises(InvalidArgument),
+        run(model, sgd(model), data(), 3, losses=losses_of(model), payer=payer),  # type: ignore[arg-type]
+    ):
         raise AssertionError
     assert not payer.events
 
 
 def test_a_door_of_known_bits_is_marked() -> None:
     ledger, model = book(), linear()
-    with run_through(Door(ledger, QuickBits(1), None), model, sgd(model), data(), short()):
+    door, losses = Door(ledger, QuickBits(1), None), losses_of(model)
+    with run_through(door, model, sgd(model), data(), short(), losses=losses):
         pass
     assert ledger.history()[1].is_insecure
 
@@ -186,10 +221,10 @@ def test_a_layer_that_is_put_in_meanwhile_would_never_learn() -> None:
     model = nn.Sequential(linear())
     with known(model, data(), short()) as training:
         batches = training.batches()
-        training.step(next(batches), losses_of(model))
+        training.step(next(batches))
         model[0] = linear()
         with pytest.raises(InvalidArgument, match="parameters that the model hasn't"):
-            training.step(next(batches), losses_of(model))
+            training.step(next(batches))
 
 
 def test_a_step_is_made_once() -> None:
@@ -197,22 +232,22 @@ def test_a_step_is_made_once() -> None:
     with known(model, data(), short()) as training:
         steps = training.batches()
         first = next(steps)
-        training.step(first, losses_of(model))
+        training.step(first)
         with pytest.raises(Refused, match="is over"):
-            training.step(first, losses_of(model))
+            training.step(first)
         second = next(steps)
         with pytest.raises(Refused, match="is over"):
-            training.step(first, losses_of(model))
+            training.step(first)
         with pytest.raises(Refused, match="is over"):
-            training.step(StepTicket(second.step), losses_of(model))
-        training.step(second, losses_of(model))
+            training.step(StepTicket(second.step))
+        training.step(second)
         assert training.report().done == 2
 
 
 def test_steps_stop_where_the_plan_does() -> None:
     model = linear()
     with known(model, data(), short()) as training:
-        assert len([training.step(batch, losses_of(model)) for batch in training.batches()]) == 6  # type: ignore[func-returns-value]
+        assert len([training.step(batch) for batch in training.batches()]) == 6  # type: ignore[func-returns-value]
         assert list(training.batches()) == []
         assert training.report().done == training.report().taken == 6
     with pytest.raises(SessionEnded):
@@ -220,7 +255,7 @@ def test_steps_stop_where_the_plan_does() -> None:
     with known(model, data(), short()) as training:
         batch = next(training.batches())
     with pytest.raises(Refused):
-        training.step(batch, losses_of(model))
+        training.step(batch)
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
@@ -235,15 +270,17 @@ def test_a_step_that_fails_leaves_nothing(failure: type[BaseException], part: in
             raise failure
         return losses_of(model)(given)
 
-    with known(model, data(), made) as training:
+    losses = Replaceable(losses_of(model))
+    with known(model, data(), made, losses=losses) as training:
         training._size.rows = 5
+        losses.now = failing
         with pytest.raises(Refused if failure is ValueError else failure):
-            training.step(next(training.batches()), failing)
+            training.step(next(training.batches()))
         assert not weights(model).any()
         assert all(parameter.grad is None for parameter in model.parameters())
         batch = next(training.batches())
         places = training._places.tolist()
-        training.step(batch, losses_of(model))
+        training.step(batch)
         expected = -by_hand(linear(), data(), places, 1.0) / 20
         assert torch.allclose(weights(model), expected, atol=1e-5)
         assert (training.report().done, training.report().taken) == (1, 2)
@@ -256,9 +293,9 @@ def test_leaving_a_loop_early_leaves_nothing() -> None:
         for batch in training.batches():
             assert batch.step == 2
             with pytest.raises(Refused):
-                training.step(old, losses_of(model))
+                training.step(old)
             places = training._places.tolist()
-            training.step(batch, losses_of(model))
+            training.step(batch)
             expected = -by_hand(linear(), data(), places, 1.0) / 20
             assert torch.allclose(weights(model), expected, atol=1e-5)
             break
@@ -278,11 +315,12 @@ def test_losses_that_are_not_of_examples_are_refused(
     wrong: Callable[[Any], Tensor], told: str
 ) -> None:
     model = linear()
+    losses = Replaceable(losses_of(model))
     with (
-        known(model, data(), short(batch=60)) as training,
+        known(model, data(), short(batch=60), losses=losses) as training,
         pytest.raises(InvalidArgument, match=told),
     ):
-        training.step(next(training.batches()), wrong)
+        losses.step(training, wrong)
 
 
 class Keeps(nn.Module):
@@ -304,18 +342,19 @@ class Keeps(nn.Module):
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_what_a_model_keeps_of_data_is_put_back_and_refused(anew: bool) -> None:
-    model = Keeps(anew=anew)
+    model = Keeps(anew=anew).eval()
     with known(model, data(), short(batch=60)) as training:
+        model.train()
         for batch in training.batches():
             with pytest.raises(Refused, match=r"Keeps\.mean was written"):
-                training.step(batch, losses_of(model))
+                training.step(batch)
             assert not model.mean.any()
             assert not weights(model).any()
             if batch.step == 3:
                 break
         model.eval()
         model.mean.fill_(7)  # by the user, between steps
-        training.step(next(training.batches()), losses_of(model))
+        training.step(next(training.batches()))
         assert (model.mean == 7).all()
         assert weights(model).any()
 
@@ -327,9 +366,11 @@ def test_what_a_failing_step_wrote_is_put_back() -> None:
         model(part.x)
         raise ValueError
 
-    with known(model, data(), short(batch=60)) as training:
+    losses = Replaceable(losses_of(model.layer))
+    with known(model, data(), short(batch=60), losses=losses) as training:
+        losses.now = failing
         with pytest.raises(Refused):
-            training.step(next(training.batches()), failing)
+            training.step(next(training.batches()))
         assert not model.mean.any()
 
 
@@ -354,12 +395,13 @@ class Words(nn.Module):
 def test_how_far_an_example_is_filled_up_must_not_matter(*, is_masked: bool) -> None:
     texts = [[number % 3] * (2 + number % 5) for number in range(60)]
     given = Collated(texts, lambda items: {"words": torch.tensor(items)}, pads={"words": 3})
-    model = Words(is_masked=is_masked)
-    with known(model, given, short(steps=2)) as training:
-        batches = training.batches()
-        if not is_masked:
-            with pytest.raises(Refused, match="padded"):
-                training.step(next(batches), lambda part: model(part).square())
-            return
-        for batch in batches:
-            training.step(batch, lambda part: model(part).square())
+    model, like = Words(is_masked=is_masked), [[number % 3] * 4 for number in range(5)]
+
+    def losses(part: Any) -> Tensor:
+        found: Tensor = model(part).square()
+        return found
+
+    refused = nullcontext() if is_masked else pytest.raises(Refused, match="padded")
+    with refused, known(model, given, short(steps=2), losses=losses, like=like) as training:
+        for batch in training.batches():
+            training.step(batch)

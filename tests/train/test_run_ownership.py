@@ -61,13 +61,13 @@ def test_a_run_and_its_turns_are_not_copied(way: str) -> None:
         for made in (training, batch):
             with pytest.raises(Refused, match="can't be copied"):
                 COPIES[way](made)
-        training.step(batch, losses_of(model))
+        training.step(batch)
         assert training.report().done == 1
 
 
 def use(way: str, training: TrainingRun, model: nn.Module, batch: Any) -> object:
     if way == "step":
-        training.step(batch, losses_of(model))
+        training.step(batch)
         return "a step"
     if way == "next turn":
         return next(training.batches())
@@ -83,7 +83,7 @@ def test_a_child_uses_no_run_and_the_parent_goes_on(way: str) -> None:
             said = said_in_child(partial(use, way, training, model, batch))
             assert said.startswith("refused: a training run belongs to the process")
             assert torch.equal(weights(model), before)
-            training.step(batch, losses_of(model))
+            training.step(batch)
         assert training.report().done == 6
 
 
@@ -105,12 +105,16 @@ def test_no_gradient_with_noise_comes_from_a_fork_within_a_step(noise: str) -> N
     """Each child would have noise of its own on the same sum: their mean is the sum."""
     changes = {} if noise == "float" else {"noise": ExactGaussian(16)}
     model, parent = linear(), os.getpid()
-    with run(model, sgd(model), data(), short(**changes), payer=FakePayer()) as training:
+    is_paid = list[bool]()
+    losses, children = forking(model, lambda: bool(is_paid) and os.getpid() == parent)
+    with run(
+        model, sgd(model), data(), short(**changes), losses=losses, payer=FakePayer()
+    ) as training:
         batch = next(training.batches())
-        losses, children = forking(model, lambda: os.getpid() == parent)
+        is_paid.append(True)
         before = weights(model)
         try:
-            training.step(batch, losses)
+            training.step(batch)
             is_refused = False
         except Refused:
             is_refused = True
@@ -157,10 +161,10 @@ def test_a_tuned_run_is_made_by_one_process() -> None:
     parent = os.getpid()
     bounded = Bounded(data, sensitivity=1, unit=Unit.ROW, name="all rows")
     for name in ("start", "data"):
-        children: list[int] = []
+        children, names = list[int](), set[str]()
 
-        def fork(at: str, name: str = name, children: list[int] = children) -> None:
-            if at == name and not children:
+        def fork(at: str, names: set[str] = names, children: list[int] = children) -> None:
+            if at in names and not children:
                 children.append(os.fork())
 
         def start() -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -172,8 +176,11 @@ def test_a_tuned_run_is_made_by_one_process() -> None:
             fork("data")
             return value
 
-        made = Trained(short(), start, examples, lambda model, part: losses_of(model)(part))
+        made = Trained(
+            short(), start, examples, lambda model, part: losses_of(model)(part), data(5)
+        )
         assert made.privacy_loss(bounded) == short().privacy_loss
+        names.add(name)  # making the mechanism called start, too
         try:
             made.sample(data(), SecureBits())
             is_refused = False

@@ -19,11 +19,11 @@ def begun(path: Path, made: TrainingPlan, steps: int) -> dict[str, Any]:
     """A run that is left after some steps; its checkpoint is of one step before."""
     model = linear()
     ledger = Ledger.open(path)
-    with run(model, sgd(model), data(), made, payer=ledger) as training:
+    with run(model, sgd(model), data(), made, losses=losses_of(model), payer=ledger) as training:
         for batch in training.batches():
             if batch.step == steps:
                 kept = training.checkpoint()
-            training.step(batch, losses_of(model))
+            training.step(batch)
             if batch.step == steps:
                 return kept
     raise AssertionError
@@ -34,16 +34,20 @@ def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: 
     torch.save(begun(path, made, 3), tmp_path / "kept.pt")
     kept = torch.load(tmp_path / "kept.pt", weights_only=True)
     model, ledger, taken = linear(), Ledger.open(path), []
-    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+    with run(
+        model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
+    ) as training:
         assert torch.equal(weights(model)[:3], kept["model"]["weight"][0])
         for batch in training.batches():
             taken.append(batch.step)
-            training.step(batch, losses_of(model))
+            training.step(batch)
         assert training.report().taken == 6
         assert training.report().done == 3
     assert taken == [4, 5, 6]
     assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
-    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+    with run(
+        model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
+    ) as training:
         assert list(training.batches()) == []
     ledger.verify()
 
@@ -55,10 +59,12 @@ def test_no_draw_is_made_twice_and_no_key_is_stored(path: Path) -> None:
     assert set(kept) == {"plan", "receipt", "norms", "model", "optimizer"}
     for _ in range(2):
         model, places, ledger = linear(), list[list[int]](), Ledger.open(path)
-        with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+        with run(
+            model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
+        ) as training:
             for batch in training.batches():
                 places.append(training._places.tolist())
-                training.step(batch, losses_of(model))
+                training.step(batch)
                 if len(places) == 10:
                     break
         found.append((places, weights(model)))
@@ -70,15 +76,17 @@ def test_no_draw_is_made_twice_and_no_key_is_stored(path: Path) -> None:
 def test_steps_are_counted_before_they_are_drawn(path: Path) -> None:
     """In blocks of a hundredth of all: what a crash may cost."""
     made, model, ledger = short(steps=300), linear(), Ledger.open(path)
-    with run(model, sgd(model), data(), made, payer=ledger) as training:
+    with run(model, sgd(model), data(), made, losses=losses_of(model), payer=ledger) as training:
         assert ledger.reserved(training.receipt) == 0
         steps = training.batches()
         for step in range(7):
             batch = next(steps)
             assert ledger.reserved(training.receipt) == 3 * (step // 3 + 1)
-            training.step(batch, losses_of(model))
+            training.step(batch)
         kept = training.checkpoint()
-    with run(model, sgd(model), data(), made, payer=ledger, resume=kept) as training:
+    with run(
+        model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
+    ) as training:
         assert next(training.batches()).step == 10
 
 
@@ -87,10 +95,18 @@ def test_an_epoch_that_is_left_is_not_gone_on_with(path: Path) -> None:
     made = short(sampling=AllocatedBatches(), steps=9)  # three epochs of three
     kept, model = begun(path, made, 4), linear()
     made_steps = []
-    with run(model, sgd(model), data(), made, payer=Ledger.open(path), resume=kept) as training:
+    with run(
+        model,
+        sgd(model),
+        data(),
+        made,
+        losses=losses_of(model),
+        payer=Ledger.open(path),
+        resume=kept,
+    ) as training:
         for batch in training.batches():
             made_steps.append(batch.step)
-            training.step(batch, losses_of(model))
+            training.step(batch)
     assert made_steps == [7, 8, 9]
 
 
@@ -109,13 +125,17 @@ def test_a_resumed_run_is_refused_another_plan_payer_or_receipt(path: Path) -> N
     for other, payer, given in told:
         with (
             pytest.raises(InvalidArgument),
-            run(model, sgd(model), data(), other, payer=payer, resume=given),
+            run(
+                model, sgd(model), data(), other, losses=losses_of(model), payer=payer, resume=given
+            ),
         ):
             raise AssertionError
     forged = {**kept, "plan": short(multiplier=1e-9).digest}
     cheap = short(multiplier=1e-9)
     with (
-        run(model, sgd(model), data(), cheap, payer=ledger, resume=forged) as training,
+        run(
+            model, sgd(model), data(), cheap, losses=losses_of(model), payer=ledger, resume=forged
+        ) as training,
         pytest.raises(InvalidArgument, match="paid for something else"),
     ):
         next(training.batches())

@@ -23,6 +23,7 @@ from discreet.train._sampling import (
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import (
     Guarded,
+    Replaceable,
     Wrong,
     book,
     by_hand,
@@ -32,6 +33,7 @@ from tests.train.steps import (
     losses_of,
     of_persons,
     pair_losses,
+    pairs,
     sgd,
     short,
     trained,
@@ -51,16 +53,21 @@ def test_a_model_or_loss_that_mixes_examples_is_refused_before_it_sees_any() -> 
         return (found - found.mean()) ** 2
 
     model = linear()  # all 0, where these gradients are 0 too
+    losses = Replaceable(losses_of(model))
     with (
-        known(model, given, made) as training,
+        known(model, given, made, losses=losses) as training,
         pytest.raises(Refused, match="loss of one example depends on others"),
     ):
-        training.step(next(training.batches()), contrasting)
+        losses.step(training, contrasting)
     assert not any((given["x"] == row).all(1).any() for part in seen for row in part)
     assert not weights(model).any()
-    mixing = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1))
-    with known(mixing, given, made) as training, pytest.raises(Refused, match="BatchNorm1d"):
-        training.step(next(training.batches()), losses_of(mixing))
+    mixing = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1)).eval()
+    losses = Replaceable(losses_of(mixing))
+    with (
+        known(mixing, given, made, losses=losses) as training,
+        pytest.raises(Refused, match="BatchNorm1d"),
+    ):
+        losses.step(training, losses_of(mixing.train()))
 
 
 @pytest.mark.parametrize("clip", [0.3, 100.0])
@@ -71,7 +78,7 @@ def test_a_step_is_the_clipped_sum_over_the_public_batch(clip: float) -> None:
         for batch in training.batches():
             places = training._places.tolist()
             moved = by_hand(expected, given, places, clip) / 20
-            training.step(batch, losses_of(model))
+            training.step(batch)
             with torch.no_grad():
                 expected.weight -= moved[:3]  # type: ignore[operator]
                 expected.bias -= moved[3:]  # type: ignore[operator]
@@ -96,11 +103,11 @@ def test_a_model_that_is_moved_meanwhile_goes_on() -> None:
         dtype = next(model.parameters()).dtype
         return losses_of(model)(part._replace(x=part.x.to(dtype), y=part.y.to(dtype)))
 
-    with known(model, data(), made) as training:
+    with known(model, data(), made, losses=losses) as training:
         for batch in training.batches():
             if batch.step == 3:
                 model.double()
-            training.step(batch, losses)
+            training.step(batch)
     found = weights(model)
     assert found.dtype == torch.float64
     assert torch.allclose(found.float(), trained(made, data()), atol=1e-5)
@@ -116,9 +123,9 @@ def test_running_out_of_memory_changes_nothing() -> None:
             raise kind("DefaultCPUAllocator: can't allocate memory")
         return losses_of(model)(part)
 
-    with known(model, data(), made) as training:
+    with known(model, data(), made, losses=hungry) as training:
         for batch in training.batches():
-            training.step(batch, hungry)
+            training.step(batch)
     assert torch.allclose(weights(model), trained(made, data()), atol=1e-5)
     assert max(sizes) > 3 >= sizes[-1]
 
@@ -129,8 +136,12 @@ def test_an_example_that_does_not_fit_alone_ends_the_step() -> None:
     def hungry(_: Any) -> Tensor:
         raise torch.OutOfMemoryError
 
-    with known(model, data(), short()) as training, pytest.raises(torch.OutOfMemoryError):
-        training.step(next(training.batches()), hungry)
+    losses = Replaceable(losses_of(model))
+    with (
+        known(model, data(), short(), losses=losses) as training,
+        pytest.raises(torch.OutOfMemoryError),
+    ):
+        losses.step(training, hungry)
     assert training._size.rows == 1
 
 
@@ -141,12 +152,11 @@ def test_an_empty_batch_is_a_step() -> None:
         calls.append(part)
         return losses_of(model)(part)
 
-    with known(model, data(), made) as training:
+    with known(model, data(), made, losses=noted) as training:
+        calls.clear()  # those of the check before the charge
         for batch in training.batches():
-            if batch.step == 2:
-                calls.clear()  # the first step looked at the model
             before = weights(model)
-            training.step(batch, noted)
+            training.step(batch)
             assert (weights(model) != before).all()
         assert training.report().done == 6
         assert "0 examples, mean loss none" in repr(training.not_private)
@@ -161,13 +171,13 @@ def test_the_true_size_shows_nowhere(rows: int) -> None:
     with known(model, data(rows), made) as training:
         for batch in training.batches():
             sizes.append(training._places.size)
-            training.step(batch, losses_of(model))
+            training.step(batch)
         assert training.report().done == 40
         told = re.sub(r"\([0-9a-f]{12}\)", "", repr(training.report()))
     assert abs(sum(sizes) / 40 - rows / 3) < 3
     with known(model, data(60), made) as other:
         for batch in other.batches():
-            other.step(batch, losses_of(model))
+            other.step(batch)
         assert re.sub(r"\([0-9a-f]{12}\)", "", repr(other.report())) == told
 
 
@@ -176,13 +186,14 @@ def test_where_the_size_is_public_it_must_be_right_before_it_is_paid(sampling: W
     for unit, given, found in ((Unit.ROW, data(), 60), (PERSON, of_persons(), 12)):
         payer, model = FakePayer(), linear()
         facts = {"sampling": sampling, "unit": unit.with_change(Change.REPLACE), "batch": 5}
+        more: Wrong = {"losses": losses_of(model), "payer": payer}
         with (
             pytest.raises(InvalidArgument, match=f"but the data have {found}"),
-            run(model, sgd(model), given, short(**facts, records=found + 1), payer=payer),
+            run(model, sgd(model), given, short(**facts, records=found + 1), **more),
         ):
             raise AssertionError
         assert not payer.events
-        with run(model, sgd(model), given, short(**facts, records=found), payer=payer):
+        with run(model, sgd(model), given, short(**facts, records=found), **more):
             assert len(payer.charges) == 1
 
 
@@ -193,7 +204,7 @@ def test_an_example_that_is_not_finite_counts_as_zero(wrong: float) -> None:
     made = short(batch=60)
     model = linear()
     with known(model, given, made) as training:
-        training.step(next(training.batches()), losses_of(model))
+        training.step(next(training.batches()))
     rest = [place for place in range(60) if place != 7]
     assert torch.allclose(weights(model), -by_hand(linear(), data(), rest, 1.0) / 60, atol=1e-5)
 
@@ -205,7 +216,7 @@ def test_gradients_from_elsewhere_are_dropped() -> None:
         batch = next(steps)
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, 1e6)
-        training.step(batch, losses_of(model))
+        training.step(batch)
     assert weights(model).norm() < 2
 
 
@@ -218,9 +229,10 @@ def test_every_kind_of_data_is_taken() -> None:
     assert torch.equal(trained(made, {"x": x.numpy(), "y": y.numpy()}), expected)
     payer, model = FakePayer(), linear()
     payer.charges.append(made.privacy_loss)
-    with known(model, Guarded(payer), made) as training:
+    own = pair_losses(model)
+    with known(model, Guarded(payer), made, losses=own, like=pairs()) as training:
         for batch in training.batches():
-            training.step(batch, pair_losses(model))
+            training.step(batch)
     assert torch.equal(weights(model), expected)
 
 
@@ -238,7 +250,7 @@ def test_every_sampling_runs_all_its_steps(sampling: Wrong, unit: Unit) -> None:
     with known(model, data(), made) as training:
         for batch in training.batches():
             sizes.append(training._places.size)
-            training.step(batch, losses_of(model))
+            training.step(batch)
     assert len(sizes) == 9
     if sampling == WithoutReplacement():
         assert sizes == [17] * 9
@@ -257,7 +269,7 @@ def test_schedules_are_followed() -> None:
         ):
             moved = by_hand(model, data(), training._places.tolist(), clip) / divisor
             before = weights(model)
-            training.step(batch, losses_of(model))
+            training.step(batch)
             assert torch.allclose(before - weights(model), moved, atol=2e-5)
 
 
@@ -267,9 +279,11 @@ def test_nothing_seeds_a_run() -> None:
         torch.manual_seed(5)
         np.random.seed(5)
         model = linear()
-        with run(model, sgd(model), data(), made, payer=book()) as training:
+        with run(
+            model, sgd(model), data(), made, losses=losses_of(model), payer=book()
+        ) as training:
             for batch in training.batches():
-                training.step(batch, losses_of(model))
+                training.step(batch)
         found.append(weights(model))
     assert (found[0] != found[1]).all()
 
@@ -281,7 +295,7 @@ def test_exact_noise_comes_out_on_its_grid() -> None:
     made, model = short(noise=ExactGaussian(10), batch=64, records=64, multiplier=1), linear()
     with known(model, data(), made) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
             for parameter in model.parameters():
                 assert parameter.grad is not None
                 steps = parameter.grad.double() * 64 * 2**10
@@ -299,7 +313,7 @@ def test_exact_sums_are_close_to_float_ones() -> None:
 def test_laplace_noise_clips_the_l1_norm() -> None:
     made, model = short(noise=FloatLaplace(), delta=0, clip=0.1, batch=60, records=60), linear()
     with known(model, data(), made) as training:
-        training.step(next(training.batches()), losses_of(model))
+        training.step(next(training.batches()))
     gradients = [by_hand(linear(), data(), [place], 1e9) for place in range(60)]
     clipped = [g * min(1.0, 0.1 / float(g.abs().sum())) for g in gradients]
     assert torch.allclose(weights(model), -torch.stack(clipped).sum(0) / 60, atol=1e-5)

@@ -18,7 +18,7 @@ from discreet.noise import SecureBits
 from discreet.train import Collated, ExactGaussian, Units, check, fit, run
 from discreet.train._secret_draws import secret_draws
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, known, linear, losses_of, pair_losses, sgd, short
+from tests.train.steps import Wrong, data, known, linear, losses_of, pair_losses, pairs, sgd, short
 
 SOURCES: dict[str, Callable[[], float]] = {
     "torch": lambda: float(torch.rand((), dtype=torch.float64)),
@@ -78,12 +78,14 @@ def drawn_in(place: str, draw: Callable[[], float], plan: Wrong) -> list[float]:
             found.append(draw())
         return plain(part)
 
+    like = None if place == "losses" else pairs()
+    facts: Wrong = {"losses": losses, "payer": FakePayer(), "like": like}
     seed()
-    with run(model, sgd(model), given, plan, payer=FakePayer()) as training:
+    with run(model, sgd(model), given, plan, **facts) as training:
         for batch in training.batches():
             seed()
             found.clear()
-            training.step(batch, losses)
+            training.step(batch)
     return found
 
 
@@ -120,12 +122,14 @@ def test_the_attack_with_a_known_seed_fails() -> None:
         nn.init.ones_(model.weight)
         x = torch.ones(60, 64)
         torch.manual_seed(42)
-        with run(model, sgd(model), {"x": x}, short(**EVERYBODY), payer=FakePayer()) as training:
+
+        def losses(part: Any) -> Wrong:
+            return model(nn.functional.dropout(part.x))[:, 0]
+
+        facts: Wrong = {"losses": losses, "payer": FakePayer()}
+        with run(model, sgd(model), {"x": x}, short(**EVERYBODY), **facts) as training:
             torch.manual_seed(42)
-            training.step(
-                next(training.batches()),
-                lambda part: model(nn.functional.dropout(part.x))[:, 0],
-            )
+            training.step(next(training.batches()))
         assert model.weight.grad is not None
         return model.weight.grad
 
@@ -156,8 +160,9 @@ def test_global_generators_are_as_before(way: str) -> None:
         if way.endswith("failing"):
             stack.enter_context(pytest.raises(Refused, match="Stop"))
         if way.startswith("step"):
-            training = stack.enter_context(known(model, data(), short()))
-            training.step(next(training.batches()), partial(losses, model))
+            own = partial(losses, model)
+            training = stack.enter_context(known(model, data(), short(), losses=own))
+            training.step(next(training.batches()))
         else:
             fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert states() == before
@@ -257,11 +262,12 @@ def test_check_refuses_known_draws(known: Callable[[Tensor], Tensor]) -> None:
 def test_items_may_not_draw_from_generators_of_their_own() -> None:
     model, own = linear(), torch.Generator().manual_seed(42)
     given: Wrong = Items(lambda: float(torch.rand((), generator=own)), [])
+    own_losses: Wrong = pair_losses(model)
     with (
-        run(model, sgd(model), given, short(), payer=FakePayer()) as training,
+        known(model, given, short(), losses=own_losses, like=pairs()) as training,
         pytest.raises(Refused, match=r"rand draws from a generator of its own.*leave it out"),
     ):
-        training.step(next(training.batches()), pair_losses(model))
+        training.step(next(training.batches()))
 
 
 def test_what_items_seed_is_not_what_the_model_draws() -> None:
@@ -281,7 +287,8 @@ def test_what_items_seed_is_not_what_the_model_draws() -> None:
             return pair_losses(model)(part)
 
         found.append(set())
-        with run(model, sgd(model), given, short(), payer=FakePayer()) as training:
-            training.step(next(training.batches()), losses)
+        facts: Wrong = {"losses": losses, "payer": FakePayer(), "like": pairs()}
+        with run(model, sgd(model), given, short(), **facts) as training:
+            training.step(next(training.batches()))
     assert [*map(len, found)] == [len(SOURCES)] * 2
     assert not set.intersection(*found)

@@ -12,7 +12,7 @@ from torch.nn.utils import parametrizations
 from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.train import Flat, Units, check, clipped_sum
-from tests.train.steps import Wrong, known, short, weights
+from tests.train.steps import Replaceable, Wrong, known, short, weights
 
 torch_ao: Wrong = torch.ao.quantization  # without types
 
@@ -53,7 +53,7 @@ def observed(watching: nn.Module) -> nn.Module:
 KEEPING: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "buffer": (lambda: Writing("buffer"), "Writing.mean was written"),
     "another buffer": (lambda: Writing("another buffer"), "Writing.mean was written"),
-    "frozen": (lambda: Writing("frozen"), "frozen was written .*load the model anew"),
+    "frozen": (lambda: Writing("frozen"), "frozen was written .*(load the model anew|let the opt)"),
     "trained": (lambda: Writing("trained"), "weight was written|differ from|depends on others"),
     "used": (lambda: Writing("used"), "depends on others|mixes|differ from|was written"),
     "batch norm": (lambda: observed(nn.BatchNorm1d(3)), "normalises each example|was written"),
@@ -78,6 +78,11 @@ def losses_of(model: nn.Module) -> Wrong:
     return lambda part: model(part[0]).square().sum(1)
 
 
+def by_weights_of(model: nn.Module) -> Wrong:
+    """Losses that use all weights and don't call the model."""
+    return lambda part: sum(one.sum() for one in model.parameters()) * part[0].sum(1)
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.ao.quantization:DeprecationWarning")
 @pytest.mark.parametrize(
     ("name", "is_of_persons"),  # a plain attribute is not looked at where nothing is compared
@@ -88,7 +93,9 @@ def losses_of(model: nn.Module) -> Wrong:
         if not (which and name == "used")
     ],
 )
-def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool) -> None:
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool, is_paid: bool) -> None:
+    """Before it is paid, and also if the losses call the model only later."""
     make, told = KEEPING[name]
     model, rows = make(), torch.randn(60, 3, generator=torch.Generator().manual_seed(1)) + 1
     buffers = {key: one.clone() for key, one in model.named_buffers()}
@@ -97,8 +104,14 @@ def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool) -> None:
     if is_of_persons:
         given = Units(given, list(range(60)), column="person", most=2)
         made = short(multiplier=1, unit=Unit("person"))
-    with known(model, given, made) as training, pytest.raises((Refused, ValueError), match=told):
-        training.step(next(training.batches()), losses_of(model))
+    losses = Replaceable(by_weights_of(model) if is_paid else losses_of(model))
+    refused = pytest.raises((Refused, ValueError), match=told)
+    if is_paid:
+        with known(model, given, made, losses=losses) as training, refused:
+            losses.step(training, losses_of(model))
+    else:
+        with refused, known(model, given, made, losses=losses):
+            raise AssertionError
     for key, one in model.named_buffers():
         assert torch.equal(one, buffers[key]), key
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -131,9 +144,10 @@ def test_spectral_norms_go_on_while_they_are_trained() -> None:
     model = nn.Sequential(parametrizations.spectral_norm(nn.Linear(3, 4)), nn.Linear(4, 1))
     before = {key: one.clone() for key, one in model.named_buffers()}
     rows = torch.randn(60, 3)
-    with known(model, (rows, rows[:, 0]), short(multiplier=1)) as training:
+    given, losses = (rows, rows[:, 0]), losses_of(model)
+    with known(model, given, short(multiplier=1), losses=losses) as training:
         for batch in training.batches():
-            training.step(batch, losses_of(model))
+            training.step(batch)
     assert all(module.training for module in model.modules())
     assert any(not torch.equal(one, before[key]) for key, one in model.named_buffers())
 

@@ -31,6 +31,7 @@ from discreet.train._units import Reduce, Units
 from tests.mechanisms.hostile import Hostile
 from tests.missing_ids import COLUMNS, IDS, MARKS
 from tests.train.steps import (
+    Replaceable,
     Wrong,
     by_hand,
     data,
@@ -155,7 +156,7 @@ def test_units_are_sampled_and_counted_as_units() -> None:
     with known(model, of_persons(), made) as training:
         for batch in training.batches():
             sizes.append(training._places.size)
-            training.step(batch, losses_of(model))
+            training.step(batch)
     assert max(sizes) <= 12
     assert 4 < sum(sizes) / 30 < 8
 
@@ -257,11 +258,12 @@ def test_a_model_that_mixes_units_is_refused_before_it_sees_data() -> None:
         result: Tensor = (found - found.mean()).square()
         return result
 
+    losses = Replaceable(losses_of(model))
     with (
-        known(model, of_persons(), made) as training,
+        known(model, of_persons(), made, losses=losses) as training,
         pytest.raises(Refused, match="loss of one example depends on others"),
     ):
-        training.step(next(training.batches()), centred)
+        losses.step(training, centred)
     assert not weights(model).any()
 
 

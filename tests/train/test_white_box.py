@@ -85,10 +85,11 @@ class Setting:
         table, ids = (rows.repeat_interleave(self.rows, 0),), np.arange(len(others))
         persons = Units(table, ids.repeat(self.rows), column="person", most=self.rows)
         given, model, found = table if self.rows == 1 else persons, Told(), []
-        with known(model, given, self.plan, seed=2 + is_in) as training:
+        own = lambda part: model(part[0])  # noqa: E731
+        with known(model, given, self.plan, seed=2 + is_in, losses=own) as training:
             training._size.rows = self.physical
             for batch in training.batches():
-                training.step(batch, lambda part: model(part[0]))
+                training.step(batch)
                 assert model.layer.weight.grad is not None
                 found.append(model.layer.weight.grad.double().numpy().ravel().copy())
         return np.array(found) * self.plan.phases[0].size.batch

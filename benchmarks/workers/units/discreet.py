@@ -25,13 +25,14 @@ def steps(runs: ExitStack, given: Any, units: int, **more: Any) -> Case:  # Any:
     plan, model = dp.train.plan(**{**facts, **more}), mlp().model
     ledger = dp.Ledger.in_memory(unit=plan.unit, limit=dp.Limit(epsilon=10**20, delta=0.5))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    run = runs.enter_context(dp.train.run(model, optimizer, given, plan, payer=ledger))
-    batches = run.batches()
 
     def losses(part: Any) -> Tensor:  # Any: a named tuple of the table's columns
         return F.cross_entropy(model(part.x), part.y, reduction="none")
 
-    return units, lambda: run.step(next(batches), losses)
+    opened = dp.train.run(model, optimizer, given, plan, losses=losses, payer=ledger)
+    run = runs.enter_context(opened)
+    batches = run.batches()
+    return units, lambda: run.step(next(batches))
 
 
 torch.set_num_threads(1)

@@ -84,7 +84,7 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
         show = stack.enter_context(progress(training))
         save = stack.enter_context(_saving(training, schedulers, keep))
         for batch in training.batches():
-            training.step(batch, partial(losses, model))
+            training.step(batch)
             show()
             save()
         return training.report()

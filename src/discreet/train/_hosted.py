@@ -58,7 +58,7 @@ class Hosted(Owned):
         optimizer: torch.optim.Optimizer,
         source: Collated | Units,
         *,
-        losses: Losses | None,
+        losses: Losses,
         like: Data | Invented | None,
         at_once: int,
         saved: Saved | None,

@@ -6,7 +6,7 @@ by identity, numbers and texts by value.
 """
 
 from collections.abc import Callable, Hashable
-from functools import partial
+from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import nn
 
 Identity = tuple[Hashable, ...]
 
-_DEPTH = 4  # functions and containers within one another
+_DEPTH = 8  # functions and containers within one another
 _ITEMS = 100  # a longer container counts by identity
 
 
@@ -37,9 +37,9 @@ def identity_of(model: nn.Module, losses: Callable[..., Any]) -> Identity:  # An
     """Equal for losses with equal code and variables, if the model's modules work as before.
 
     Not seen are variables of other files, changes within objects other than dictionaries, and
-    functions that are reached through more than a few others.
+    functions that are reached through many others.
     """
-    return _of_callable(losses, _DEPTH), tuple(_of_module(one) for one in model.modules())
+    return _Walk().of_callable(losses, _DEPTH), tuple(_of_module(one) for one in model.modules())
 
 
 def _of_module(module: nn.Module) -> Identity:
@@ -48,7 +48,7 @@ def _of_module(module: nn.Module) -> Identity:
     hooks = (own[name] for name in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks"))
     trained = tuple(p.requires_grad for p in module.parameters(recurse=False))
     settings = tuple(
-        (name, _of(value, 0))
+        (name, value.__class__, repr(value))
         for name, value in own.items()
         if name[0] != "_" and isinstance(value, bool | int | float | str)
     )
@@ -61,62 +61,73 @@ def _of_module(module: nn.Module) -> Identity:
     )
 
 
-def _of_callable(function: Callable[..., Any], depth: int) -> Identity:
-    if isinstance(function, partial):
-        given = (function.args, function.keywords)
-        return "partial", _of_callable(function.func, depth), _of(given, max(depth - 1, 1))
-    if isinstance(function, MethodType):
-        owner, code = function.__self__, function.__func__
-        own = getattr(owner, "__dict__", {})
-        names = sorted(_names(code.__code__) & {*own}) if isinstance(code, FunctionType) else ()
-        used = tuple((name, _of(own[name], depth - 1)) for name in names)
-        return "method", _Same(owner), used, _of_callable(code, depth)
-    if isinstance(function, FunctionType):
-        return _of_function(function, depth)
-    if isinstance(function, nn.Module) or not hasattr(function, "__dict__"):
-        return (_Same(function),)
-    return _Same(function), _of(vars(function), depth - 1)
+class _Walk:
+    """Follows a function's variables, and each function once at most from each depth."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, tuple[FunctionType, int, int]] = {}  # with number and depth
+
+    def of_callable(self, function: Callable[..., Any], depth: int) -> Identity:
+        if isinstance(function, partial):
+            given = self._of((function.args, function.keywords), max(depth - 1, 2))
+            return "partial", self.of_callable(function.func, depth), given
+        if isinstance(function, MethodType):
+            owner, code = function.__self__, function.__func__
+            own = getattr(owner, "__dict__", {})
+            names = _names(code.__code__) if isinstance(code, FunctionType) else ()
+            used = tuple((name, self._of(own[name], depth - 1)) for name in names if name in own)
+            return "method", _Same(owner), used, self.of_callable(code, depth)
+        if isinstance(function, FunctionType):
+            return self._of_function(function, depth)
+        if isinstance(function, nn.Module) or not hasattr(function, "__dict__"):
+            return (_Same(function),)
+        call = type(function).__call__
+        by = self.of_callable(call, depth) if isinstance(call, FunctionType) else _Same(call)
+        return "object", _Same(function), self._of(vars(function), depth - 1), by
+
+    def _of_function(self, function: FunctionType, depth: int) -> Identity:
+        """Its code, and the values of all variables that the code names."""
+        _, number, known = self._functions.get(id(function), (function, len(self._functions), -1))
+        if known >= depth:
+            return "again", number
+        self._functions[id(function)] = function, number, depth
+        cells = tuple(self._of_cell(cell, depth) for cell in function.__closure__ or ())
+        around = function.__globals__
+        variables = tuple(
+            (name, self._of_variable(function, around[name], depth))
+            for name in _names(function.__code__)
+            if name in around
+        )
+        defaults = self._of((function.__defaults__, function.__kwdefaults__), max(depth - 1, 2))
+        return _Same(function.__code__), cells, variables, defaults
+
+    def _of_cell(self, cell: Any, depth: int) -> Hashable:  # Any: types.CellType is opaque to mypy
+        try:
+            return self._of(cell.cell_contents, depth - 1)
+        except ValueError:  # it is empty
+            return None
+
+    def _of_variable(self, function: FunctionType, value: object, depth: int) -> Hashable:
+        """A variable's value; functions of other files don't change."""
+        is_far = isinstance(value, FunctionType) and value.__globals__ is not function.__globals__
+        return _Same(value) if is_far else self._of(value, depth - 1)
+
+    def _of(self, value: Any, depth: int) -> Hashable:  # Any: a user's own
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+            return type(value).__name__, repr(value)
+        if depth <= 0:
+            return _Same(value)
+        if isinstance(value, FunctionType | MethodType | partial):
+            return self.of_callable(value, depth)
+        is_container = isinstance(value, tuple | frozenset | dict)  # a list may be a log
+        if not is_container or len(value) > _ITEMS:
+            return _Same(value)
+        items = value.items() if isinstance(value, dict) else value
+        return type(value).__name__, tuple(self._of(each, depth - 1) for each in items)
 
 
-def _of_function(function: FunctionType, depth: int) -> Identity:
-    """Its code, and the values of all variables that the code names."""
-    cells = tuple(_of_cell(cell, depth) for cell in function.__closure__ or ())
-    names, around = sorted(_names(function.__code__)), function.__globals__
-    variables = tuple(
-        (name, _of_variable(function, around[name], depth)) for name in names if name in around
-    )
-    defaults = _of((function.__defaults__, function.__kwdefaults__), max(depth - 1, 1))
-    return _Same(function.__code__), cells, variables, defaults
-
-
-def _of_cell(cell: Any, depth: int) -> Hashable:  # Any: types.CellType has no contents for mypy
-    try:
-        return _of(cell.cell_contents, depth - 1)
-    except ValueError:  # it is empty
-        return None
-
-
-def _of_variable(function: FunctionType, value: object, depth: int) -> Hashable:
-    """A variable's value; functions of other files don't change."""
-    is_far = isinstance(value, FunctionType) and value.__globals__ is not function.__globals__
-    return _Same(value) if is_far else _of(value, depth - 1)
-
-
-def _of(value: Any, depth: int) -> Hashable:  # Any: a user's own
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return type(value).__name__, repr(value)
-    if depth <= 0:
-        return _Same(value)
-    if isinstance(value, FunctionType | MethodType | partial):
-        return _of_callable(value, depth - 1)
-    is_container = isinstance(value, tuple | frozenset | dict)  # a list may be a log
-    if not is_container or len(value) > _ITEMS:
-        return _Same(value)
-    items = value.items() if isinstance(value, dict) else value
-    return type(value).__name__, tuple(_of(each, depth - 1) for each in items)
-
-
-def _names(code: CodeType) -> set[str]:
+@lru_cache(maxsize=1024)
+def _names(code: CodeType) -> tuple[str, ...]:
     """Names in a function's code, and in that of functions within it."""
     inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return {*code.co_names}.union(*(_names(one) for one in inner))
+    return tuple(sorted({*code.co_names}.union(*map(_names, inner))))

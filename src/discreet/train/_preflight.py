@@ -20,7 +20,7 @@ from discreet.train._microbatch import MicrobatchSize
 from discreet.train._model_check import Losses, ModelCheck, Public, rows_of_a_batch
 from discreet.train._noise import ExactGaussian
 from discreet.train._plan import TrainingPlan
-from discreet.train._refusals import check_losses, check_number, check_run
+from discreet.train._refusals import check_losses, check_run
 from discreet.train._step_inputs import clipping_of
 from discreet.train._trials import try_optimizer
 from discreet.train._units import Units, rows_of
@@ -34,31 +34,26 @@ def preflight(
     train_set: "Data | Units",
     plan: TrainingPlan,
     *,
-    losses: Losses | None,
+    losses: Losses,
     like: "Like | None",
     at_once: int | None,
 ) -> tuple[MicrobatchSize, Public | None]:
-    """Refuse what can't be trained; returns the size of microbatches, and the public examples.
-
-    The model and the losses are checked if the losses are known.
-    """
+    """Refuse what can't be trained; returns the size of microbatches, and the public examples."""
+    check_losses(losses)
     check_run(model, optimizer, train_set, plan)
-    check_number(train_set, plan)
     try_optimizer(optimizer)
     public = None if like is None else _public(train_set, like)
     size = MicrobatchSize()
     if at_once is not None:
         size = MicrobatchSize(_checks.positive_count(at_once=at_once), is_chosen=True)
-    if losses is not None:
-        check_losses(losses)
-        buffers, attributes = Buffers(model), Attributes(model)
-        try:
-            _check_model(model, losses, train_set, plan, size, public)
-        except BaseException:
-            attributes.put_back()
-            raise
-        finally:
-            buffers.check_buffers()
+    buffers, attributes = Buffers(model), Attributes(model)
+    try:
+        _check_model(model, losses, train_set, plan, size, public)
+    except BaseException:
+        attributes.put_back()
+        raise
+    finally:
+        buffers.check_buffers()
     return size, public
 
 

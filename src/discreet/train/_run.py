@@ -19,6 +19,7 @@ from discreet.train._data import Data
 from discreet.train._model_check import Losses
 from discreet.train._plan import TrainingPlan
 from discreet.train._preflight import Like, preflight
+from discreet.train._refusals import check_number
 from discreet.train._resume import Checkpoint, resumed
 from discreet.train._step_inputs import Examples
 from discreet.train._training_run import TrainingRun
@@ -32,11 +33,11 @@ def run(  # noqa: PLR0913  # the run, its payer, and its checks
     train_set: "Data | Units",
     plan: TrainingPlan,
     *,
+    losses: Losses,
     payer: Payer[PrivacyLoss],
     name: str = "training",
     by: str = "owner",
     resume: Checkpoint | None = None,
-    losses: Losses | None = None,
     like: "Data | Units | None" = None,
 ) -> Iterator[TrainingRun]:
     """A training run, charged as a whole before any row is read.
@@ -47,11 +48,10 @@ def run(  # noqa: PLR0913  # the run, its payer, and its checks
     is public (`SizeDeclaration.EXACT`, of samplings that replace units), units are counted too.
 
     With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps that
-    were taken before count as made, whether the checkpoint has them or not. With ``losses``, those
-    that steps will have, the model and the loss are checked before the charge: on made-up examples
-    if the data are tensors or arrays, or on ``like``, public examples in the form of the data,
-    which items by number need. Without ``losses`` they are checked in the first step, which is
-    after the charge.
+    were taken before count as made, whether the checkpoint has them or not. ``losses`` returns one
+    loss for each example of a microbatch. Model and losses are checked before the charge: on
+    made-up examples if the data are tensors or arrays, or on ``like``, public examples in the form
+    of the data, which items by number need. A step checks them again if they changed since then.
     """
     opened = run_through(
         Door.secure(payer),
@@ -77,10 +77,10 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     train_set: "Data | Units",
     plan: TrainingPlan,
     *,
+    losses: Losses,
     name: str = "training",
     by: str = "owner",
     resume: Checkpoint | None = None,
-    losses: Losses | None = None,
     like: "Like | None" = None,
     at_once: int | None = None,
 ) -> Iterator[TrainingRun]:
@@ -89,6 +89,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     size, public = preflight(
         model, optimizer, train_set, plan, losses=losses, like=like, at_once=at_once
     )
+    check_number(train_set, plan)
     # 2. the charge, or the receipt of an earlier one
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
@@ -103,6 +104,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         model=model,
         optimizer=optimizer,
         examples=Examples.of(train_set),
+        losses=losses,
         counter=counter,
         counts=() if resume is None else _adaptive.read(resume["norms"]),
         size=size,

@@ -1,7 +1,7 @@
 """A training run as a mechanism, for private tuning."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
@@ -34,9 +34,9 @@ class Trained(Generic[V]):
 
     ``start`` makes a model and its optimizer from public facts; ``data`` makes examples of the
     value, one for each unit, each of that unit's rows only; ``losses`` returns one loss for each
-    example of a part. A candidate for `discreet.mechanisms.tuning`, scored by `Scored`. With
-    ``like``, public examples in the form of what ``data`` makes, model and losses are checked when
-    this is made; otherwise in the first step, which is after the charge.
+    example of a part. ``like`` has two or more public examples in the form of what ``data`` makes;
+    model and losses are checked on these when this is made, and so before any charge. A candidate
+    for `discreet.mechanisms.tuning`, scored by `Scored`.
 
     Guarantee: a draw costs the unit the plan's privacy loss, given the plan's assumptions, and that
     ``data`` keeps units apart, which the caller asserts. It draws secure bits of its own, whatever
@@ -47,16 +47,15 @@ class Trained(Generic[V]):
     start: Callable[[], tuple[nn.Module, torch.optim.Optimizer]]
     data: Callable[[V], "Data | Units"]
     losses: Callable[[nn.Module, Microbatch], Tensor]
-    like: "Data | Units | None" = None
+    like: "Data | Units" = field(compare=False)  # tensors have no order and no truth value
 
     def __post_init__(self) -> None:
         check_losses(self.losses)
-        if self.like is not None:
-            model, optimizer = self.start()
-            losses = partial(self.losses, model)
-            preflight(
-                model, optimizer, self.like, self.plan, losses=losses, like=self.like, at_once=None
-            )
+        model, optimizer = self.start()
+        losses = partial(self.losses, model)
+        preflight(
+            model, optimizer, self.like, self.plan, losses=losses, like=self.like, at_once=None
+        )
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """The plan's privacy loss, for the unit that it protects."""
@@ -71,9 +70,11 @@ class Trained(Generic[V]):
         """Train, and return the model's state dictionary."""
         payer = _Paid()  # first: the user's functions may fork
         model, optimizer = self.start()
-        with run(model, optimizer, self.data(value), self.plan, payer=payer) as training:
+        losses, given = partial(self.losses, model), self.data(value)
+        opened = run(model, optimizer, given, self.plan, losses=losses, payer=payer, like=self.like)
+        with opened as training:
             for batch in training.batches():
-                training.step(batch, lambda part: self.losses(model, part))
+                training.step(batch)
         return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
 
     def __repr__(self) -> str:

@@ -65,6 +65,7 @@ class TrainingRun(Owned):
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         examples: Examples,
+        losses: Losses,
         counter: CountsSteps[PrivacyLoss],
         counts: Sequence[NoisyShare] = (),
         size: MicrobatchSize,
@@ -74,7 +75,8 @@ class TrainingRun(Owned):
         self.receipt, self.plan = receipt, plan
         self.not_private: NotPrivate | None = None
         self._door, self._counter = door, counter
-        self._model, self._optimizer, self._examples = model, optimizer, examples
+        self._model, self._optimizer = model, optimizer
+        self._examples, self._losses = examples, losses
         self._size = size
         self._checks = StepChecks(model, examples, plan, size, like)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
@@ -99,15 +101,15 @@ class TrainingRun(Owned):
                     "empty one, since skipping depends on the data"
                 )
 
-    def step(self, batch: StepTicket, losses: Losses) -> None:
+    def step(self, batch: StepTicket) -> None:
         """Make one step: clipped contributions, noise, the optimizer's own step.
 
-        ``losses`` is called once for each microbatch and returns one loss for each example. If
-        anything fails or is interrupted, nothing of the step stays, and the step counts as made.
-        Raises `Refused` for a ticket whose step is over, and for a model or a loss that mixes
-        examples: made-up ones show it (`check`), in the first step and where a microbatch has other
-        shapes than all before. Raises `Refused` in a forked child, also if the fork happened during
-        this step.
+        The run's ``losses`` are called once for each microbatch. If anything fails or is
+        interrupted, nothing of the step stays, and the step counts as made. Raises `Refused` for a
+        ticket whose step is over, and for a model or a loss that mixes examples. Made-up examples
+        are compared again (`check`) where a microbatch has other shapes than all before, or where
+        the losses or the model's settings changed since the last comparison. Raises `Refused` in a
+        forked child, also if the fork happened during this step.
         """
         # 1. refuse what changed since the last step
         self.check_owner()
@@ -123,14 +125,14 @@ class TrainingRun(Owned):
             self._model,
             self._examples,
             self._places,
-            losses,
+            self._losses,
             self._door.bits,
             StepStatistics(),
             self._checks.microbatch,
         )
         try:
-            with secret_draws(inputs.bits) as draws, self._checks.step(phase, losses):
-                noisy = self._noisy(replace(inputs, losses=draws.secret(losses)), phase)
+            with secret_draws(inputs.bits) as draws, self._checks.step(phase, self._losses):
+                noisy = self._noisy(replace(inputs, losses=draws.secret(self._losses)), phase)
                 counts = self._noisy_counts(batch, phase, inputs.statistics)
             self.check_owner()
             # 3. divide by the plan's batch, which is public, and step

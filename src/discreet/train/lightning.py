@@ -136,7 +136,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         assert self.ticket is not None
         result = closure()
         with _unlogged(self.lightning_module):
-            self.hosted.run.step(self.ticket, self._losses)
+            self.hosted.run.step(self.ticket)
         return result
 
     def _before_step(self) -> None:

@@ -193,7 +193,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         model.train()
         if callable(getattr(self.optimizer, "train", None)):
             self.optimizer.train()
-        self.hosted.run.step(batch, partial(self._losses, model))
+        self.hosted.run.step(batch)
         rate: float = self._get_learning_rate()
         if not isinstance(self.lr_scheduler, (ReduceLROnPlateau, GreedyLR)):
             self.lr_scheduler.step()  # those two step after evaluations

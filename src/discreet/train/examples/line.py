@@ -94,10 +94,10 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
         found: Tensor = 0.5 * (model(part.x)[:, 0] - part.y).square()
         return found
 
-    with run(model, optimizer, data, made, payer=payer) as training:
+    with run(model, optimizer, data, made, losses=losses, payer=payer) as training:
         for batch in training.batches():
             before = float(model.weight.detach())
-            training.step(batch, losses)
+            training.step(batch)
             assert model.weight.grad is not None
             noisy = float(model.weight.grad) * len(X)  # a step divides by the batch's size
             yield shown_step(before, noisy, float(model.weight.detach()))
