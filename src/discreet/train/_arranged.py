@@ -4,8 +4,6 @@ A rule needs rows in the first dimension, and makes one gradient for each row. I
 example i, the engine later sums the rows' gradients by example.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,7 +13,14 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
 from discreet.train._capture import Capture
-from discreet.train._tags import ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
+from discreet.train._tags import (
+    OUTSIDE_BATCH,
+    ExampleRows,
+    OutsideBatch,
+    Tag,
+    UnknownOwners,
+    merged,
+)
 from discreet.train._uses import KEEP_FIRST
 
 
@@ -32,7 +37,7 @@ def ruled(  # noqa: PLR0917  # the parts of a call
     capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
 ) -> Any:
     """The function's result by its rule, tagged."""
-    weights = [each for each in tensors if capture.is_weight(each)]
+    weights = [each for each in tensors if id(each) in capture.weights]
     data = [each for each in tensors if not capture.is_shared(each)]
     rule = capture.rules.of.get(function, capture.rules.otherwise)
     # 1. without both weights and data, no gradient of an example arises
@@ -142,7 +147,9 @@ def _tag(
             why="is used within torch.vmap or torch.func",
             mend="call the layer on all examples at once",
         )
-    tag = capture.tags.of(data) or OutsideBatch()
+    tag = capture.tags.of(data) or OUTSIDE_BATCH
+    if isinstance(tag, ExampleRows):
+        return tag
     others = (capture.tags.of(each) for each in among or ())
     if isinstance(tag, OutsideBatch) and not any(
         isinstance(each, (ExampleRows, UnknownOwners)) for each in others
@@ -184,16 +191,22 @@ def _over_examples(capture: Capture, function: Function, weights: list[Tensor]) 
     )
 
 
-@contextmanager
-def having(capture: Capture, rows: ExampleRows) -> Iterator[None]:
+class having:  # noqa: N801  # a context manager; one by a generator takes twice as long
     """Within, the current rule is about these rows."""
-    before = capture.rows, capture.dim, capture.layout
-    capture.rows, capture.dim = rows.layout.length, rows.dim
-    capture.layout = None if rows.layout.is_plain else rows.layout
-    try:
-        yield
-    finally:
-        capture.rows, capture.dim, capture.layout = before
+
+    __slots__ = ("_before", "_capture", "_rows")
+
+    def __init__(self, capture: Capture, rows: ExampleRows) -> None:
+        self._capture, self._rows = capture, rows
+
+    def __enter__(self) -> None:
+        capture, layout = self._capture, self._rows.layout
+        self._before = capture.rows, capture.dim, capture.layout
+        capture.rows, capture.dim = layout.length, self._rows.dim
+        capture.layout = None if layout.is_plain else layout
+
+    def __exit__(self, *_: object) -> None:
+        self._capture.rows, self._capture.dim, self._capture.layout = self._before
 
 
 def _without_rows(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Any:

@@ -12,6 +12,7 @@ model itself is not changed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -144,7 +145,7 @@ class Capture(TorchFunctionMode):
             self._shared.add_derived(tensors_in((result, *first)))
             return result
         # 2. data with weights, and some functions always, are called by their rule
-        changed = _changed(func, args, keywords)
+        changed = _changed(func, args, keywords) if keywords or _changes_one(func) else []
         before = [self.tags.of(each) for each in changed]
         if mixes:
             self._refuse_complex([each for each in tensors if id(each) in weights])
@@ -332,9 +333,13 @@ def ancestors(derived: Tensor) -> list[Tensor]:
 
 def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
     """The tensors that a call changes in place."""
-    name = getattr(func, "__name__", "")
-    first = args[:1] if changes_its_first(func) or name == "__set__" else ()
+    first = args[:1] if _changes_one(func) else ()
     return tensors_in((keywords.get("out"), *first))
+
+
+@lru_cache(maxsize=1024)
+def _changes_one(func: Any) -> bool:  # Any: as above
+    return changes_its_first(func) or getattr(func, "__name__", "") == "__set__"
 
 
 def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's

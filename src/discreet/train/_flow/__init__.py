@@ -23,11 +23,12 @@ from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
 __all__ = ["LIKE_OTHERS", "Call", "count_on", "follow", "is_known", "shared_now"]
 
+_SETTERS = frozenset({"__setitem__", "__set__"})
+
 
 def follow(call: Call) -> None:
     """Tag the result of a call whose data have tags."""
-    name = getattr(call.function, "__name__", "")
-    changes_first = name in ("__setitem__", "__set__")
+    changes_first = getattr(call.function, "__name__", "") in _SETTERS
     results = [call.args[0]] if changes_first else tensors_in((call.result,))
     if not results:
         return
