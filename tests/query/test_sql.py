@@ -1,7 +1,9 @@
 """SQL texts become the queries that they mean."""
 
+import json
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -170,6 +172,32 @@ def test_logic_binds_as_ever() -> None:
     )
     assert where("not wage = 1") == Negation(where("wage = 1"))
     assert where("not wage + 1 in (2)") == where("wage + 1 not in (2)")
+
+
+CORPUS = Path(__file__).with_name("accepted.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_statement_keeps_its_meaning_from_version_to_version() -> None:
+    """The corpus holds statements that some version read, each with its query."""
+    assert len(CORPUS) > 200
+    for line in CORPUS:
+        statement = json.loads(line)
+        assert str(parse(statement["text"], WAGES)) == statement["query"]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "/*+ PARALLEL(4) */",
+        "/* sqlglot.anonymous */",
+        "-- see /* here\n",
+        "/* ; ' \" -- */",
+        "/**/",
+    ],
+)
+def test_a_comment_is_a_blank_wherever_it_stands(comment: str) -> None:
+    text = " SELECT COUNT ( * ) FROM wages WHERE in_union GROUP BY year "
+    assert parse(text.replace(" ", f" {comment} "), WAGES) == parse(text, WAGES)
 
 
 def test_mean_is_avg() -> None:

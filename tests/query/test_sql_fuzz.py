@@ -128,6 +128,22 @@ def _with_quoted_names(text: str) -> str:
     )
 
 
+def test_no_word_in_a_query_is_passed_over(rows: duckdb.DuckDBPyConnection) -> None:
+    text = "SELECT COUNT(*) AS n FROM wages WHERE NOT wage BETWEEN 1 AND 2 AND year IN (1980, 1981)"
+    pieces = PIECES.findall(text)
+    meant, kept = read(text), 0
+    for place in range(len(pieces) + 1):
+        for word in WORDS:
+            longer = "".join([*pieces[:place], f" {word} ", *pieces[place:]])
+            query = read(longer)
+            if query is not None:
+                kept += 1
+                assert rows.execute(_with_quoted_names(longer)).fetchall() is not None
+        if place < len(pieces) and pieces[place] not in (" ", "AS"):
+            assert read("".join(pieces[:place] + pieces[place + 1 :])) != meant
+    assert kept >= 10
+
+
 def test_enough_mutants_are_read(rows: duckdb.DuckDBPyConnection) -> None:
     kept = 0
 

@@ -4,7 +4,7 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query._sql_tree import _ACCEPTED, _unlisted
+from discreet.query._sql import _RULES, unlisted
 from tests.query.wages import WAGES, parse
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE
@@ -38,9 +38,9 @@ SELECT SUM(wage::INT) FROM wages  | `::` (line 1, column 16): columns have their
 SELECT * FROM wages  | `*` (line 1, column 8): SELECT takes keys and COUNT, SUM, AVG
 SELECT wages.* FROM wages  | table.column
 SELECT SUM(*) FROM wages  | `*` (line 1, column 12): this is no value
-SELECT COUNT() FROM wages  | `(` (line 1, column 13): something is missing after this
-SELECT COUNT(wage, year) FROM wages  | COUNT takes * or one value
-SELECT SUM(wage, year) FROM wages  | not expected here
+SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value, or COUNT a *
+SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or COUNT a *
+SELECT SUM(wage, year) FROM wages  | `SUM(wage, year)` (line 1, column 8): SUM takes one value
 SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | all rows that meet WHERE
 SELECT SUM(wage ORDER BY year) FROM wages  | sorted by its keys
 SELECT SUM(wage) + 1 FROM wages  | `SUM(wage) + 1` (line 1, column 8): an aggregate
@@ -50,7 +50,7 @@ SELECT SUM(wage > 1) FROM wages  | `wage > 1` (line 1, column 12): this is no va
 SELECT SUM(wage / 0) FROM wages  | only division by a number other than 0
 SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
 SELECT SUM(note) FROM wages  | it is text
-SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): something is missing before this
+SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): this is not expected here
 SELECT wage FROM wages  | `wage` (line 1, column 8): a column in SELECT stands in GROUP BY too
 SELECT year FROM wages GROUP BY year  | at least one of COUNT, SUM and AVG
 SELECT year + 1, COUNT(*) FROM wages GROUP BY year  | `year + 1` (line 1, column 8): SELECT takes
@@ -68,22 +68,23 @@ SELECT year, COUNT(*) AS year FROM wages GROUP BY year  | two columns 'year'
 SELECT COUNT(*) AS 'n' FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS 1 FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS TRUE FROM wages  | a name stands bare or in double quotes
-SELECT AS COUNT(*) FROM wages  | `AS` (line 1, column 8): something is missing before this
+SELECT AS COUNT(*) FROM wages  | `AS` (line 1, column 8): a name stands bare or in double quotes
 SELECT COUNT(*) BY FROM wages  | BY stands after GROUP
-SELECT COUNT(*) FALSE FROM wages  | something is missing before this
+SELECT COUNT(*) FALSE FROM wages  | `FALSE` (line 1, column 17): this is not expected here
 SELECT SUM(wagse) FROM wages  | did you mean 'wage'? declared are year, in_union
 SELECT SUM(w.wage) FROM wages  | `w` (line 1, column 12)
 SELECT SUM(wages.wage) FROM wages w  | here it is called 'w'
 SELECT union, COUNT(*) FROM wages GROUP BY union  | write "union" in double quotes
 SELECT COUNT(*)  | FROM is missing
-SELECT FROM wages  | something is missing after this
-SELECT COUNT(*), FROM wages  | `,` (line 1, column 16): something is missing
-SELECT COUNT(*) FROM wages GROUP BY  | something is missing after this
-SELECT COUNT(*) FROM wages GROUP BY year WHERE in_union  | the clauses of a query have another order
+SELECT FROM wages  | give at least one of COUNT, SUM and AVG
+SELECT COUNT(* EXCLUDE) FROM wages  | `EXCLUDE` (line 1, column 16): this is not expected here
+SELECT COUNT(*), FROM wages  | `,` (line 1, column 16): this is not expected here
+SELECT COUNT(*) FROM wages GROUP BY  | this is not expected here, or something is missing
+SELECT COUNT(*) FROM wages GROUP BY year WHERE in_union  | `GROUP BY` (line 1, column 28): this
 SELECT COUNT(*) FROM wages GROUP year  | write GROUP BY
-SELECT COUNT(*) FROM wages *  | one declared table
+SELECT COUNT(*) FROM wages *  | `*` (line 1, column 28): this is not expected here
 w wage > ?  | `?` (line 1, column 41): there are no parameters
-w wage > $1  | `$` (line 1, column 41): there are no parameters
+w wage > $1  | `$1` (line 1, column 41): there are no parameters
 w wage > :x  | there are no parameters
 w wage > @x  | there are no parameters
 w note LIKE 'a%'  | `LIKE` (line 1, column 39): texts are compared by
@@ -95,8 +96,8 @@ w note = E'a'  | each of its characters
 w note = X'41'  | each of its characters
 w note = U&'a'  | `&` (line 1, column 42)
 w note = $$a$$  | there are no parameters
-w note = 'a' 'b'  | `'b'` (line 1, column 45): something is missing before
-w note = 'it's  | something is missing before
+w note = 'a' 'b'  | `'a'` (line 1, column 41): a text is one literal
+w note = 'it's  | `s` (line 1, column 45): this is not expected here
 w note = 'a  | `'` (line 1, column 41): this text has no end
 w note = "a  | this name is empty or has no end
 w note = ""  | this name is empty or has no end
@@ -128,17 +129,17 @@ w 1 < wage < 2  | `1 < wage` (line 1, column 34): this is no value
 w (wage = 1) IS NULL  | this is no value
 w (wage, year) IN ((1, 2))  | one value stands in parentheses
 w wage IN (year)  | IN takes literals
-w wage IN ()  | something is missing after this
+w wage IN ()  | IN takes literals: IN (1, 2, 3)
 w wage IN 1  | IN takes literals in parentheses
 w wage = ANY (1, 2)  | IN (1, 2, 3)
 w wage IN [1]  | IN (1, 2, 3)
-w wage BETWEEN 1  | missing after it
-w wage BETWEEN 1 2  | `2` (line 1, column 49): something is missing before
-w wage BETWEEN 1 year  | `year` (line 1, column 49): something is missing before
+w wage BETWEEN 1  | `1` (line 1, column 47): this is not expected here, or something is missing
+w wage BETWEEN 1 2  | `2` (line 1, column 49): this is not expected here
+w wage BETWEEN 1 year  | `year` (line 1, column 49): this is not expected here
 w wage BETWEEN SYMMETRIC 2 AND 1  | write BETWEEN lower AND upper
-w wage >  | `>` (line 1, column 39): something is missing after
-w wage > 1 AND  | something is missing after this
-w (wage > 1  | missing after it
+w wage >  | `>` (line 1, column 39): this is not expected here, or something is missing
+w wage > 1 AND  | `AND` (line 1, column 43): this is not expected here, or something is missing
+w (wage > 1  | `1` (line 1, column 42): this is not expected here, or something is missing
 w wage > 1)  | `)` (line 1, column 42)
 w wage > 1_000  | a number is written 12, 1.5 or 1e3
 w wage > 0x1F  | a number is written 12, 1.5 or 1e3
@@ -152,7 +153,7 @@ w in_union /* open  | this comment has no end
 w in_union /* a /* b */ c */  | this comment has no end, or holds another one
 w in_union {# a #}  | `{` (line 1, column 43)
 w € > 1  | `€` (line 1, column 34): this sign has no meaning
-; ;  | begins with SELECT
+; ;  | the text is empty
 -- nothing  | the text is empty
 FROM wages SELECT COUNT(*)  | begins with SELECT
 (SELECT COUNT(*) FROM wages)  | begins with SELECT
@@ -191,19 +192,19 @@ def test_what_is_no_text_is_an_invalid_argument(text: object) -> None:
 # --- the list of nodes is closed ---
 
 
-@pytest.mark.parametrize("kind", _ACCEPTED)
+@pytest.mark.parametrize("kind", _RULES)
 def test_a_part_that_is_not_listed_is_refused(kind: type[exp.Expr]) -> None:
-    unlisted = kind.arg_types.keys() - _ACCEPTED[kind].keys()
-    for name in {*unlisted, "anything"}:
+    others = kind.arg_types.keys() - _RULES[kind].parts.keys()
+    for name in {*others, "anything"}:
         for part in (exp.Null(), [exp.Null()], "x", True, 1):
-            assert list(_unlisted(kind(**{name: part})))
-        assert not list(_unlisted(kind(**{name: None})))
-        assert not list(_unlisted(kind(**{name: False})))
-        assert not list(_unlisted(kind(**{name: []})))
+            assert list(unlisted(kind(**{name: part})))
+        assert not list(unlisted(kind(**{name: None})))
+        assert not list(unlisted(kind(**{name: False})))
+        assert not list(unlisted(kind(**{name: []})))
 
 
 def test_a_kind_that_is_not_listed_is_refused() -> None:
     kinds = [kind for kind in vars(exp).values() if isinstance(kind, type)]
-    unlisted = [kind for kind in kinds if issubclass(kind, exp.Expr) and kind not in _ACCEPTED]
-    assert len(unlisted) > 900
-    assert all(list(_unlisted(kind())) for kind in unlisted)
+    others = [kind for kind in kinds if issubclass(kind, exp.Expr) and kind not in _RULES]
+    assert len(others) > 900
+    assert all(list(unlisted(kind())) for kind in others)

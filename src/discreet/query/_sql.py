@@ -1,13 +1,14 @@
-"""Translates an SQL text to our `Query`, from a tree of listed nodes, and plans it.
+"""Translates an SQL text to our `Query`, by one rule for each kind of node, and plans it.
 
-A kind of node without an entry in the tables below is refused. Types, bounds and keys are checked
-as for any other query.
+`_RULES` is the closed list: a kind of node without a rule is refused, and so is a part of a node
+that its rule doesn't name, since sqlglot's nodes have parts that are easy to overlook. Types,
+bounds and keys are checked as for any other query.
 """
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count
@@ -21,6 +22,7 @@ from discreet.query._inference import column_of, infer
 from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
+    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
@@ -38,9 +40,13 @@ from discreet.query._query import (
     Scalar,
     column_names,
 )
-from discreet.query._sql_tokens import tokens
-from discreet.query._sql_tree import FUNCTIONS, OPERATORS, RELATIONS, Tree, tree
-from discreet.query._sql_words import FORM, ONE_TABLE, RESERVED
+from discreet.query._sql_text import SqlText, check_size, read
+from discreet.query._sql_words import (
+    FORM,
+    FUNCTIONS,
+    ONE_TABLE,
+    RESERVED,
+)
 
 _DIGITS = 30  # before the point, and after it
 
@@ -71,7 +77,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     """
     try:
         found = plan(_query(text, declaration), declaration)
-        tokens(str(found.query))  # its own text is within the limits too
+        check_size(str(found.query))  # its own text is within the limits too
     except QueryRefused as refusal:
         raise QueryRefused(f"{refusal}{_quoting(text, declaration)}") from None
     except RecursionError:  # called from deep in another program
@@ -100,21 +106,25 @@ class _TreeReader:
     """The context in which nodes are read: the tree, the declaration, and the table's name in the
     text."""
 
-    tree: Tree
+    sql: SqlText
     declaration: Declaration
     table: str
 
     def refused(self, node: exp.Expr, why: str) -> QueryRefused:
-        return self.tree.refused(node, why)
+        return self.sql.refused(node, why)
 
     def name(self, identifier: exp.Identifier) -> str:
         """The user's name for a column of the answer: in lower case, unless it is quoted."""
         written: str = identifier.this
-        return written if self.tree.is_quoted(identifier) else written.lower()
+        return written if self.sql.is_quoted(identifier) else written.lower()
 
 
 def _query(text: str, declaration: Declaration) -> Query:
-    found = tree(text)
+    found = read(text)
+    for node in found.select.walk():
+        for part in unlisted(node):
+            raise found.refused(part, _ADVICE.get(type(part), f"this has no rule; {FORM}"))
+    found.check_nothing_is_lost()
     select = found.select
     reader = _TreeReader(found, declaration, _table(found, declaration))
     group, where = select.args.get("group"), select.args.get("where")
@@ -124,7 +134,20 @@ def _query(text: str, declaration: Declaration) -> Query:
     return Query(declaration.name, aggregates, keys, condition)
 
 
-def _table(found: Tree, declaration: Declaration) -> str:
+def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The node, if it has no rule, or its parts that the rule doesn't name."""
+    rule = _RULES.get(type(node))
+    if rule is None:
+        yield node
+        return
+    for name, part in node.args.items():
+        is_absent = part is None or part is False or part == []
+        if not is_absent and not isinstance(part, rule.parts.get(name, ())):
+            first = part[0] if isinstance(part, list) else part
+            yield first if isinstance(first, exp.Expr) and type(node) not in _ADVICE else node
+
+
+def _table(found: SqlText, declaration: Declaration) -> str:
     """The name or alias of the one table in this text, in lower case."""
     source = found.select.args.get("from_")
     if source is None:
@@ -165,7 +188,7 @@ def _aggregates(
     items = [_item(node) for node in nodes]
     for item in items:
         _check_item(item, keys, reader)
-    asked = [item for item in items if type(item.node) in FUNCTIONS]
+    asked = [item for item in items if isinstance(item.node, exp.Anonymous)]
     given = [reader.name(item.alias) for item in asked if item.alias]
     taken = {*keys, *(column for name in given for column in column_names(name))}
     aggregates = []
@@ -183,10 +206,10 @@ def _item(node: exp.Expr) -> _SelectItem:
 
 
 def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -> None:
-    if type(item.node) in FUNCTIONS:
+    if isinstance(item.node, exp.Anonymous):
         return
     if not isinstance(item.node, exp.Column):
-        has_aggregate = any(type(node) in FUNCTIONS for node in item.node.walk())
+        has_aggregate = item.node.find(exp.Anonymous) is not None
         raise reader.refused(item.node, _ALONE if has_aggregate else _NO_ITEM)
     key = _column(item.node, reader).name
     if key not in keys:
@@ -201,11 +224,11 @@ def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -
 
 def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
-    value = node.this
-    if value is None:
-        raise reader.refused(node, "COUNT takes * or one value")
-    function = FUNCTIONS[type(node)]
-    is_of_rows = isinstance(node, exp.Count) and isinstance(value, exp.Star)
+    function = AggregateFunction(FUNCTIONS[node.name.upper()])
+    if len(node.expressions) != 1:
+        raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
+    (value,) = node.expressions
+    is_of_rows = function is AggregateFunction.COUNT and isinstance(value, exp.Star)
     argument = None if is_of_rows else _scalar(value, reader)
     if item.alias is not None:
         return Aggregate(function, argument, reader.name(item.alias))
@@ -222,10 +245,10 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _scalar(node: exp.Expr, reader: _TreeReader) -> Scalar:
-    read = _SCALARS.get(type(node))
-    if read is None:
-        raise reader.refused(node, _ALONE if type(node) in FUNCTIONS else _NO_VALUE)
-    return read(node, reader)
+    value = _RULES[type(node)].value
+    if value is None:
+        raise reader.refused(node, _ALONE if isinstance(node, exp.Anonymous) else _NO_VALUE)
+    return value(node, reader)
 
 
 def _column(node: exp.Expr, reader: _TreeReader) -> ColumnRef:
@@ -233,7 +256,7 @@ def _column(node: exp.Expr, reader: _TreeReader) -> ColumnRef:
     if qualifier is not None and qualifier.name.lower() != reader.table:
         raise reader.refused(qualifier, f"{ONE_TABLE}: here it is called {reader.table!r}")
     names, written = reader.declaration.columns, node.name
-    if reader.tree.is_quoted(node.this) or written in names:
+    if reader.sql.is_quoted(node.this) or written in names:
         matching = [written] if written in names else []
     else:
         matching = [name for name in names if name.lower() == written.lower()]
@@ -269,10 +292,6 @@ def _number(node: exp.Expr, reader: _TreeReader) -> Fraction:
     )
 
 
-def _boolean(node: exp.Expr, _: _TreeReader) -> Literal:
-    return Literal(bool(node.this))
-
-
 def _typed_date(node: exp.Expr, reader: _TreeReader) -> Literal:
     if not (node.this.is_string and node.args["to"].is_type(exp.DType.DATE)):
         raise reader.refused(node, _NO_VALUE)
@@ -295,35 +314,36 @@ def _negative(node: exp.Expr, reader: _TreeReader) -> Scalar:
     return Arithmetic(Operator.SUBTRACT, Literal(Fraction(0)), value)
 
 
-def _arithmetic(node: exp.Expr, reader: _TreeReader) -> Arithmetic:
-    left, right = _scalar(node.this, reader), _scalar(node.expression, reader)
-    return Arithmetic(OPERATORS[type(node)], left, right)
+def _arithmetic(operator: Operator) -> "_NodeRule":
+    def value(node: exp.Expr, reader: _TreeReader) -> Arithmetic:
+        return Arithmetic(operator, _scalar(node.this, reader), _scalar(node.expression, reader))
 
-
-_SCALARS: dict[type[exp.Expr], Callable[[exp.Expr, _TreeReader], Scalar]] = {
-    exp.Boolean: _boolean,
-    exp.Cast: _typed_date,
-    exp.Column: _column,
-    exp.Literal: _literal,
-    exp.Neg: _negative,
-    exp.Paren: lambda node, reader: _scalar(node.this, reader),
-    **dict.fromkeys(OPERATORS, _arithmetic),
-}
+    return _NodeRule(_SIDES, value=value)
 
 
 # --- conditions ---
 
 
 def _condition(node: exp.Expr, reader: _TreeReader) -> Condition:
-    read = _CONDITIONS.get(type(node))
-    if read is None:
-        raise reader.refused(node, _ALONE if type(node) in FUNCTIONS else _NO_CONDITION)
-    return read(node, reader)
+    condition = _RULES[type(node)].condition
+    if condition is None:
+        raise reader.refused(node, _ALONE if isinstance(node, exp.Anonymous) else _NO_CONDITION)
+    return condition(node, reader)
 
 
-def _comparison(node: exp.Expr, reader: _TreeReader) -> Comparison:
-    left, right = _alike([node.this, node.expression], node, reader)
-    return Comparison(RELATIONS[type(node)], left, right)
+def _comparison(relation: Relation) -> "_NodeRule":
+    def condition(node: exp.Expr, reader: _TreeReader) -> Comparison:
+        left, right = _alike([node.this, node.expression], node, reader)
+        return Comparison(relation, left, right)
+
+    return _NodeRule(_SIDES, condition=condition)
+
+
+def _connective(kind: type[Both | Either]) -> "_NodeRule":
+    def condition(node: exp.Expr, reader: _TreeReader) -> Both | Either:
+        return kind(_condition(node.this, reader), _condition(node.expression, reader))
+
+    return _NodeRule(_SIDES, condition=condition)
 
 
 def _between(node: exp.Expr, reader: _TreeReader) -> Both:
@@ -355,18 +375,87 @@ def _as_day(value: Scalar, whole: exp.Expr, reader: _TreeReader) -> Scalar:
     return value
 
 
-_CONDITIONS: dict[type[exp.Expr], Callable[[exp.Expr, _TreeReader], Condition]] = {
-    exp.And: lambda node, reader: Both(
-        _condition(node.this, reader), _condition(node.expression, reader)
+# --- the list ---
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeRule:
+    """The parts that a kind of node may have, and how it is read as a value and as a condition,
+    where it may be one."""
+
+    parts: Mapping[str, type]
+    value: Callable[[exp.Expr, _TreeReader], Scalar] | None = None
+    condition: Callable[[exp.Expr, _TreeReader], Condition] | None = None
+
+
+_ONE = {"this": exp.Expr}
+_SIDES = {"this": exp.Expr, "expression": exp.Expr}
+_RULES: dict[type[exp.Expr], _NodeRule] = {
+    # the statement
+    exp.Select: _NodeRule(
+        {"expressions": list, "from_": exp.From, "where": exp.Where, "group": exp.Group}
     ),
-    exp.Between: _between,
-    exp.Column: lambda node, reader: Holds(_column(node, reader)),
-    exp.In: _membership,
-    exp.Is: lambda node, reader: IsNull(_scalar(node.this, reader)),
-    exp.Not: lambda node, reader: Negation(_condition(node.this, reader)),
-    exp.Or: lambda node, reader: Either(
-        _condition(node.this, reader), _condition(node.expression, reader)
+    exp.From: _NodeRule({"this": exp.Table}),
+    exp.Table: _NodeRule({"this": exp.Identifier, "alias": exp.TableAlias}),
+    exp.TableAlias: _NodeRule({"this": exp.Identifier}),
+    exp.Where: _NodeRule(_ONE),
+    exp.Group: _NodeRule({"expressions": list}),
+    exp.Alias: _NodeRule({"this": exp.Expr, "alias": exp.Identifier}),
+    exp.Identifier: _NodeRule({"this": str, "quoted": bool}),
+    exp.Anonymous: _NodeRule({"this": str, "expressions": list}),  # a call: of an aggregate
+    exp.Star: _NodeRule({}),
+    # values
+    exp.Column: _NodeRule(
+        {"this": exp.Identifier, "table": exp.Identifier},
+        value=_column,
+        condition=lambda node, reader: Holds(_column(node, reader)),
     ),
-    exp.Paren: lambda node, reader: _condition(node.this, reader),
-    **dict.fromkeys(RELATIONS, _comparison),
+    exp.Literal: _NodeRule({"this": str, "is_string": bool}, value=_literal),
+    exp.Boolean: _NodeRule({"this": bool}, value=lambda node, _: Literal(bool(node.this))),
+    exp.Cast: _NodeRule({"this": exp.Literal, "to": exp.DataType}, value=_typed_date),
+    exp.DataType: _NodeRule({"this": exp.DType}),
+    exp.Paren: _NodeRule(
+        _ONE,
+        value=lambda node, reader: _scalar(node.this, reader),
+        condition=lambda node, reader: _condition(node.this, reader),
+    ),
+    exp.Neg: _NodeRule(_ONE, value=_negative),
+    exp.Add: _arithmetic(Operator.ADD),
+    exp.Sub: _arithmetic(Operator.SUBTRACT),
+    exp.Mul: _arithmetic(Operator.MULTIPLY),
+    exp.Div: replace(  # sqlglot sets `typed` and `safe` for other dialects
+        _arithmetic(Operator.DIVIDE), parts={**_SIDES, "typed": bool, "safe": bool}
+    ),
+    # conditions
+    exp.EQ: _comparison(Relation.EQUAL),
+    exp.NEQ: _comparison(Relation.UNEQUAL),
+    exp.LT: _comparison(Relation.LESS),
+    exp.LTE: _comparison(Relation.AT_MOST),
+    exp.GT: _comparison(Relation.GREATER),
+    exp.GTE: _comparison(Relation.AT_LEAST),
+    exp.Between: _NodeRule({**_ONE, "low": exp.Expr, "high": exp.Expr}, condition=_between),
+    exp.In: _NodeRule({**_ONE, "expressions": list}, condition=_membership),
+    exp.Is: _NodeRule(
+        {**_ONE, "expression": exp.Null},
+        condition=lambda node, reader: IsNull(_scalar(node.this, reader)),
+    ),
+    exp.Null: _NodeRule({}),
+    exp.And: _connective(Both),
+    exp.Or: _connective(Either),
+    exp.Not: _NodeRule(
+        _ONE, condition=lambda node, reader: Negation(_condition(node.this, reader))
+    ),
+}
+
+# of kinds without a rule, and of parts that a rule doesn't name
+_ADVICE: dict[type[exp.Expr], str] = {
+    exp.Column: "a column is named as column, or as table.column",
+    exp.Concat: "a text is one literal; a quote inside it is doubled: 'o''clock'",
+    exp.Dot: "a column is named as column, or as table.column",
+    exp.In: "IN takes literals in parentheses: IN (1, 2, 3)",
+    exp.Is: "write IS NULL or IS NOT NULL; a boolean column is a condition, or compared: = TRUE",
+    exp.Join: ONE_TABLE,
+    exp.Subquery: ONE_TABLE,
+    exp.Table: ONE_TABLE,
+    exp.Tuple: "one value stands in parentheses, a list only after IN",
 }

@@ -64,6 +64,7 @@ REFUSED_WORDS = _table(
     ("ASYMMETRIC SYMMETRIC", "write BETWEEN lower AND upper"),
     ("INTO RETURNING", READ_ONLY),
     ("BY", f"BY stands after GROUP; {FORM}"),
+    ("GROUP", "write GROUP BY and keys"),
 )
 
 # names before a parenthesis that get their own advice

@@ -1,0 +1,370 @@
+"""Reads an SQL text by sqlglot, within limits, and refuses what sqlglot would pass over.
+
+sqlglot splits the text and parses it. Its tokens must cover the text, but for blanks and comments,
+and its tree, written as SQL again, must have the same tokens. So no part of a text is ignored. The
+words of `KEYWORDS` are all that the tokenizer knows: any other word is a name.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlglot import ErrorLevel, Generator, Token, Tokenizer, TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.duckdb import DuckDBParser
+
+from discreet import _checks
+from discreet.errors import QueryRefused
+from discreet.query._sql_words import (
+    FORM,
+    FUNCTIONS,
+    KEYWORDS,
+    NO_FUNCTION,
+    NO_SUBQUERY,
+    ONE_QUESTION,
+    ONE_TABLE,
+    READ_ONLY,
+    REFUSED_CALLS,
+    REFUSED_SIGNS,
+    REFUSED_WORDS,
+    USE_IS_NULL,
+)
+
+MAX_CHARACTERS = 10_000
+MAX_TOKENS = 1_000
+MAX_OPERATORS = 100  # a chain of them is a tree of that depth, which is walked by recursion
+MAX_NESTING = 24  # sqlglot uses 24 of Python's 1000 frames for each parenthesis
+
+_SIGNS = {
+    "!=": TokenType.NEQ,
+    "(": TokenType.L_PAREN,
+    ")": TokenType.R_PAREN,
+    "*": TokenType.STAR,
+    "+": TokenType.PLUS,
+    ",": TokenType.COMMA,
+    "-": TokenType.DASH,
+    ".": TokenType.DOT,
+    "/": TokenType.SLASH,
+    ";": TokenType.SEMICOLON,
+    "<": TokenType.LT,
+    "<=": TokenType.LTE,
+    "<>": TokenType.NEQ,
+    "=": TokenType.EQ,
+    ">": TokenType.GT,
+    ">=": TokenType.GTE,
+}
+_WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", "GROUP"}} | {"AS": TokenType.ALIAS}
+_CONSTANTS = {TokenType.FALSE, TokenType.NULL, TokenType.NUMBER, TokenType.STRING, TokenType.TRUE}
+_VALUE_ENDS = {*_CONSTANTS, TokenType.IDENTIFIER, TokenType.R_PAREN}
+_AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.NULL}
+_OPERATORS = {TokenType[name] for name in ("AND", "DASH", "OR", "PLUS", "SLASH", "STAR")}
+_PREFIXES = {TokenType.DASH, TokenType.NOT, TokenType.PLUS}
+
+_BLANKS = re.compile(r"(?:\s|--[^\n\r]*+|/\*(?:[^*/]|\*(?!/)|/(?!\*))*+\*/)*+")
+_NAME = re.compile(r"[^\W\d]\w*+")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
+
+_LOST = f"this is not expected here, or something is missing beside it; {FORM}"
+_NO_NAME = "a name stands bare or in double quotes"
+_NO_NUMBER = "a number is written 12, 1.5 or 1e3"
+_NO_SIGN = "this sign has no meaning here"
+_NO_TEXT = "a text is written '...' and means each of its characters; '' in it is one quote"
+
+
+class _Tokenizer(Tokenizer):
+    KEYWORDS = dict.fromkeys(REFUSED_SIGNS, TokenType.UNKNOWN) | _WORDS | _SIGNS
+    SINGLE_TOKENS = dict.fromkeys(Tokenizer.SINGLE_TOKENS, TokenType.UNKNOWN) | {
+        sign: kind for sign, kind in _SIGNS.items() if len(sign) == 1
+    }
+
+
+class _Parser(DuckDBParser):
+    """Parses every call as a call by name."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}  # Any: as sqlglot has it
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
+
+
+class _Generator(Generator):
+    TRANSFORMS = Generator.TRANSFORMS | {
+        exp.Cast: lambda self, node: f"DATE {self.sql(node, 'this')}"  # no other cast is parsed
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """The tree of one SELECT statement, and the text and the tokens that it came from."""
+
+    select: exp.Select
+    text: str
+    tokens: Sequence[Token]
+
+    def refused(self, node: exp.Expr, why: str) -> QueryRefused:
+        """The error for a node: its text, its place, and what is possible."""
+        covered = self._covered(node)
+        if not covered and node.parent is not None:
+            return self.refused(node.parent, why)
+        first, last = _balanced(self.tokens, *covered) if covered else (0, -1)
+        return _refused(self.text, self.tokens[first].start, self.tokens[last].end + 1, why)
+
+    def is_quoted(self, name: exp.Identifier) -> bool:
+        """Whether a name stands in double quotes."""
+        return self.text[name.meta["start"]] == '"'
+
+    def check_nothing_is_lost(self) -> None:
+        """Refuse a text of which sqlglot dropped, added or moved tokens, as it does with trailing
+        commas, a BETWEEN without AND, and clauses in another order. All nodes must be listed."""
+        try:
+            written = _tokens(_Generator(dialect=DuckDB).generate(self.select))
+        except Exception:  # noqa: BLE001  # sqlglot may fail in any way
+            raise QueryRefused(f"the text can't be read; {FORM}") from None
+        ours, theirs = list(_fixed(self.tokens)), list(_fixed(written))
+        pairs = zip(ours, theirs, strict=False)
+        first = next((n for n, pair in enumerate(pairs) if len({*map(_spelling, pair)}) > 1), None)
+        if first is None and len(ours) != len(theirs):
+            first = min(len(theirs), len(ours) - 1)
+        if first is None and _negations(self.tokens) != _negations(written):
+            first = 0
+        if first is not None:
+            raise _refused(self.text, ours[first].start, ours[first].end + 1, _LOST)
+
+    def _covered(self, node: exp.Expr) -> tuple[int, int] | None:
+        """The places of the node's first and last token, as far as sqlglot records them."""
+        starts = {one.meta["start"] for one in node.walk() if "start" in one.meta}
+        places = [n for n, token in enumerate(self.tokens) if token.start in starts]
+        if isinstance(node, exp.Boolean):  # sqlglot doesn't for these
+            kind = TokenType.TRUE if node.this else TokenType.FALSE
+            places = [n for n, token in enumerate(self.tokens) if token.token_type is kind][:1]
+        return (places[0], places[-1]) if places else None
+
+
+def read(text: str) -> SqlText:
+    """The tree of a text that is one SELECT statement; `QueryRefused` with a place otherwise."""
+    if isinstance(text, str):
+        _check_characters(text)
+    _checks.text(sql=text)
+    tokens = _tokens(text)
+    if not tokens:
+        raise QueryRefused(f"the text is empty; {FORM}")
+    _check_places(text, tokens)
+    _check_limits(tokens)
+    return SqlText(_parsed(text, tokens), text, tokens)
+
+
+def check_size(text: str) -> None:
+    """Refuse a text that is longer or more deeply nested than `read` allows."""
+    _check_characters(text)
+    _check_limits(_tokens(text))
+
+
+def _check_characters(text: str) -> None:
+    if len(text) > MAX_CHARACTERS:
+        raise QueryRefused(
+            f"the text has {len(text)} characters; a query has at most {MAX_CHARACTERS}"
+        )
+    for place, character in enumerate(text):
+        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
+            raise _refused(text, place, place + 1, "control characters are not read")
+
+
+def _refused(text: str, start: int, end: int, why: str) -> QueryRefused:
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return QueryRefused(f"`{_shown(text[start:end])}` (line {line}, column {column}): {why}")
+
+
+def _shown(part: str) -> str:
+    short = part if len(part) <= 60 else f"{part[:50]} ..."
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(short.split()))
+
+
+# --- tokens ---
+
+
+def _tokens(text: str) -> list[Token]:
+    """sqlglot's tokens, each of a listed kind, with only blanks and comments between them. The
+    column of a token is the number of its first character."""
+    tokenizer = _Tokenizer(dialect=DuckDB)
+    try:
+        tokenizer.tokenize(text)
+        end_of_text = len(text)
+    except TokenError:  # a quote has no end; the tokens before it are there
+        end_of_text = None
+    end = 0
+    found: list[Token] = []
+    for token in tokenizer.tokens:
+        _check_blanks(text, end, token.start)
+        found.append(_joined(text, token, found))
+        end = token.end + 1
+    _check_blanks(text, end, end_of_text)
+    while found and found[-1].token_type is TokenType.SEMICOLON:
+        found.pop()
+    if found and found[0].text.upper() not in {"SELECT", *REFUSED_WORDS}:
+        raise _refused(text, found[0].start, found[0].end + 1, READ_ONLY)
+    for token, after in zip(found, [*found[1:], None], strict=False):
+        _classify(text, token, after)
+    return found
+
+
+def _check_blanks(text: str, start: int, end: int | None) -> None:
+    """Refuse anything but blanks and standard comments: sqlglot takes more for a comment, and one
+    without an end for a whole one."""
+    blank = _BLANKS.match(text, start, len(text) if end is None else end)
+    stop = blank.end() if blank else start
+    if stop != end:
+        sign = (
+            text[stop : stop + 2]
+            if text[stop : stop + 2] in REFUSED_SIGNS
+            else text[stop : stop + 1]
+        )
+        raise _refused(text, stop, stop + len(sign), REFUSED_SIGNS.get(sign, _NO_SIGN))
+
+
+def _joined(text: str, token: Token, found: list[Token]) -> Token:
+    """The token, which takes up the one before it where they are .5 or GROUP BY."""
+    kind, start = token.token_type, token.start
+    before = text[found[-1].start : found[-1].end + 1].upper() if found else ""
+    if kind is TokenType.NUMBER and before == "." and found[-1].end + 1 == start:
+        start = found.pop().start
+    elif kind is TokenType.VAR and token.text.upper() == "BY" and before == "GROUP":
+        kind, start = TokenType.GROUP_BY, found.pop().start
+    is_quoted = kind in (TokenType.IDENTIFIER, TokenType.STRING)
+    written = token.text if is_quoted else text[start : token.end + 1]
+    return Token(kind, written, col=start, start=start, end=token.end)
+
+
+def _classify(text: str, token: Token, after: Token | None) -> None:
+    """Refuse a token without a meaning; make words names, except calls and the DATE of a day."""
+    kind, written = token.token_type, token.text
+    word = written.upper() if written.isascii() else written  # the upper case of the long s is S
+    is_word = kind is TokenType.VAR or (kind in _WORDS.values() and word not in _WORDS)
+    is_before_text = after is not None and after.token_type is TokenType.STRING
+    is_prefix = is_word and is_before_text and after is not None and after.start == token.end + 1
+    is_name = is_word or kind is TokenType.IDENTIFIER
+    is_called = is_name and after is not None and after.token_type is TokenType.L_PAREN
+    number = _NUMBER.match(text, token.start)
+    for applies, why in (
+        (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
+        (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
+        (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
+        (is_called and not (is_word and word in FUNCTIONS), NO_FUNCTION),
+        (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
+        (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
+        (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
+        (kind is TokenType.IDENTIFIER and not written, REFUSED_SIGNS['"']),
+    ):
+        if applies:
+            end = after.end if is_called and after is not None else token.end
+            raise _refused(text, token.start, end + 1, str(why))
+    if is_word and word == "DATE" and is_before_text:
+        token.token_type = TokenType.DATE
+    elif is_word and not is_called:
+        token.token_type = TokenType.IDENTIFIER
+
+
+def _check_places(text: str, found: Sequence[Token]) -> None:
+    """Refuse more than one SELECT, a compared NULL, and a NOT that negates nothing."""
+    befores, afters = [None, *found], [*found[1:], None]
+    for before, token, after in zip(befores, found, afters, strict=False):
+        kind = token.token_type
+        is_after_value = before is not None and before.token_type in _VALUE_ENDS
+        is_tested = before is not None and before.token_type in (TokenType.IS, TokenType.NOT)
+        next_kind = after and after.token_type
+        negates = next_kind in _AFTER_NOT
+        for applies, why in (
+            (kind is TokenType.SELECT and before is not None, NO_SUBQUERY),
+            (kind is TokenType.FROM and next_kind is not TokenType.IDENTIFIER, ONE_TABLE),
+            (kind is TokenType.SEMICOLON, ONE_QUESTION),
+            (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
+            (kind is TokenType.NOT and is_after_value and not negates, _LOST),
+            (kind is TokenType.ALIAS and next_kind is not TokenType.IDENTIFIER, _NO_NAME),
+            (kind is TokenType.GROUP_BY and after is None, _LOST),
+        ):
+            if applies:
+                raise _refused(text, token.start, token.end + 1, why)
+
+
+def _check_limits(found: Sequence[Token]) -> None:
+    operators = sum(token.token_type in _OPERATORS for token in found)
+    for name, number, most, advice in (
+        ("words and signs", len(found), MAX_TOKENS, "ask for less at a time"),
+        ("AND, OR, + - * /", operators, MAX_OPERATORS, "compare with many values by IN (...)"),
+        ("nested parentheses and NOT", _nesting(found), MAX_NESTING, "write it flatter"),
+    ):
+        if number > most:
+            raise QueryRefused(f"the query has {number} {name}; it may have {most}: {advice}")
+
+
+def _nesting(found: Iterable[Token]) -> int:
+    """The largest number of parentheses and prefixes that are open at one place."""
+    deepest, prefixes, opened = 0, 0, [0]
+    for token in found:
+        if token.token_type in _PREFIXES:
+            prefixes += 1
+        elif token.token_type is TokenType.L_PAREN:
+            opened.append(opened[-1] + prefixes + 1)
+            prefixes = 0
+        else:
+            if token.token_type is TokenType.R_PAREN and len(opened) > 1:
+                opened.pop()
+            prefixes = 0
+        deepest = max(deepest, opened[-1] + prefixes)
+    return deepest
+
+
+# --- the tree ---
+
+
+def _parsed(text: str, found: list[Token]) -> exp.Select:
+    try:
+        [select] = _Parser(dialect=DuckDB, error_level=ErrorLevel.IMMEDIATE).parse(found, text)
+    except ParseError as error:
+        start = error.errors[0].get("col")
+        at = next((token for token in found if token.col == start), found[-1])
+        raise _refused(text, at.start, at.end + 1, _LOST) from None
+    except Exception:  # noqa: BLE001  # the parser may fail in any way
+        raise QueryRefused(f"the text can't be read; {FORM}") from None
+    if not isinstance(select, exp.Select):
+        raise QueryRefused(f"the text is not one SELECT statement; {FORM}")
+    return select
+
+
+def _negations(found: Iterable[Token]) -> int:
+    return sum(token.token_type is TokenType.NOT for token in found)
+
+
+def _fixed(found: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, but for those that another spelling leaves out or moves: COUNT(*) AS n is
+    COUNT(*) n, x IS NULL in NOT x IS NULL may be x NOT NULL, and x NOT IN (1) is NOT x IN (1)."""
+    for token, after in zip(found, [*found[1:], None], strict=False):
+        kind, next_kind = token.token_type, after and after.token_type
+        is_left_out = kind is TokenType.IS and next_kind in (TokenType.NOT, TokenType.NULL)
+        is_left_out |= kind is TokenType.ALIAS and next_kind is TokenType.IDENTIFIER
+        if kind is not TokenType.NOT and not is_left_out:
+            yield token
+
+
+def _spelling(token: Token) -> tuple[TokenType, str]:
+    """What must be the same in both texts: of a sign such as != its kind alone."""
+    is_exact = token.token_type in (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
+    is_call = token.token_type is TokenType.VAR
+    return token.token_type, token.text if is_exact else token.text.upper() * is_call
+
+
+def _balanced(found: Sequence[Token], first: int, last: int) -> tuple[int, int]:
+    """The range of tokens, widened until its parentheses are balanced."""
+    if found[last].token_type is TokenType.VAR:
+        last += 1
+    while last + 1 < len(found) and _opened(found[first : last + 1]) > 0:
+        last += 1
+    while first > 0 and _opened(found[first : last + 1]) < 0:
+        first -= 1
+    return first, last
+
+
+def _opened(part: Sequence[Token]) -> int:
+    kinds = [token.token_type for token in part]
+    return kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
