@@ -61,7 +61,7 @@ BINARY = {  # computed floats, and floats of the data; they are rounded by their
     "accounting/_trade_off.py": "Fraction(above)",
     "mechanisms/_fixed_point.py": "Fraction(value)",
     "mechanisms/selection/_gaps.py": "Fraction(chance)",
-    "query/_answer.py": "Fraction(float(end))",
+    "query/_aggregates.py": "Fraction(float(end))",
     "query/_inference.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it is right

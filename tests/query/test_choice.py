@@ -15,7 +15,8 @@ from scipy import stats
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
-from discreet.query._query import Aggregate, AggregateFunction
+from discreet.query._aggregates import AggregateFunction
+from discreet.query._query import Aggregate
 from discreet.query._source import source_of
 from tests.query import chosen
 from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P

@@ -29,9 +29,9 @@ from discreet.query import (
     _plan,
     release_question,
 )
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     ColumnRef,
     Comparison,
     Condition,

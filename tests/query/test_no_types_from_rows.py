@@ -30,7 +30,8 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query._query import Aggregate, AggregateFunction, ColumnRef, Query
+from discreet.query._aggregates import AggregateFunction
+from discreet.query._query import Aggregate, ColumnRef, Query
 from tests.query.kit import without_noise
 
 FACTS = {

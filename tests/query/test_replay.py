@@ -26,7 +26,8 @@ from discreet.query import (
     _bounding,
 )
 from discreet.query import _plan as plan
-from discreet.query._query import Aggregate, AggregateFunction, ColumnRef
+from discreet.query._aggregates import AggregateFunction
+from discreet.query._query import Aggregate, ColumnRef
 from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
 PRICE = QuestionPrice(1)

@@ -24,9 +24,10 @@ from discreet.query import (
     Table,
     release_question,
 )
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._csv_reader import read_lines
 from discreet.query._proposed import propose_types
-from discreet.query._query import Aggregate, AggregateFunction, ColumnRef, IsNull, Query
+from discreet.query._query import Aggregate, ColumnRef, IsNull, Query
 from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 

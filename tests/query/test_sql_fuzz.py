@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
-from discreet.query._sql_words import FUNCTIONS, KEYWORDS
+from discreet.query._aggregates import SPELLINGS
+from discreet.query._sql_words import KEYWORDS
 from tests.query.wages import WAGES, parse
 
 SOUND = [
@@ -30,7 +31,8 @@ PIECES = re.compile(
 _LISTED = r"""
 SELECT FROM WHERE GROUP BY AS AND OR NOT IN BETWEEN IS NULL TRUE FALSE DATE ALL DISTINCT ORDER
 LIMIT CASE HAVING VALUES ROWS AT EXCLUDE FILTER OVER wage year in_union note day date w wages x
-rowid COUNT SUM AVG MEAN MAX 0 1 2.5 1e3 .5 'a' '2020-01-31' "wage" "Age" ( ) , . + - * / = <> != <
+rowid COUNT SUM AVG MEAN STDDEV MAX
+0 1 2.5 1e3 .5 'a' '2020-01-31' "wage" "Age" ( ) , . + - * / = <> != <
 <= > >= ; -- /* */ '' ' " :: [ ] { } $ ? @ : % ^ || -> => \ # ` ~ !
 """
 WORDS = [*_LISTED.split(), "\n", "\0", "\u017f", "\ud800"]
@@ -121,7 +123,7 @@ def test_what_is_read_is_what_duckdb_reads(text: str, rows: duckdb.DuckDBPyConne
 
 def _with_quoted_names(text: str) -> str:
     """The same text for DuckDB, to which more words have a meaning of their own."""
-    known = {*KEYWORDS, *FUNCTIONS, "BY", "DATE"}
+    known = {*KEYWORDS, *SPELLINGS, "BY", "DATE"}
     return "".join(
         f'"{piece}"' if piece.isidentifier() and piece.upper() not in known else piece
         for piece in PIECES.findall(text)

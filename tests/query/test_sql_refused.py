@@ -28,14 +28,14 @@ SELECT COUNT(*) FROM wages UNION SELECT 1  | asks one question
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
-SELECT MAX(wage) FROM wages  | `MAX(` (line 1, column 8): there are COUNT, SUM and AVG
-SELECT STDDEV(wage) FROM wages  | there is no such function
+SELECT MAX(wage) FROM wages  | `MAX(` (line 1, column 8): there are COUNT, SUM, AVG
+SELECT MODE(wage) FROM wages  | there is no such function
 SELECT SUM(ABS(wage)) FROM wages  | `ABS(` (line 1, column 12): there is no such function
 SELECT "count"(*) FROM wages  | there is no such function
 SELECT SUM(CASE WHEN in_union THEN 1 ELSE 0 END) FROM wages  | ask each case with a WHERE of its own
 SELECT SUM(CAST(wage AS INT)) FROM wages  | columns have their declared types
 SELECT SUM(wage::INT) FROM wages  | `::` (line 1, column 16): columns have their declared types
-SELECT * FROM wages  | `*` (line 1, column 8): SELECT takes keys and COUNT, SUM, AVG
+SELECT * FROM wages  | `*` (line 1, column 8): SELECT takes keys and aggregates
 SELECT wages.* FROM wages  | table.column
 SELECT SUM(*) FROM wages  | `*` (line 1, column 12): this is no value
 SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value, or COUNT a *
@@ -52,7 +52,7 @@ SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
 SELECT SUM(note) FROM wages  | it is text
 SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): this is not expected here
 SELECT wage FROM wages  | `wage` (line 1, column 8): a column in SELECT stands in GROUP BY too
-SELECT year FROM wages GROUP BY year  | at least one of COUNT, SUM and AVG
+SELECT year FROM wages GROUP BY year  | at least one of COUNT, SUM, AVG
 SELECT year + 1, COUNT(*) FROM wages GROUP BY year  | `year + 1` (line 1, column 8): SELECT takes
 SELECT year AS y, COUNT(*) FROM wages GROUP BY year  | `y` (line 1, column 16): a key keeps its name
 SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes the names
@@ -76,7 +76,7 @@ SELECT SUM(w.wage) FROM wages  | `w` (line 1, column 12)
 SELECT SUM(wages.wage) FROM wages w  | here it is called 'w'
 SELECT union, COUNT(*) FROM wages GROUP BY union  | write "union" in double quotes
 SELECT COUNT(*)  | FROM is missing
-SELECT FROM wages  | give at least one of COUNT, SUM and AVG
+SELECT FROM wages  | give at least one of COUNT, SUM, AVG
 SELECT COUNT(* EXCLUDE) FROM wages  | `EXCLUDE` (line 1, column 16): this is not expected here
 SELECT COUNT(*), FROM wages  | `,` (line 1, column 16): this is not expected here
 SELECT COUNT(*) FROM wages GROUP BY  | this is not expected here, or something is missing

@@ -15,9 +15,9 @@ from sqlglot import Tokenizer
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,

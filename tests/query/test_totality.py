@@ -29,11 +29,11 @@ from discreet.query import (
     _engine,
     _inference,
 )
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._compiling import Compiler
 from discreet.query._plan import plan
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ColumnRef,
     Comparison,

@@ -87,7 +87,7 @@ SqlArgument = Annotated[
     str,
     typer.Argument(
         metavar="SQL",
-        help="The question: SELECT with COUNT, SUM and AVG, WHERE, GROUP BY.",
+        help="The question: SELECT with COUNT, SUM, AVG, VARIANCE or STDDEV, WHERE, GROUP BY.",
         show_default=False,
     ),
 ]

@@ -5,7 +5,7 @@ a closed value, the value a plan, the plan one statement for the engine, and its
 through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
-2. what can be asked: `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
+2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`
 4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`, `_engine` (DuckDB)
 5. what comes out: `_table` (ask, pay, release), `_answer`, `_intervals`, `_forecast`
@@ -14,10 +14,11 @@ through `discreet.mechanisms._release`. Read the files in this order:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import Caps, Column, ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._forecast import Forecast, QuestionExplanation
-from discreet.query._frame import col, count, mean, sum  # noqa: A004  # read as dp.sum
+from discreet.query._frame import aggregate, col, count, mean, sum  # noqa: A004  # read as dp.sum
 from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from discreet.query._table import Question, Selection, Table, release_question
 
 __all__ = [
+    "AggregateFunction",
     "Answer",
     "Caps",
     "Column",
@@ -42,6 +44,7 @@ __all__ = [
     "QuestionPrice",
     "Selection",
     "Table",
+    "aggregate",
     "col",
     "count",
     "mean",

@@ -2,16 +2,12 @@
 
 import io
 import json
-import math
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -19,12 +15,13 @@ import pyarrow.parquet as pq
 from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
+from discreet.query._aggregates import ESTIMATORS, Numbers
 from discreet.query._columns import ColumnType
-from discreet.query._forecast import limits_in_words, ratio_law
+from discreet.query._forecast import law, limits_in_words
 from discreet.query._inference import column_of
-from discreet.query._plan import Plan, SumGrid
+from discreet.query._plan import Plan
 from discreet.query._price import PricedPlan
-from discreet.query._query import Aggregate, AggregateFunction, column_names, columns_used
+from discreet.query._query import Aggregate, column_names, columns_used
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +33,6 @@ _ARROW = {
     ColumnType.INTEGER: pa.int64(),
     ColumnType.TEXT: pa.string(),
 }
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,8 +41,9 @@ class Answer:
 
     An aggregate ``pay`` has the columns ``pay``, ``pay_low`` and ``pay_high`` (the interval at
     ``confidence``, for the noise alone) and ``pay_error``: the noise's standard deviation for
-    counts and sums, half the interval's width for means. A mean whose noisy count is below 1 is
-    NULL, its interval the declared range. Everything here may be shown to anyone.
+    counts and sums, half the interval's width for others. A mean or variance whose noisy count is
+    too small is NULL, its interval all that the declared range allows. Everything here may be shown
+    to anyone.
     """
 
     table: pa.Table
@@ -204,69 +201,17 @@ def columns(
         kind = _ARROW[column_of(key, plan.declaration).type]
         arrays[key] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
-        made = _mean if aggregate.function is AggregateFunction.AVG else _total
-        found = made(priced, sources, [noisy[source] for source in sources], confidence)
-        arrays |= zip(column_names(aggregate.name), found, strict=True)
+        numbers = [[int(step) for step in noisy[source]] for source in sources]
+        estimator = ESTIMATORS[aggregate.function]
+        found = estimator.estimate(law(priced, sources), numbers, confidence)
+        made = found.values, found.low, found.high, found.errors
+        arrays |= zip(column_names(aggregate.name), map(_arrow, made), strict=True)
     return arrays
 
 
-def _total(
-    priced: PricedPlan,
-    sources: tuple[str, ...],
-    noisy: list[npt.NDArray[Any]],
-    confidence: Fraction,
-) -> tuple[pa.Array, ...]:
-    """The value, interval and standard error of each group's count or sum."""
-    (source,), (steps,) = sources, noisy
-    mechanism, grid = priced.mechanisms[source], priced.plan.sum_named(source).grid
-    grid = SumGrid(0, 0, 0, 1) if grid is None else grid
-    wide = mechanism.error(confidence)
-    error = mechanism.stddev_of_noise() * float(grid.step)
-    ends = (_numbers(grid, [int(step) + far for step in steps]) for far in (0, -wide, wide))
-    return *ends, pa.array([error] * len(steps), pa.float64())
-
-
-def _numbers(grid: SumGrid, steps: list[int]) -> pa.Array:
-    """The noisy numbers: whole ones clamped to 64 bits, others as floats, converted only here."""
-    if grid.exponent == 0:
-        return pa.array([min(max(step, _INT64.min), _INT64.max) for step in steps], pa.int64())
-    return pa.array([_value(grid, Fraction(step)) for step in steps], pa.float64())
-
-
-def _mean(
-    priced: PricedPlan,
-    sources: tuple[str, ...],
-    noisy: list[npt.NDArray[Any]],
-    confidence: Fraction,
-) -> tuple[pa.Array, ...]:
-    """The value, interval and half-width of each group's mean."""
-    law = ratio_law(priced, sources, confidence)
-    totals, counts = ([int(number) for number in numbers] for numbers in noisy)
-    pairs = zip(totals, counts, strict=True)
-    low, high = (
-        [_value(law.grid, Fraction(float(end))) for end in ends]
-        for ends in law.intervals(totals, counts)
-    )
-    errors = [(top - bottom) / 2 for bottom, top in zip(low, high, strict=True)]
-    columns = [_clamped_ratio(law.grid, *pair) for pair in pairs], low, high, errors
-    return tuple(pa.array(column, pa.float64()) for column in columns)
-
-
-def _value(grid: SumGrid, steps: Fraction) -> float:
-    """The number as a float; the largest float where noise takes it beyond."""
-    exact = grid.value(steps)
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.copysign(sys.float_info.max, exact)
-
-
-def _clamped_ratio(grid: SumGrid, total: int, count: int) -> float | None:
-    if count < 1:
-        return None
-    return _value(
-        grid, min(max(Fraction(total, count), Fraction(grid.lower)), Fraction(grid.upper))
-    )
+def _arrow(numbers: Numbers) -> pa.Array:
+    is_whole = all(isinstance(number, int) for number in numbers)
+    return pa.array(numbers, pa.int64() if is_whole else pa.float64())
 
 
 def _number(row: dict[str, object], aggregate: Aggregate) -> tuple[str, str]:

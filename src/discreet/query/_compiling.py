@@ -179,6 +179,8 @@ class Compiler:
             clamped(steps, one.grid.lower + one.grid.center, one.grid.upper + one.grid.center)
             - one.grid.center
         )
+        if one.is_squared:
+            moved = clamped(moved * moved - one.shift, *one.ends)
         return ibis.coalesce(moved, ibis.literal(0, "int64"))
 
     def _converted(self, one: ConversionOutcome) -> ir.BooleanValue:

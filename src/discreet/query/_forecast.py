@@ -7,11 +7,11 @@ from discreet import _checks
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace
+from discreet.query._aggregates import ESTIMATORS, NoisySum, NoisySums
 from discreet.query._columns import Column, written
-from discreet.query._intervals import RatioLaw
-from discreet.query._plan import Plan, SumGrid, SumOf
+from discreet.query._plan import Plan, SumOf
 from discreet.query._price import Noise, PricedPlan
-from discreet.query._query import AggregateFunction, columns_used, condition_text
+from discreet.query._query import columns_used, condition_text
 
 _SIZES = (100, 1_000, 10_000)
 
@@ -19,7 +19,7 @@ _SIZES = (100, 1_000, 10_000)
 @dataclass(frozen=True, slots=True)
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
-    noise's standard deviation. The error of a mean depends on the number of rows in its group."""
+    noise's standard deviation. Other errors depend on the number of rows in the group."""
 
     name: str
     group_size: int | None
@@ -31,8 +31,8 @@ class ForecastLine:
 class Forecast:
     """The cost of a release, and the widths of its intervals; prints as a table.
 
-    Half-widths of means hold for a group's true size and its worst mean. The bias of caps and
-    clamping is not included.
+    Half-widths of means and variances hold for a group's true size and its worst mean. The bias of
+    caps and clamping is not included.
     """
 
     privacy_loss: PrivacyLoss = field(repr=False)
@@ -61,39 +61,33 @@ class QuestionExplanation:
 
 
 def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> Forecast:
-    """The forecast of an priced; means at this group size, or at 100, 1 000 and 10 000."""
+    """The forecast of a priced plan; what depends on a group's size, at this one, or at 100, 1 000
+    and 10 000."""
     level = _checks.probability(confidence=confidence)
     sizes = _SIZES if group_size is None else (_checks.positive_count(group_size=group_size),)
     lines: list[ForecastLine] = []
     for aggregate, sources in zip(priced.plan.query.aggregates, priced.plan.sources, strict=True):
-        if aggregate.function is AggregateFunction.AVG:
-            law = ratio_law(priced, sources, level)
+        estimator, sums = ESTIMATORS[aggregate.function], law(priced, sources)
+        if estimator.has_stddev:
+            half_width, step = estimator.half_width(sums, 1, level), float(_step(priced, sources))
+            stddev = sums[0].mechanism.stddev_of_noise() * step
+            lines.append(ForecastLine(aggregate.name, None, half_width, stddev))
+        else:
             lines += [
-                ForecastLine(aggregate.name, size, _step(law.grid) * law.half_width(size), None)
+                ForecastLine(aggregate.name, size, estimator.half_width(sums, size, level), None)
                 for size in sizes
             ]
-        else:
-            lines.append(_total(priced, aggregate.name, sources[0], level))
     return Forecast(priced.privacy_loss, level, tuple(lines))
 
 
-def ratio_law(priced: PricedPlan, sources: tuple[str, ...], confidence: Fraction) -> RatioLaw:
-    """The law of a mean made from these two sums."""
-    total, count = sources
-    grid = priced.plan.sum_named(total).grid
-    assert grid is not None  # a mean's sum has one
-    return RatioLaw(priced.mechanisms[total], priced.mechanisms[count], grid, confidence)
+def law(priced: PricedPlan, sources: tuple[str, ...]) -> NoisySums:
+    """The noise of these sums, and their grids."""
+    sums = (priced.plan.sum_named(source) for source in sources)
+    return tuple(NoisySum(priced.mechanisms[one.name], one.grid, one.shift) for one in sums)
 
 
-def _total(priced: PricedPlan, name: str, source: str, level: Fraction) -> ForecastLine:
-    mechanism, step = priced.mechanisms[source], _step(priced.plan.sum_named(source).grid)
-    return ForecastLine(
-        name, None, mechanism.error(level) * step, mechanism.stddev_of_noise() * step
-    )
-
-
-def _step(grid: SumGrid | None) -> float:
-    return 1.0 if grid is None else float(grid.step)
+def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
+    return priced.plan.sum_named(sources[0]).step
 
 
 def _line(line: ForecastLine) -> str:
@@ -196,7 +190,7 @@ def _costs(priced: PricedPlan, epsilon: Fraction, delta: Fraction) -> tuple[str,
 
 
 def _noise(priced: PricedPlan, one: SumOf) -> str:
-    step = _step(one.grid)
+    step = float(one.step)
     mechanism, bounds = priced.mechanisms[one.name], one.sensitivity
     if isinstance(mechanism, DiscreteLaplace):
         noise = f"discrete Laplace noise of scale {float(mechanism.scale) * step:.6g}"

@@ -12,9 +12,9 @@ from functools import reduce
 
 from discreet._exact import Number, fraction, is_number
 from discreet.errors import InvalidArgument
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
@@ -169,12 +169,22 @@ def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
 
 def sum(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.sum
     """The sum of a column or expression, NULL skipped."""
-    return UnnamedAggregate(AggregateFunction.SUM, _expression(value).scalar)
+    return aggregate(AggregateFunction.SUM, value)
 
 
 def mean(value: ColumnExpression | str) -> UnnamedAggregate:
     """The mean of a column or expression, NULL skipped."""
-    return UnnamedAggregate(AggregateFunction.AVG, _expression(value).scalar)
+    return aggregate(AggregateFunction.AVG, value)
+
+
+def aggregate(function: AggregateFunction, value: ColumnExpression | str) -> UnnamedAggregate:
+    """Any aggregate of a column or expression, NULL skipped: ``aggregate(STDDEV, "wage")`` for a
+    function of `AggregateFunction`."""
+    if not isinstance(function, AggregateFunction):
+        raise InvalidArgument(
+            f"{_described(function)} is no aggregate: give a member of AggregateFunction"
+        )
+    return UnnamedAggregate(function, _expression(value).scalar)
 
 
 def condition_of(given: object) -> Condition:

@@ -13,10 +13,10 @@ from fractions import Fraction
 
 from discreet import _checks
 from discreet.errors import QueryRefused
+from discreet.query._aggregates import LISTED, AggregateFunction
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._query import (
-    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
@@ -68,7 +68,7 @@ def check(query: Query, declaration: Declaration) -> None:
             f"FROM {query.table}: this is the table {declaration.name!r}; ask that one"
         )
     if not query.aggregates:
-        raise QueryRefused("the query has no aggregate: give at least one of COUNT, SUM and AVG")
+        raise QueryRefused(f"the query has no aggregate: give at least one of {LISTED}")
     _check_names(query)
     for key in query.keys:
         if column_of(key, declaration).keys is None:
@@ -246,8 +246,8 @@ def _check_argument(
         return
     if not fact.type.is_numeric:
         raise QueryRefused(
-            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; SUM and AVG are "
-            "of numbers"
+            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT takes "
+            "values that are not numbers"
         )
     lower, upper = _bounds(argument, fact)
     if lower == upper:

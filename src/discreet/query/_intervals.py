@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.noise._sums import pair_half_width
-from discreet.query._plan import SumGrid
+from discreet.query._grid import SumGrid
 
 Reals = npt.NDArray[np.float64]
 

@@ -29,6 +29,7 @@ from discreet.mechanisms import (
     release_through,
 )
 from discreet.query import _bounding, _engine
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
@@ -36,7 +37,6 @@ from discreet.query._plan import ConversionOutcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     ColumnRef,
     Query,
     columns_used,

@@ -1,25 +1,26 @@
 """Plans a query: the sums that the engine computes, on integer grids, each with its sensitivity.
 
-A query's aggregates are made from a few noisy sums: COUNT from one, SUM from one, AVG from two (a
-sum centred between its bounds, which halves its sensitivity, and a count). Sums that aggregates
-share are computed, paid and drawn once.
+A query's aggregates are made from a few noisy sums, which `_aggregates` lists: COUNT from one, SUM
+from one, AVG from two (a sum centred between its bounds, which halves its sensitivity, and a
+count). Sums that aggregates share are computed, paid and drawn once.
 """
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
 from discreet._unit import Change
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Bounded, Part, Sensitivity, Value
-from discreet.query._columns import ColumnType, KeyValue
+from discreet.query._aggregates import ESTIMATORS, SumKind
+from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
-from discreet.query._inference import check, column_of, infer
+from discreet.query._grid import SumGrid
+from discreet.query._inference import ScalarFacts, check, column_of, infer
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     Query,
     Scalar,
     columns_used,
@@ -31,34 +32,9 @@ _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps; with 2^50 rows it fits into the engine's 128
 _GRID_BITS = 30
 _LEAST_GRID_BITS = 10
+_TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
+_NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
-
-
-@dataclass(frozen=True, slots=True)
-class SumGrid:
-    """The map from a number to an integer: times 2^exponent, rounded, clamped, centred.
-
-    ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
-    """
-
-    exponent: int
-    center: int
-    lower: int
-    upper: int
-
-    @property
-    def largest(self) -> int:
-        """The largest magnitude of a grid point."""
-        return max(abs(self.lower), abs(self.upper))
-
-    @property
-    def step(self) -> Fraction:
-        """The size of one step, in the units of the number."""
-        return Fraction(2) ** -self.exponent
-
-    def value(self, steps: Fraction) -> Fraction:
-        """The number at this many steps from the centre."""
-        return (steps + self.center) * self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +49,35 @@ class ConversionOutcome:
 @dataclass(frozen=True, slots=True)
 class SumOf:
     """One sum for each group: of the argument on its grid, over the rows where it is not NULL; a
-    count of these rows where ``grid`` is ``None``."""
+    count of these rows where ``grid`` is ``None``. With ``is_squared``, of the squares of the
+    grid's points, less ``shift``, which halves the largest addend."""
 
     name: str
     argument: Scalar | ConversionOutcome | None
     grid: SumGrid | None
     sensitivity: Sensitivity
+    is_squared: bool = False
+
+    @property
+    def shift(self) -> int:
+        """The integer that is subtracted from each square."""
+        return self.grid.largest**2 // 2 if self.grid is not None and self.is_squared else 0
 
     @property
     def ends(self) -> tuple[int, int]:
         """The smallest and the largest addend of one row."""
-        return (0, 1) if self.grid is None else (self.grid.lower, self.grid.upper)
+        if self.grid is None:
+            return 0, 1
+        if self.is_squared:
+            return -self.shift, self.grid.largest**2 - self.shift
+        return self.grid.lower, self.grid.upper
+
+    @property
+    def step(self) -> Fraction:
+        """The size of one step of the sum, in the units of the argument or of its square."""
+        if self.grid is None:
+            return Fraction(1)
+        return self.grid.step**2 if self.is_squared else self.grid.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +85,7 @@ class Plan:
     """A checked query, with all public facts that its answer depends on.
 
     ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` for
-    each of them. ``sources`` names, for each aggregate, the one or two sums it is made from.
+    each of them. ``sources`` names, for each aggregate, the sums it is made from.
     """
 
     declaration: Declaration
@@ -171,14 +165,26 @@ def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...
 
 
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
-    match aggregate.function:
-        case AggregateFunction.COUNT:
-            return (_count(aggregate.argument, declaration, groups),)
-        case AggregateFunction.SUM:
-            return (_sum(aggregate.argument, declaration, groups, is_centred=False),)
-        case AggregateFunction.AVG:
-            total = _sum(aggregate.argument, declaration, groups, is_centred=True)
-            return total, _count(aggregate.argument, declaration, groups)
+    needs = ESTIMATORS[aggregate.function].needs
+    return tuple(_sum_of(need, aggregate.argument, declaration, groups) for need in needs)
+
+
+def _sum_of(need: SumKind, argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
+    if need is SumKind.ROWS:
+        return _count(argument, declaration, groups)
+    if argument is None:
+        raise QueryRefused("only COUNT can do without a column or an expression")
+    text, is_squared = scalar_text(argument), need is SumKind.SQUARES
+    room = _room(declaration.caps, groups)
+    grid, name = _grid(argument, declaration, room), f"sum({text})"
+    if need is not SumKind.VALUES:
+        fine = grid = grid.centred()
+        if need is not SumKind.CENTRED:
+            grid = _squarable(argument, declaration, fine, room)
+        is_coarse = grid != fine
+        name = f"{'coarse ' * is_coarse}centred sum{' of squares' * is_squared}({text})"
+    made = SumOf(name, argument, grid, _NOTHING, is_squared)
+    return replace(made, sensitivity=sensitivity(made.ends, declaration, groups))
 
 
 def _count(argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
@@ -188,33 +194,20 @@ def _count(argument: Scalar | None, declaration: Declaration, groups: int) -> Su
     return SumOf(name, argument, None, sensitivity((0, 1), declaration, groups))
 
 
-def _sum(
-    argument: Scalar | None, declaration: Declaration, groups: int, *, is_centred: bool
-) -> SumOf:
-    if argument is None:
-        raise QueryRefused("SUM and AVG need a column or an expression")
-    grid = _grid(argument, declaration, groups, is_centred=is_centred)
-    name = f"{'centred sum' if is_centred else 'sum'}({scalar_text(argument)})"
-    return SumOf(name, argument, grid, sensitivity((grid.lower, grid.upper), declaration, groups))
+def _room(caps: Caps, groups: int) -> int:
+    """The bits that the caps leave for the addend of one row."""
+    in_group, in_all = (_bits(Fraction(n)) for n in (caps.rows_per_group, caps.of_rows(groups)))
+    return min(_WORD_BITS - in_group, _PRODUCT_BITS - in_group - in_all)
 
 
-def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred: bool) -> SumGrid:
-    """The public grid of an argument. Integers stay as they are; other numbers get about 30 bits,
-    fewer where the caps are so large that a unit's totals would not fit."""
-    # 1. the bits that the caps leave for one value
+def _grid(argument: Scalar, declaration: Declaration, room: int) -> SumGrid:
+    """The public grid of an argument, whose points fit into this many bits. Integers stay as they
+    are if they fit; other numbers get about 30 bits, or as many as fit."""
+    if room < _LEAST_GRID_BITS:
+        raise QueryRefused(_TOO_LARGE)
     fact = infer(argument, declaration)
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
-    in_group, in_all = (
-        _bits(Fraction(n))
-        for n in (declaration.caps.rows_per_group, declaration.caps.of_rows(groups))
-    )
-    room = min(_WORD_BITS - in_group, _PRODUCT_BITS - in_group - in_all)
-    if room < _LEAST_GRID_BITS:
-        raise QueryRefused(
-            "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
-        )
-    # 2. the size of a step
     exponent = (
         0
         if fact.type is ColumnType.INTEGER and magnitude <= room
@@ -224,12 +217,24 @@ def _grid(argument: Scalar, declaration: Declaration, groups: int, *, is_centred
         raise QueryRefused(
             f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
         )
-    # 3. the ends, in steps from the centre
+    return _between(fact, exponent)
+
+
+def _squarable(argument: Scalar, declaration: Declaration, fine: SumGrid, room: int) -> SumGrid:
+    """The centred grid, or a coarser one on which the squares of points fit into this many bits."""
+    if room < 2 * _LEAST_GRID_BITS:
+        raise QueryRefused(_TOO_LARGE)
+    too_many = _bits(Fraction(fine.largest)) - (room // 2 - 1)  # rounding adds less than a bit
+    if too_many <= 0:
+        return fine
+    return _between(infer(argument, declaration), fine.exponent - too_many).centred()
+
+
+def _between(fact: ScalarFacts, exponent: int) -> SumGrid:
+    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
     scale = Fraction(2) ** exponent
     lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
-    lower, upper = min(int(lower), int(upper)), max(int(lower), int(upper))
-    center = (lower + upper) // 2 if is_centred else 0
-    return SumGrid(exponent, center, lower - center, upper - center)
+    return SumGrid(exponent, 0, min(int(lower), int(upper)), max(int(lower), int(upper)))
 
 
 def _bits(number: Fraction) -> int:

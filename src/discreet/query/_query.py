@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._sql_words import RESERVED
 
 
@@ -118,18 +119,10 @@ class Negation:
 Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
 
 
-class AggregateFunction(Enum):
-    """The aggregate functions."""
-
-    COUNT = "COUNT"
-    SUM = "SUM"
-    AVG = "AVG"
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate under its name in the answer. COUNT without an argument counts rows, with one
-    the rows where it is not NULL; SUM and AVG skip NULL."""
+    the rows where it is not NULL; the others skip NULL."""
 
     function: AggregateFunction
     argument: Scalar | None

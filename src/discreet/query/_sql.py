@@ -16,13 +16,13 @@ from itertools import count
 from sqlglot import exp
 
 from discreet.errors import QueryRefused
+from discreet.query._aggregates import LISTED, SPELLINGS, AggregateFunction
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of, infer
 from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     Both,
     ColumnRef,
@@ -43,7 +43,6 @@ from discreet.query._query import (
 from discreet.query._sql_text import SqlText, check_size, read
 from discreet.query._sql_words import (
     FORM,
-    FUNCTIONS,
     ONE_TABLE,
     RESERVED,
 )
@@ -52,7 +51,7 @@ _DIGITS = 30  # before the point, and after it
 
 _NO_VALUE = "this is no value: values are columns, literals, and + - * / of them"
 _NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
-_NO_ITEM = "SELECT takes keys and COUNT, SUM, AVG of values"
+_NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values"
 _ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
 
 
@@ -73,7 +72,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
     >>> plan_sql("select max(wage) from wages", wages)
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: `max(` (line 1, column 8): there are COUNT, SUM and AVG so far
+    discreet.errors.QueryRefused: `max(` (line 1, column 8): there are COUNT, SUM, AVG, VARIANCE...
     """
     try:
         found = plan(_query(text, declaration), declaration)
@@ -214,7 +213,7 @@ def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -
     key = _column(item.node, reader).name
     if key not in keys:
         raise reader.refused(
-            item.node, "a column in SELECT stands in GROUP BY too, or in COUNT, SUM, AVG"
+            item.node, "a column in SELECT stands in GROUP BY too, or in an aggregate"
         )
     if item.alias is not None and reader.name(item.alias) != key:
         raise reader.refused(
@@ -224,7 +223,7 @@ def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -
 
 def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
-    function = AggregateFunction(FUNCTIONS[node.name.upper()])
+    function = SPELLINGS[node.name.upper()]
     if len(node.expressions) != 1:
         raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
     (value,) = node.expressions

@@ -18,9 +18,9 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from discreet import _checks
 from discreet.errors import QueryRefused
+from discreet.query._aggregates import SPELLINGS
 from discreet.query._sql_words import (
     FORM,
-    FUNCTIONS,
     KEYWORDS,
     NO_FUNCTION,
     NO_SUBQUERY,
@@ -250,7 +250,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
         (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in FUNCTIONS), NO_FUNCTION),
+        (is_called and not (is_word and word in SPELLINGS), NO_FUNCTION),
         (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
         (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
         (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),

@@ -4,25 +4,21 @@ Every other word is a name, whatever it means elsewhere. A name that is one of t
 in double quotes.
 """
 
-FORM = (
-    "a query reads: SELECT keys, COUNT/SUM/AVG(values) FROM table "
-    "[WHERE conditions] [GROUP BY keys]"
-)
+from discreet.query._aggregates import LISTED
+
+FORM = "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GROUP BY keys]"
 
 # the words of a query
 KEYWORDS = frozenset(
     "AND AS BETWEEN FALSE FROM GROUP IN IS NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
 )
 
-# the spellings of each aggregate, and its name
-FUNCTIONS = {"AVG": "AVG", "COUNT": "COUNT", "MEAN": "AVG", "SUM": "SUM"}
-
 READ_ONLY = "a query only asks, and begins with SELECT"
 ONE_QUESTION = "a text asks one question; ask others by themselves"
 ONE_TABLE = "one declared table is asked at a time, by its name"
 NO_SUBQUERY = "there are no subqueries; ask the declared table itself"
 USE_IS_NULL = "nothing equals NULL, not even NULL; write IS NULL or IS NOT NULL"
-NO_FUNCTION = "there is no such function; there are COUNT, SUM, AVG, and + - * / of columns"
+NO_FUNCTION = f"there is no such function; there are {LISTED}, and + - * / of columns"
 _JOINED = f"{ONE_TABLE}; its owner can join before it is declared"
 _SORTED = "the answer is sorted by its keys; sort the released numbers as you like"
 _ALL_ROWS = "the answer has a row for each combination of keys; take from it what you need"
@@ -32,7 +28,7 @@ _TYPES = "columns have their declared types; a day is written DATE '2020-01-31'"
 _PATTERNS = "texts are compared by = <> < <= > >= and IN"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
-_WINDOWS = "there are no windows; COUNT, SUM and AVG are over the rows of a group"
+_WINDOWS = "there are no windows; an aggregate is over the rows of a group"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
 _WHOLE = "the whole table is asked; WHERE restricts it by conditions on columns"
 _LITERALS = "there are no parameters; write the value itself"
@@ -74,7 +70,7 @@ REFUSED_CALLS = _table(
     ("CUBE ROLLUP SETS", _GROUPS),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
-    ("MAX MEDIAN MIN", "there are COUNT, SUM and AVG so far"),
+    ("MAX MEDIAN MIN", f"there are {LISTED} so far"),
     ("LEFT RIGHT", f"{NO_FUNCTION}; {_PATTERNS}"),
     ("DATE", _TYPES),
     ("NOW TODAY", _CLOCK),

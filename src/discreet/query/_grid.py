@@ -1,0 +1,38 @@
+"""The public grid on which the numbers of a sum are integers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class SumGrid:
+    """The map from a number to an integer: times 2^exponent, rounded, clamped, centred.
+
+    ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
+    """
+
+    exponent: int
+    center: int
+    lower: int
+    upper: int
+
+    def centred(self) -> "SumGrid":
+        """The same grid, measured from the middle of its ends."""
+        middle = (self.lower + self.upper) // 2
+        return SumGrid(
+            self.exponent, self.center + middle, self.lower - middle, self.upper - middle
+        )
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude of a grid point."""
+        return max(abs(self.lower), abs(self.upper))
+
+    @property
+    def step(self) -> Fraction:
+        """The size of one step, in the units of the number."""
+        return Fraction(2) ** -self.exponent
+
+    def value(self, steps: Fraction) -> Fraction:
+        """The number at this many steps from the centre."""
+        return (steps + self.center) * self.step
