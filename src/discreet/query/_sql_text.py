@@ -11,10 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlglot import ErrorLevel, Generator, Token, Tokenizer, TokenType, exp
-from sqlglot.dialects.duckdb import DuckDB
+from sqlglot import ErrorLevel, Generator, Parser, Token, Tokenizer, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.parsers.duckdb import DuckDBParser
 
 from discreet import _checks
 from discreet.errors import QueryRefused
@@ -81,7 +79,7 @@ class _Tokenizer(Tokenizer):
     }
 
 
-class _Parser(DuckDBParser):
+class _Parser(Parser):
     """Parses every call as a call by name."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}  # Any: as sqlglot has it
@@ -119,7 +117,7 @@ class SqlText:
         """Refuse a text of which sqlglot dropped, added or moved tokens, as it does with trailing
         commas, a BETWEEN without AND, and clauses in another order. All nodes must be listed."""
         try:
-            written = _tokens(_Generator(dialect=DuckDB).generate(self.select))
+            written = _tokens(_Generator().generate(self.select))
         except Exception:  # noqa: BLE001  # sqlglot may fail in any way
             raise QueryRefused(f"the text can't be read; {FORM}") from None
         ours, theirs = list(_fixed(self.tokens)), list(_fixed(written))
@@ -187,7 +185,7 @@ def _shown(part: str) -> str:
 def _tokens(text: str) -> list[Token]:
     """sqlglot's tokens, each of a listed kind, with only blanks and comments between them. The
     column of a token is the number of its first character."""
-    tokenizer = _Tokenizer(dialect=DuckDB)
+    tokenizer = _Tokenizer()
     try:
         tokenizer.tokenize(text)
         end_of_text = len(text)
@@ -320,7 +318,7 @@ def _nesting(found: Iterable[Token]) -> int:
 
 def _parsed(text: str, found: list[Token]) -> exp.Select:
     try:
-        [select] = _Parser(dialect=DuckDB, error_level=ErrorLevel.IMMEDIATE).parse(found, text)
+        [select] = _Parser(error_level=ErrorLevel.IMMEDIATE).parse(found, text)
     except ParseError as error:
         start = error.errors[0].get("col")
         at = next((token for token in found if token.col == start), found[-1])
