@@ -25,6 +25,7 @@ from discreet.query import (
     release_question,
 )
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._duckdb import define_functions
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
@@ -191,6 +192,7 @@ def arrow(rows: list[dict[str, Any]]) -> pa.Table:
 def ibis_table(table: pa.Table) -> Any:  # Any: Ibis ships no types
     """The table in an engine, as the compiler's expressions see it."""
     connection = ibis.duckdb.connect()
+    define_functions(connection.con)
     connection.con.register("source", table)
     with warnings.catch_warnings():  # Ibis 12 calls what DuckDB 2 renames
         warnings.simplefilter("ignore")

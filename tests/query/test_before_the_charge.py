@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import DiscreetError, Refused, RequestReused
-from discreet.query import Caps, Column, Declaration, Noise, Table, _engine
+from discreet.query import Caps, Column, Declaration, Noise, Table, _duckdb
 
 UNIT = dp.Unit("u")
 ROWS = pa.table({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0], "n": [1, 2, 3], "s": ["a", "b", "a"]})
@@ -267,7 +267,7 @@ def test_rows_spill_into_a_private_folder_that_goes(
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     rows = pa.table({"x": rng.permutation(2_000_000), "y": rng.random(2_000_000)})
-    with _engine.opened() as own:
+    with _duckdb.opened() as own:
         (found,) = own.connection.sql(
             "SELECT value FROM duckdb_settings() WHERE name = 'temp_directory'"
         ).fetchall()
@@ -297,7 +297,7 @@ def test_the_engine_opens_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("a\n1\n")
-    with _engine.opened() as own, pytest.raises(duckdb.Error):
+    with _duckdb.opened() as own, pytest.raises(duckdb.Error):
         own.run(text, ROWS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 

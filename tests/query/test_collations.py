@@ -25,7 +25,7 @@ from discreet.query import (
     QuestionPrice,
     Table,
     _bounding,
-    _engine,
+    _duckdb,
     _plan,
     release_question,
 )
@@ -242,6 +242,6 @@ def test_the_engines_text_grows_with_columns_only() -> None:
 
 def text_size(declared: Declaration, table: pa.Table, keys: tuple[str, ...] = ("place",)) -> int:
     query = Query("t", asked().aggregates, keys)
-    with _engine.opened() as own:
+    with _duckdb.opened() as own:
         expression = _bounding.bounded_sums(_plan.plan(query, declared), own.table(table.schema))
         return len(own.statement(expression))

@@ -19,7 +19,7 @@ import pytest
 import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
 from discreet.query import Question, Table, _plan
-from discreet.query._engine import Engine
+from discreet.query._duckdb import DuckdbEngine
 from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 
@@ -279,15 +279,15 @@ def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise RuntimeError("Query interrupted")  # as DuckDB says it
 
-    def run(own: Engine, statement: str, rows: pa.Table) -> pa.Table:
+    def run(own: DuckdbEngine, statement: str, rows: pa.Table) -> pa.Table:
         if not rows.num_rows:  # the trial on an empty table
             return honest(own, statement, rows)
         fake = SimpleNamespace(**dict.fromkeys(("register", "unregister"), lambda *_: None))
         fake.sql = interrupted
-        return honest(Engine(fake), statement, rows)
+        return honest(DuckdbEngine(fake), statement, rows)
 
-    honest = Engine.run
-    monkeypatch.setattr(Engine, "run", run)
+    honest = DuckdbEngine.run
+    monkeypatch.setattr(DuckdbEngine, "run", run)
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     table = Table(FRAME, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
     with pytest.raises(KeyboardInterrupt):

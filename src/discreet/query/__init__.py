@@ -7,7 +7,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`
-4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`, `_engine` (DuckDB)
+4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_engine` is the role of
+   an engine, `_duckdb` the one there is
 5. what comes out: `_table` (ask, pay, release), `_answer`, `_intervals`, `_forecast`
 """
 

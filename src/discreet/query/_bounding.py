@@ -12,12 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import ibis
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
-from ibis.common.exceptions import IbisError
 
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
@@ -25,9 +23,9 @@ from discreet.query._choice import first_groups, word_table
 from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
-from discreet.query._engine import Engine
+from discreet.query._engine import Engine, as_bytes, quotient
 from discreet.query._inference import column_of
-from discreet.query._numbering import as_bytes, in_memory, placed
+from discreet.query._numbering import in_memory, placed
 from discreet.query._plan import Plan
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema
@@ -35,11 +33,6 @@ from discreet.query._source import TableSource, arrow_schema
 _UNIT = "unit"
 _PLACE = "place"
 _ROWS = "rows"
-
-
-@ibis.udf.scalar.builtin(name="divide")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
-    """The quotient of two integers of up to 128 bits, cut towards 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     try:
         statement = engine.statement(bounded_sums(plan, engine.table(schema)))
         _totals(plan, engine.run(statement, schema.empty_table()))
-    except (RecursionError, duckdb.Error, IbisError) as cause:
+    except engine.failures as cause:
         raise QueryRefused(
             f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
             "or simpler"
@@ -162,7 +155,7 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
     scaled = {}
     for number, one in enumerate(plan.sums):
         lower, upper = one.ends
-        total = _quotient(totals[_sum(number)] * numerator, denominator)
+        total = quotient(totals[_sum(number)] * numerator, denominator)
         scaled[_sum(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
     return totals.select(_PLACE, **scaled)
 

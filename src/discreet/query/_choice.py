@@ -29,7 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.query._columns import KeyValue
-from discreet.query._numbering import as_bytes, utf8
+from discreet.query._engine import as_bytes, md5
+from discreet.query._numbering import utf8
 
 A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27  # primes, as is P
 P = 2**31 - 1
@@ -101,9 +102,4 @@ def _numbered(cells: ir.Table) -> ir.Table:
 
 
 def _digest(unit: Any) -> Any:  # Any: Ibis expressions
-    return (ibis.literal("0x") + _md5(unit).substr(0, _HEX_DIGITS)).try_cast("int64")
-
-
-@ibis.udf.scalar.builtin(name="md5")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _md5(given: bytes) -> str:  # type: ignore[empty-body]  # the engine's own
-    """The MD5 of bytes in hexadecimal digits."""
+    return (ibis.literal("0x") + md5(unit).substr(0, _HEX_DIGITS)).try_cast("int64")

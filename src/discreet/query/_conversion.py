@@ -14,6 +14,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.query._columns import Column, ColumnType
+from discreet.query._engine import microseconds, nanoseconds
 from discreet.query._spelling import date_of_text, number_text, plain_text, truth_of_text
 
 ENGINE_TYPES = {
@@ -225,22 +226,12 @@ def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
     return ibis.ifelse((decimal >= least) & (decimal <= most), decimal, ibis.null(kind))
 
 
-@ibis.udf.scalar.builtin(name="epoch_us")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _microseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
-    """Microseconds since 1970."""
-
-
-@ibis.udf.scalar.builtin(name="epoch_ns")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _nanoseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
-    """Nanoseconds since 1970."""
-
-
 def identity(raw: Any) -> Any:  # Any: an id column of any type
     """The id as a 64-bit integer or a text, different for any two ids of the column.
 
     It is NULL where the id is NaN, an infinite time, or beyond its type; 0.0 and -0.0 are the same
     id. Ids in text are compared as texts: "7" and "07" differ. Each byte of a text that is not
-    plain ASCII is written as \\xFF, since DuckDB 2.0's windows over invalid UTF-8 corrupt other
+    plain ASCII is written as \\xFF, since an engine's windows over invalid UTF-8 can corrupt other
     texts.
     """
     kind = raw.type()
@@ -250,8 +241,8 @@ def identity(raw: Any) -> Any:  # Any: an id column of any type
         return plain_text(raw)
     if kind.is_timestamp():
         if kind.scale == 9:
-            return _nanoseconds(raw)
-        return _microseconds(raw.try_cast("timestamp(6)"))
+            return nanoseconds(raw)
+        return microseconds(raw.try_cast("timestamp(6)"))
     if kind.is_floating():
         raw = ibis.ifelse(raw.isnan(), ibis.null(kind), raw + 0.0)
     elif kind.is_decimal():

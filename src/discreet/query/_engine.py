@@ -1,86 +1,81 @@
-"""A DuckDB instance for one computation, which reads the given Arrow data and nothing else.
+"""The role of an engine, which computes a plan over rows. Nothing but the engines' files names one.
 
-Data that don't fit into memory are written to a temporary folder that only this user can read and
-that is removed at the end.
+A plan is an Ibis expression. An engine compiles it, checks it on an empty table, and runs it. What
+SQL's engines share by other names is declared below; each engine defines these functions:
+
+    discreet_quotient      of integers of up to 128 bits, cut towards 0
+    discreet_bytes         of a text in UTF-8
+    discreet_md5           of bytes, in hexadecimal digits
+    discreet_moment        the time that a text spells in a format, or NULL
+    discreet_microseconds  of a time, since 1970
+    discreet_nanoseconds   of a time, since 1970
+
+Besides, a plan needs integers of 64 bits that are added, multiplied and compared exactly,
+remainders with the sign of the dividend, sums of 128 bits, and their cast to ``DECIMAL(38, 0)``.
 """
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+import datetime
+from contextlib import AbstractContextManager
+from typing import Protocol
 
-import duckdb
 import ibis
-import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
-from ibis.backends.sql.datatypes import DuckDBType
 
-from discreet.errors import Refused
-
-_SOURCE = "source"
-_SETTINGS = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-    "ieee_floating_point_ops": True,
-}
+from discreet.query import _duckdb
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Engine:
-    """A DuckDB connection of its own."""
+class Engine(Protocol):
+    """An engine for one question: a connection or cursor of its own, with settings of its own."""
 
-    connection: Any  # Any: DuckDB's own
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The errors that it raises where it can't compile or run a statement."""
+        ...
 
     def table(self, schema: pa.Schema) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
-        self.connection.register(_SOURCE, schema.empty_table())
-        found = self.connection.table(_SOURCE)
-        types = {
-            name: DuckDBType.from_string(str(kind))
-            for name, kind in zip(found.columns, found.types, strict=True)
-        }
-        return ibis.table(ibis.schema(types), name=_SOURCE)
+        ...
 
     def statement(self, expression: ir.Table) -> str:
-        """The expression as the engine's SQL. Its small public tables, such as declared keys, are
-        registered with the engine now."""
-        for one in expression.op().find(ops.InMemoryTable):
-            self.connection.register(one.name, one.data.to_pyarrow(one.schema))
-        return str(ibis.to_sql(expression, dialect="duckdb"))
+        """The expression as the engine's SQL, with its small public tables at hand."""
+        ...
 
     def run(self, statement: str, rows: object) -> pa.Table:
-        """The statement's result over these rows, which replace the empty table. DuckDB turns
-        Ctrl-C into its own error; here it becomes `KeyboardInterrupt` again, since the data can't
-        cause it."""
-        self.connection.register(_SOURCE, rows)
-        try:
-            return self.connection.sql(statement).to_arrow_table()
-        except (RuntimeError, duckdb.InterruptException) as failure:
-            if "Query interrupted" in str(failure):
-                raise KeyboardInterrupt from None
-            raise
-        finally:
-            self.connection.unregister(_SOURCE)
+        """The statement's result over these rows; Ctrl-C raises `KeyboardInterrupt`."""
+        ...
 
 
-@contextmanager
-def opened() -> Iterator[Engine]:
-    """A new engine, which installs and loads no extension and opens no file."""
-    try:
-        spill = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
-    except OSError as cause:
-        raise Refused(
-            f"no temporary folder can be made ({cause.strerror}), and a question may need one; set "
-            "TMPDIR to a folder with write permission"
-        ) from None
-    with spill as folder:
-        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
-        try:
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
-            yield Engine(connection)
-        finally:
-            connection.close()
+def opened() -> AbstractContextManager[Engine]:
+    """A new engine in this process."""
+    return _duckdb.opened()
+
+
+@ibis.udf.scalar.builtin(name="discreet_quotient")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
+    """The quotient of two integers of up to 128 bits, cut towards 0."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_bytes")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
+    """The bytes of a text, to which no collation applies."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_md5")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def md5(given: bytes) -> str:  # type: ignore[empty-body]  # the engine's own
+    """The MD5 of bytes in hexadecimal digits."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_moment")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def moment(text: str, form: str) -> datetime.datetime:  # type: ignore[empty-body]  # the engine's own
+    """The time that the text spells in this format, or NULL."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_microseconds")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def microseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
+    """Microseconds since 1970."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_nanoseconds")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def nanoseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
+    """Nanoseconds since 1970."""

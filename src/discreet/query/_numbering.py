@@ -14,6 +14,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.query._columns import KeyValue
+from discreet.query._engine import as_bytes
 
 _ARROW_TYPES = {
     bool: pa.bool_(),
@@ -21,11 +22,6 @@ _ARROW_TYPES = {
     str: pa.binary(),
     datetime.date: pa.date32(),
 }
-
-
-@ibis.udf.scalar.builtin(name="encode")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's own
-    """The bytes of a text, to which no collation applies."""
 
 
 def comparable(value: Any) -> Any:  # Any: Ibis expressions

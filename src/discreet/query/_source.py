@@ -20,7 +20,7 @@ from discreet.query import _frames
 from discreet.query._columns import ColumnType
 from discreet.query._conversion import CONVERTIBLE, declarable, read_as
 from discreet.query._csv_reader import header, read_lines
-from discreet.query._database import DuckdbTable, plain_table
+from discreet.query._duckdb_table import DuckdbTable, plain_table
 
 ArrowRows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 

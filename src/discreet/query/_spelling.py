@@ -4,13 +4,12 @@ Each expression is total: it is NULL for any other text, also for bytes that are
 are first written in plain ASCII, every other byte as \\xFF.
 """
 
-import datetime
 from typing import Any
 
 import ibis
 
 from discreet.query._date_format import shape
-from discreet.query._numbering import as_bytes
+from discreet.query._engine import as_bytes, moment
 
 _BLANK = r"(?: |\\x0[9a-d])"  # as `plain_text` writes tabs and line breaks
 _AROUND = rf"^{_BLANK}+|{_BLANK}+$"
@@ -18,11 +17,6 @@ _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
 _NUMBER = rf"^{_BLANK}*([+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|inf|infinity)){_BLANK}*$"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
 _ISO = "^[0-9]{4}[-/ ]"
-
-
-@ibis.udf.scalar.builtin(name="try_strptime")  # type: ignore[untyped-decorator]  # Ibis ships no types
-def _moment(text: str, form: str) -> datetime.datetime:  # type: ignore[empty-body]  # the engine's own
-    """The time that the text spells in this format, or NULL."""
 
 
 def plain_text(raw: Any) -> Any:  # Any: Ibis expressions
@@ -58,4 +52,4 @@ def date_of_text(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
     if form is None:
         return ibis.ifelse(text.re_search(_ISO), text, ibis.null("string")).try_cast("date")
     spelled = ibis.ifelse(text.re_search(f"^{shape(form)}$"), text, ibis.null("string"))
-    return _moment(spelled, form).try_cast("date")
+    return moment(spelled, form).try_cast("date")

@@ -1,0 +1,108 @@
+"""A DuckDB instance for one computation, which reads the given Arrow data and nothing else.
+
+Data that don't fit into memory are written to a temporary folder that only this user can read and
+that is removed at the end.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import ibis
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+from ibis.backends.sql.datatypes import DuckDBType
+from ibis.common.exceptions import IbisError
+
+from discreet.errors import Refused
+
+# what the functions of `_engine` are here
+FUNCTIONS = {
+    "discreet_quotient(dividend, divisor)": "divide(dividend, divisor)",
+    "discreet_bytes(given)": "encode(given)",
+    "discreet_md5(given)": "md5(given)",
+    "discreet_moment(given, form)": "try_strptime(given, form)",
+    "discreet_microseconds(given)": "epoch_us(given)",
+    "discreet_nanoseconds(given)": "epoch_ns(given)",
+}
+_SOURCE = "source"
+_SETTINGS = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "ieee_floating_point_ops": True,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DuckdbEngine:
+    """A DuckDB connection of its own."""
+
+    connection: Any  # Any: DuckDB's own
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The errors of DuckDB, and of Ibis, which compiles for it."""
+        return duckdb.Error, IbisError, RecursionError
+
+    def table(self, schema: pa.Schema) -> ir.Table:
+        """An empty table of this schema, to compile and to try expressions on."""
+        self.connection.register(_SOURCE, schema.empty_table())
+        found = self.connection.table(_SOURCE)
+        types = {
+            name: DuckDBType.from_string(str(kind))
+            for name, kind in zip(found.columns, found.types, strict=True)
+        }
+        return ibis.table(ibis.schema(types), name=_SOURCE)
+
+    def statement(self, expression: ir.Table) -> str:
+        """The expression as the engine's SQL. Its small public tables, such as declared keys, are
+        registered with the engine now."""
+        for one in expression.op().find(ops.InMemoryTable):
+            self.connection.register(one.name, one.data.to_pyarrow(one.schema))
+        return str(ibis.to_sql(expression, dialect="duckdb"))
+
+    def run(self, statement: str, rows: object) -> pa.Table:
+        """The statement's result over these rows, which replace the empty table. DuckDB turns
+        Ctrl-C into its own error; here it becomes `KeyboardInterrupt` again, since the data can't
+        cause it."""
+        self.connection.register(_SOURCE, rows)
+        try:
+            return self.connection.sql(statement).to_arrow_table()
+        except (RuntimeError, duckdb.InterruptException) as failure:
+            if "Query interrupted" in str(failure):
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            self.connection.unregister(_SOURCE)
+
+
+def define_functions(connection: Any) -> None:  # Any: DuckDB's own
+    """Define the functions that `_engine` declares."""
+    for name, meaning in FUNCTIONS.items():
+        connection.execute(f"CREATE TEMPORARY MACRO {name} AS {meaning}")
+
+
+@contextmanager
+def opened() -> Iterator[DuckdbEngine]:
+    """A new engine, which installs and loads no extension and opens no file."""
+    try:
+        spill = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
+    except OSError as cause:
+        raise Refused(
+            f"no temporary folder can be made ({cause.strerror}), and a question may need one; set "
+            "TMPDIR to a folder with write permission"
+        ) from None
+    with spill as folder:
+        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
+        try:
+            define_functions(connection)
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield DuckdbEngine(connection)
+        finally:
+            connection.close()

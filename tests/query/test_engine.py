@@ -1,0 +1,117 @@
+"""The role of an engine: who names one, and what its functions must give."""
+
+import ast
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pytest
+
+import discreet.query
+from discreet.query import _engine
+from discreet.query._duckdb import FUNCTIONS
+from discreet.query._engine import as_bytes, md5, moment, quotient
+
+SOURCE = Path(discreet.query.__file__).parent
+NAMES = ("duckdb",)
+OWN_FILES = {"_duckdb.py", "_duckdb_table.py"}
+# the role opens the engine of this process; a source may be a table that an engine stores
+DOORS = {("_engine.py", "_duckdb"), ("_source.py", "_duckdb_table")}
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Every name, imported module and text in a file that names an engine; no docstring."""
+    described = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        found: list[str] = []
+        match node:
+            case ast.Import(names=names):
+                found = [alias.name for alias in names]
+            case ast.ImportFrom(module=module, names=names):
+                found = [f"{module}.{alias.name}" for alias in names]
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.ClassDef(name=name):
+                found = [name]
+            case ast.Constant(value=str(text)) if id(node) not in described:
+                found = [text]
+        yield from (text for text in found if any(name in text.lower() for name in NAMES))
+
+
+def test_only_the_engines_files_name_an_engine() -> None:
+    for file in SOURCE.rglob("*.py"):
+        if file.name in OWN_FILES:
+            continue
+        allowed = [module for door, module in DOORS if door == file.name]
+        found = list(named(ast.parse(file.read_text(encoding="utf-8"))))
+        foreign = [
+            name
+            for name in found
+            if not any(module in name or name == "DuckdbTable" for module in allowed)
+        ]
+        assert not foreign, f"{file.name} names an engine: {foreign}"
+
+
+def test_the_reader_of_names_sees_each_kind() -> None:
+    for text in (
+        "import duckdb",
+        "from ibis.backends.duckdb import Backend",
+        "from ibis import duckdb as d",
+        "ibis.duckdb.connect()",
+        "ibis.to_sql(x, dialect='duckdb')",
+        "def f(x: 'DuckDBPyConnection') -> None: ...",
+        "class Duckdb: ...",
+    ):
+        assert list(named(ast.parse(text))), text
+    assert not list(named(ast.parse('"""As DuckDB does."""\nx = 1')))
+
+
+def _value(of_sum: Callable[[Any], Any], rows: Sequence[int] = (1,)) -> object:
+    """What an expression of the sum of these integers is, in the engine."""
+    data = pa.table({"x": pa.array(rows, pa.int64())})
+    with _engine.opened() as own:
+        table = own.table(data.schema)
+        total = table.aggregate(total=table.x.sum())
+        found = own.run(own.statement(total.select(y=of_sum(total.total))), data)
+    return found["y"][0].as_py()
+
+
+@pytest.mark.parametrize("rows", [[0], [7], [-7], [2**62] * 5, [-(2**62), 1 - 2**62, -(2**62)]])
+@pytest.mark.parametrize("factor", [1, 3, 2**40])
+@pytest.mark.parametrize("divisor", [1, 2, 7, 2**31, 2**62])
+def test_a_quotient_is_exact_and_cut_towards_zero(
+    rows: list[int], factor: int, divisor: int
+) -> None:
+    """Of 128 bits: a unit's total times its caps."""
+    dividend = sum(rows) * factor
+    found = _value(lambda t: quotient(t * factor, divisor).cast("decimal(38, 0)"), rows)
+    sign = -1 if dividend < 0 else 1
+    assert int(str(found)) == sign * (abs(dividend) // divisor)
+
+
+@pytest.mark.parametrize("text", ["", "a", "é😀", "o'clock"])
+def test_bytes_and_their_hash(text: str) -> None:
+    assert _value(lambda _: as_bytes(ibis.literal(text))) == text.encode()
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    assert _value(lambda _: md5(as_bytes(ibis.literal(text)))) == digest
+
+
+def test_a_time_that_is_none_is_null() -> None:
+    assert _value(lambda _: moment(ibis.literal("2020-13-01"), "%Y-%m-%d").isnull()) is True
+
+
+def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() -> None:
+    declared = set(re.findall(r"discreet_\w+", str(_engine.__doc__)))
+    assert declared == {name.partition("(")[0] for name in FUNCTIONS}
+    with _engine.opened() as own:
+        failures: tuple[type[Exception], ...] = own.failures
+        with pytest.raises(failures):
+            own.run("SELECT nothing FROM source", pa.table({"x": [1]}))
