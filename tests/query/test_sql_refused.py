@@ -70,7 +70,9 @@ SELECT COUNT(*) AS 1 FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS TRUE FROM wages  | a name stands bare or in double quotes
 SELECT AS COUNT(*) FROM wages  | `AS` (line 1, column 8): a name stands bare or in double quotes
 SELECT COUNT(*) BY FROM wages  | BY stands after GROUP
-SELECT COUNT(*) FALSE FROM wages  | `FALSE` (line 1, column 17): this is not expected here
+SELECT COUNT(*) FALSE FROM wages  | `FALSE` (line 1, column 17): a name that is a word of SQL
+SELECT COUNT(wages.in) FROM wages  | `in` (line 1, column 20): a name that is a word of SQL
+w wages.and = 1  | `and` (line 1, column 40): a name that is a word of SQL stands in double quotes
 SELECT SUM(wagse) FROM wages  | did you mean 'wage'? declared are year, in_union
 SELECT SUM(w.wage) FROM wages  | `w` (line 1, column 12)
 SELECT SUM(wages.wage) FROM wages w  | here it is called 'w'

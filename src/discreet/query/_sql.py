@@ -123,6 +123,8 @@ def _query(text: str, declaration: Declaration) -> Query:
     for node in found.select.walk():
         for part in unlisted(node):
             raise found.refused(part, _ADVICE.get(type(part), f"this has no rule; {FORM}"))
+        if isinstance(node, exp.Identifier) and not node.args.get("quoted"):  # a keyword
+            raise found.refused(node, "a name that is a word of SQL stands in double quotes")
     found.check_nothing_is_lost()
     select = found.select
     reader = _TreeReader(found, declaration, _table(found, declaration))
