@@ -62,7 +62,7 @@ def _rows(number: int) -> list[dict[str, Any]]:
 
 def _question(rows: list[dict[str, Any]], unit: Unit = Unit.ROW) -> Question:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    declared = Table.declared(table, Declaration("t", unit, Caps(), COLUMNS))
+    declared = Table.declared(table, Declaration("t", unit, Caps(1), COLUMNS))
     asked = {f"{f.value.lower()}_{c}": aggregate(f, c) for f in EVERY for c in ("x", "k")}
     return declared.group_by("g").agg(**asked)
 

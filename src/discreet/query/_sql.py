@@ -66,7 +66,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     >>> import discreet as dp
     >>> from discreet.query import Caps
     >>> columns = {"year": dp.Column.integer(keys=[1980, 1981]), "wage": dp.Column.number(0, 60)}
-    >>> wages = Declaration("wages", dp.Unit("person"), Caps(), columns)
+    >>> wages = Declaration("wages", dp.Unit("person"), Caps(1), columns)
     >>> text = "select avg(Wage), count(*) from wages w where (w.year) != 1980"
     >>> print(plan_sql(text, wages).query)
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
