@@ -173,7 +173,7 @@ def _sum_of(need: SumKind, argument: Scalar | None, declaration: Declaration, gr
     if need is SumKind.ROWS:
         return _count(argument, declaration, groups)
     if argument is None:
-        raise QueryRefused("only COUNT can do without a column or an expression")
+        raise QueryRefused("all aggregates but COUNT need a column or an expression")
     text, is_squared = scalar_text(argument), need is SumKind.SQUARES
     room = _room(declaration.caps, groups)
     grid, name = _grid(argument, declaration, room), f"sum({text})"
