@@ -116,6 +116,16 @@ def far(x: Tensor) -> Tensor:
     return (x > 1e6).any()
 
 
+def by_places(places_of: Callable[[Tensor], Tensor]) -> Use:
+    """Rows that are taken from some places, and put back there."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        places = places_of(x)
+        return summed(put_back(x, places, m.layer(x[places])))
+
+    return use
+
+
 RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare value
     "joined by halves": lambda m, x: torch.cat(
         [summed(m.layer(x))[x[:, 0] < 1e6], summed(m.layer(x))[x[:, 0] >= 1e6]]
@@ -152,6 +162,8 @@ RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare
         torch.zeros_like(x).index_add(0, _named(x), m.layer(x[_named(x)]))
     ),
     "zeros for places": lambda m, x: summed(m.layer(x)[torch.zeros_like(torch.arange(len(x)))]),
+    "the columns of places": by_places(lambda x: (x > 1e6).nonzero()[:, 1]),
+    "the next places": by_places(lambda x: ((x[:, 0] > 1e6).nonzero()[:, 0] + 1) % len(x)),
     "the first place": lambda m, x: summed(
         m.layer(x) * m.scale[(x > 1e6).any(0).nonzero()[:1].sum()]
     ),

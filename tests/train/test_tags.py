@@ -5,6 +5,8 @@ a plain loop in which each loss is computed on its example alone. `test_tag_refu
 for which it is not.
 """
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
@@ -120,7 +122,40 @@ def by_data(m: Layers, x: Tensor) -> Tensor:
     return summed(m.layer(x) * x.data + x.detach())
 
 
+COLUMNS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a column": lambda mask: mask.nonzero()[:, 0],
+    "the last column": lambda mask: mask.nonzero()[..., -1],
+    "squeezed": lambda mask: mask.nonzero().squeeze(1),
+    "flattened": lambda mask: mask.nonzero().flatten(),
+    "viewed": lambda mask: mask.nonzero().view(-1),
+    "unbound": lambda mask: mask.nonzero().unbind(1)[0],
+    "selected": lambda mask: torch.select(torch.argwhere(mask), 1, 0),
+    "of a mask of all entries": lambda mask: _in_one_feature(mask).nonzero()[:, 0],
+    "of a mask with features first": lambda mask: _in_one_feature(mask).t().nonzero()[:, 1],
+    "as a tuple": lambda mask: mask.nonzero(as_tuple=True)[0],
+}
+
+
+def _in_one_feature(mask: Tensor) -> Tensor:
+    """A mask (example, 2) of the second feature of the masked examples."""
+    return mask[:, None] & (torch.arange(2) > 0)
+
+
+def picked_by_column(places_of: Callable[[Tensor], Tensor]) -> Use:
+    """A mixture of two layers; each takes the rows whose places are in its mask."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        found, first = torch.zeros_like(x), x[:, 0] > 0
+        for mask, layer in ((first, m.layer), (~first, m.experts[0])):
+            places = places_of(mask)
+            found = found.index_add(0, places, x[places, 1, None] * layer(x[places]))
+        return summed(found)
+
+    return use
+
+
 ALONE: list[Use] = [
+    *map(picked_by_column, COLUMNS.values()),
     picked_by_mask,
     picked_by_places,
     picked_none,

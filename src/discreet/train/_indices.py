@@ -51,6 +51,8 @@ class IndexFacts:
 
     def __init__(self) -> None:
         self._picks: dict[tuple[int, int, RowLayout], tuple[Tensor, ExampleOrder]] = {}
+        # a table of places: the column that picks rows, their layout, and the order
+        self._places = _Facts[tuple[int, RowLayout, ExampleOrder]]()
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
@@ -78,6 +80,16 @@ class IndexFacts:
     def has_picked(self, layout: RowLayout, index: Tensor) -> bool:
         """Whether it is known from where this index takes rows of this layout."""
         return _key(layout, index) in self._picks
+
+    def note_places(self, table: Tensor, dim: int, layout: RowLayout, order: ExampleOrder) -> None:
+        """Record a table of places, (place, dimension): column ``dim`` picks rows of a layout."""
+        self._places.set(table, (dim, layout, order))
+
+    def note_column(self, table: Tensor, number: int, column: Tensor) -> None:
+        """Record the column of a table of places as an index, if it picks rows of examples."""
+        known = self._places.of(table)
+        if known is not None and number % table.shape[1] == known[0]:
+            self.note_picked(known[1], column, known[2])
 
     def put_back(self, order: ExampleOrder, index: Tensor) -> RowLayout | None:
         """The layout from which this index picked the rows of an order, or None."""

@@ -79,6 +79,13 @@ class _ParsedIndex:
         """All tensors that are a single number: entries, and ends of slices."""
         return [*tensors_in(self.numbers.values()), *self.ends()]
 
+    def column(self) -> int | None:
+        """The number of a single whole column, as in ``data[:, 0]``."""
+        number = self.numbers.get(1)
+        is_alone = not (self.is_odd or self.new or self.tensors or len(self.numbers) > 1)
+        whole = self.slices.keys() == {0} and self.slices[0][0] == slice(None)
+        return number if is_alone and whole and type(number) is int else None
+
     def after(self, dim: int) -> int:
         """The place in the result of a sliced dimension."""
         place = self.slices[dim][1]
@@ -111,7 +118,10 @@ def _dims_of(one: object) -> int:
 def getitem(call: Call) -> Tag | None:
     """`data[index]`."""
     data, index = call.args[:2]
-    return _read(call.tags, data, _ParsedIndex(data, index))
+    parsed = _ParsedIndex(data, index)
+    if (column := parsed.column()) is not None:
+        call.tags.indices.note_column(data, column, call.result)
+    return _read(call.tags, data, parsed)
 
 
 def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:

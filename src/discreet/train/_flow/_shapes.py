@@ -47,6 +47,8 @@ def refit(call: Call, rows: ExampleRows) -> ResultTags:
     """Views and reshapes: the same entries in the same order."""
     if call.first.numel() != call.result.numel():
         return UnknownOwners("a view of another type")
+    if call.first.dim() == 2 and call.first.shape[1] == call.result.dim() == 1:
+        call.tags.indices.note_column(call.first, 0, call.result)
     found = refitted(rows, call.first.shape, call.result.shape)
     return found or UnknownOwners("a reshape that splits examples")
 
