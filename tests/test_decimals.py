@@ -28,6 +28,7 @@ COUNTS = {"count", "positive_count", "round", "int"}  # these return integers
 
 # Conversions of values that are no floats, or of floats that no person wrote as decimals.
 WHOLE = {
+    "Fraction(fine.largest)",
     "Fraction(n)",
     "Fraction(self.most)",
     "Fraction(shift)",

@@ -126,7 +126,30 @@ def by_places(places_of: Callable[[Tensor], Tensor]) -> Use:
     return use
 
 
+def by_a_mask_of_pairs(m: Layers, x: Tensor) -> Tensor:
+    """A constant mask of (n, n) picks rows by its first dimension, and then by its second."""
+    n = len(x)
+    mask = torch.arange(n)[:, None] >= torch.arange(n)
+    rows = m.layer(x)[:, None, :] * torch.ones(n, n, 1, dtype=x.dtype)
+    picked = rows[mask]
+    others = torch.zeros_like(rows)
+    others[mask] = rows.transpose(0, 1)[mask]
+    again = torch.zeros_like(rows)
+    again[mask] = picked
+    return summed(again) + summed(F.relu(others - 1e6))
+
+
+def through_data(m: Layers, x: Tensor) -> Tensor:
+    """Places of rows are moved by a tensor that shares their memory and has another version."""
+    (places,) = torch.where(x[:, 0] > -9)
+    picked = m.layer(x[places])
+    places.data.add_(1).remainder_(len(x))
+    return summed(put_back(x, places, picked))
+
+
 RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare value
+    "a mask along both its dimensions": by_a_mask_of_pairs,
+    "places moved through .data": through_data,
     "joined by halves": lambda m, x: torch.cat(
         [summed(m.layer(x))[x[:, 0] < 1e6], summed(m.layer(x))[x[:, 0] >= 1e6]]
     ),

@@ -147,6 +147,8 @@ class Capture(TorchFunctionMode):
         # 2. data with weights, and some functions always, are called by their rule
         changed = _changed(func, args, keywords) if keywords or _changes_one(func) else []
         before = [self.tags.of(each) for each in changed]
+        for each in changed:
+            self.tags.indices.forget(each)
         if mixes:
             self._refuse_complex([each for each in tensors if id(each) in weights])
             result = self.rules.ruled(self, func, args, keywords, tensors)

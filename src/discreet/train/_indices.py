@@ -15,6 +15,9 @@ _EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would co
 
 T = TypeVar("T")
 
+# the identity of an index, its version, the dimension of a mask that has the rows, their layout
+_Pick = tuple[int, int, int, RowLayout]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Version:
@@ -41,6 +44,11 @@ class _Facts(Generic[T]):
     def set(self, tensor: Tensor, fact: T) -> None:
         self._found[id(tensor)] = _Version.of(tensor), fact
 
+    def forget(self, memory: int) -> None:
+        for key, (known, _) in list(self._found.items()):
+            if memory_of(known.tensor) == memory:
+                del self._found[key]
+
     def of(self, tensor: Tensor) -> T | None:
         found = self._found.get(id(tensor))
         return found[1] if found is not None and found[0].is_now else None
@@ -50,7 +58,7 @@ class IndexFacts:
     """Facts about the indices of one forward pass."""
 
     def __init__(self) -> None:
-        self._picks: dict[tuple[int, int, RowLayout], tuple[Tensor, ExampleOrder]] = {}
+        self._picks: dict[_Pick, tuple[Tensor, ExampleOrder]] = {}
         # a table of places: the column that picks rows, their layout, and the order
         self._places = _Facts[tuple[int, RowLayout, ExampleOrder]]()
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
@@ -58,21 +66,43 @@ class IndexFacts:
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
         self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
 
+    def forget(self, changed: Tensor) -> None:
+        """Forget the facts about all tensors that share memory with one that was changed.
+
+        Versions don't show it: the result of ``.data`` has a version of its own.
+        """
+        memory = memory_of(changed)
+        for facts in (
+            self._places,
+            self._counts,
+            self._permutations,
+            self._inverses,
+            self._divided,
+        ):
+            facts.forget(memory)
+        shared = [key for key, (index, _) in self._picks.items() if memory_of(index) == memory]
+        for key in shared:
+            del self._picks[key]
+
     # Rows that were picked
 
-    def picked(self, layout: RowLayout, index: Tensor, rows: Tensor | None = None) -> ExampleOrder:
+    def picked(
+        self, layout: RowLayout, index: Tensor, rows: Tensor | None = None, *, within: int = 0
+    ) -> ExampleOrder:
         """The order of the rows that an index picks, or that a mask picks at `rows`.
 
-        The same index gives the same order each time.
+        The same index gives the same order each time, and so does a mask whose dimension
+        ``within`` has the rows.
         """
         divided = self._divided.of(index)
         if rows is None and divided is not None and divided[0].is_now:
             finer, by = divided
             return self.picked(replace(layout, inner=layout.inner * by), finer.tensor)
-        if not self.has_picked(layout, index):
+        key = _key(layout, index, within)
+        if key not in self._picks:
             whose = layout.row_owners(index.device)[index if rows is None else rows]
-            self.note_picked(layout, index, ExampleOrder(len(whose), whose, layout=layout))
-        return self._picks[_key(layout, index)][1]
+            self._picks[key] = index, ExampleOrder(len(whose), whose, layout=layout)
+        return self._picks[key][1]
 
     def note_picked(self, layout: RowLayout, index: Tensor, order: ExampleOrder) -> None:
         self._picks[_key(layout, index)] = index, order
@@ -91,11 +121,11 @@ class IndexFacts:
         if known is not None and number % table.shape[1] == known[0]:
             self.note_picked(known[1], column, known[2])
 
-    def put_back(self, order: ExampleOrder, index: Tensor) -> RowLayout | None:
+    def put_back(self, order: ExampleOrder, index: Tensor, *, within: int = 0) -> RowLayout | None:
         """The layout from which this index picked the rows of an order, or None."""
         if order.layout is None:
             return None
-        known = self._picks.get(_key(order.layout, index))
+        known = self._picks.get(_key(order.layout, index, within))
         return order.layout if known is not None and known[1] is order else None
 
     # Permutations
@@ -149,5 +179,13 @@ class IndexFacts:
             self.note_permutation(copy)
 
 
-def _key(layout: RowLayout, index: Tensor) -> tuple[int, int, RowLayout]:
-    return id(index), index._version, layout  # noqa: SLF001  as above
+def _key(layout: RowLayout, index: Tensor, within: int = 0) -> "_Pick":
+    return id(index), index._version, within, layout  # noqa: SLF001  as above
+
+
+def memory_of(tensor: Tensor) -> int:
+    """An identifier of a tensor's memory, the same for all its views."""
+    if tensor.layout != torch.strided:
+        return id(tensor)
+    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
+    return found

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from discreet.train import _flow
 from discreet.train._arguments import Args
-from discreet.train._tags import memory_of
+from discreet.train._indices import memory_of
 
 _MAKERS = frozenset(
     {

@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from discreet.train._indices import IndexFacts
+from discreet.train._indices import IndexFacts, memory_of
 from discreet.train._layouts import ExampleOrder, RowLayout
 
 
@@ -203,14 +203,6 @@ def _is_all_of(tensor: Tensor, base: Tensor) -> bool:
     if (tensor.shape, tensor.storage_offset()) != (base.shape, base.storage_offset()):
         return False
     return tensor.stride() == base.stride()
-
-
-def memory_of(tensor: Tensor) -> int:
-    """An identifier of a tensor's memory, the same for all its views."""
-    if tensor.layout != torch.strided:
-        return id(tensor)
-    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
-    return found
 
 
 def _tensors_of(batch: object) -> Iterable[Tensor]:

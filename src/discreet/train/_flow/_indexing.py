@@ -218,7 +218,8 @@ def _picked(tags: Tags, layout: RowLayout, parsed: _ParsedIndex, *, first: int, 
         if len(parsed.tensors) > 1:
             return UnknownOwners("an index by a mask and others")
         rows = index.nonzero()[:, within]
-        return ExampleRows(parsed.start, RowLayout(tags.indices.picked(layout, index, rows)))
+        order = tags.indices.picked(layout, index, rows, within=within)
+        return ExampleRows(parsed.start, RowLayout(order))
     along = tags.indices.counts(index)
     if along is not None and index.shape[along] == layout.length:
         return ExampleRows(parsed.start + along - index.dim() + parsed.rank, layout)
@@ -244,7 +245,8 @@ def _by_indices(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
         mask, tag = several[0], tags.of(several[0])
         if not isinstance(tag, ExampleRows):
             return tag
-        order = tags.indices.picked(tag.layout, mask, mask.nonzero()[:, tag.dim])
+        rows = mask.nonzero()[:, tag.dim]
+        order = tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
         return ExampleRows(parsed.start, RowLayout(order))
     found = [(tags.of(one), one.dim()) for one in (*several, *numbers)]
     tag = merged([(one, rank) for one, rank in found if one is not None], parsed.rank)
@@ -322,7 +324,7 @@ def _filled(
             if data.shape[first] == layout.length and place == parsed.start:
                 return ExampleRows(first, layout)
         if index.dtype == torch.bool and isinstance(of_mask := tags.of(index), ExampleRows):
-            layout = tags.indices.put_back(own.layout.order, index)
+            layout = tags.indices.put_back(own.layout.order, index, within=of_mask.dim)
             if layout == of_mask.layout and place == parsed.start:
                 return of_mask.at(of_mask.dim + first)
     return UnknownOwners("rows written to unknown places")

@@ -19,11 +19,12 @@ def masked_places(call: Call) -> ResultTags:
     if not isinstance(tag, ExampleRows):
         return tag
     if isinstance(call.result, Tensor):
-        order = call.tags.indices.picked(tag.layout, mask, call.result[:, tag.dim])
+        rows = call.result[:, tag.dim]
+        order = call.tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
         call.tags.indices.note_places(call.result, tag.dim, tag.layout, order)
         return ExampleRows(0, RowLayout(order))
     rows = call.result[tag.dim]
-    order = call.tags.indices.picked(tag.layout, mask, rows)
+    order = call.tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
     call.tags.indices.note_picked(tag.layout, rows, order)
     return ExampleRows(0, RowLayout(order))
 
