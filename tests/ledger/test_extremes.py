@@ -177,7 +177,7 @@ def test_a_request_of_too_many_numbers_is_refused_before_it_is_paid() -> None:
     part = Part("x", (1001, 1000), Sensitivity(l1=1))
     bounded = Bounded.together(dict, parts=(part,), unit=PERSON, name="x")
     mechanism = mechanisms.Together({"x": mechanisms.DiscreteLaplace(10)})
-    with pytest.raises(InvalidArgument, match=r"1001000 numbers.*without one"):
+    with pytest.raises(InvalidArgument, match=r"1001000 numbers.*without a request"):
         release(bounded, mechanism, ledger, request="first")
     assert charges(ledger) == 0
 

@@ -31,7 +31,7 @@ def test_loss_and_receipt_stay_and_the_steps_are_named() -> None:
     assert (after.privacy_loss, after.receipt) == (before.privacy_loss, before.receipt)
     assert after.processing == ("0 in place of less", "rounding to 2", "the total made 5")
     assert "after 0 in place of less, rounding to 2, the total made 5" in repr(after)
-    with pytest.raises(InvalidArgument, match="isn't its own"):
+    with pytest.raises(InvalidArgument, match="no longer applies"):
         after.error()
     assert before.value.tolist() == [3, -1, 4]
 

@@ -242,7 +242,7 @@ def test_figures_are_released_of_numbers_there(away: Place) -> None:
 def test_parts_of_a_model_on_several_devices_are_refused_by_name(away: Place) -> None:
     model = nn.Sequential(linear(), away.holding(nn.Linear(1, 1)))
     with (
-        pytest.raises(InvalidArgument, match=r"is on cpu and .*; move"),
+        pytest.raises(InvalidArgument, match=r"are on cpu and .*; move"),
         known(model, data(), short()),
     ):
         raise AssertionError

@@ -16,22 +16,9 @@ from torch import Tensor
 
 from discreet._checks import positive
 from discreet.errors import InvalidArgument
+from discreet.train._clip import Clip
 
 ROUND_OFF = 64  # units of round-off that each factor is smaller by; equal numbers need most
-
-
-class Clip(Protocol):
-    """A way to clip contributions, with a bound on each of them."""
-
-    @property
-    def order(self) -> int:
-        """The norm that is bounded: L1 or L2."""
-        ...
-
-    @property
-    def sensitivity(self) -> float:
-        """The largest norm of an example's whole contribution."""
-        ...
 
 
 class Clipping(Clip, Protocol):

@@ -18,7 +18,7 @@ from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Term, calibrate
 from discreet.errors import InvalidArgument
 from discreet.train._adaptive import COUNT_GAP, Adaptive, NoisyShare
-from discreet.train._clipping import Clip
+from discreet.train._clip import Clip
 from discreet.train._noise import AnyNoise, ExactGaussian, FloatGaussian
 from discreet.train._sampling import PoissonSampling, Sampling, SamplingSize
 

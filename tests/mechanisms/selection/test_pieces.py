@@ -151,8 +151,8 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
     ("lengths", "scores", "rate", "told"),
     [
         ([], [], HALF, "lengths, scores"),
-        ([1], [1, 2], HALF, "as many"),
-        ([[1]], [[1]], HALF, "as many"),
+        ([1], [1, 2], HALF, "equally many"),
+        ([[1]], [[1]], HALF, "equally many"),
         ([0, 1], [1, 2], HALF, "from 1 up"),
         ([-1, 1], [1, 2], HALF, "from 1 up"),
         ([2**901, 1], [1, 2], HALF, "from 1 up"),
