@@ -1,7 +1,8 @@
-"""The choice of groups in plain Python and NumPy, written from its description alone."""
+"""The choice of groups and rows in plain Python and NumPy, written from its description alone."""
 
 import datetime
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
@@ -17,6 +18,8 @@ Numbers = npt.NDArray[np.int64]
 PARTS = A, B, C = 2**22 - 3, 2**22 - 17, 2**22 - 27
 P = 2**31 - 1
 SALT = b"discreet: choice of groups, 1"
+SALT_OF_ROWS = b"discreet: rows of each group, 1"
+SALT_OF_TOTALS = b"discreet: totals, 1"
 
 
 def id_bytes(own: Id) -> bytes:
@@ -53,16 +56,42 @@ def words(group: Group) -> list[int]:
     for text in (text for pair in group for text in pair):
         shown = str(text).lower() if isinstance(text, bool) else str(text)
         whole += len(shown.encode()).to_bytes(8, "big") + shown.encode()
+    return _words(whole)
+
+
+def _words(whole: bytes) -> list[int]:
     digits = hashlib.md5(whole, usedforsecurity=False).hexdigest()
     return [2**32 + int(digits[start : start + 8], 16) for start in range(0, 32, 8)]
 
 
 def hashes(numbers: Numbers, group: Group) -> Numbers:
     """The hash of each id's number with one group."""
-    w = words(group)
+    return _mixed(numbers, words(group), 0)
+
+
+def offsets(numbers: Numbers, salt: bytes, place: int = 0) -> Numbers:
+    """The offset of each id's number under a salt, and in a place where that counts."""
+    return _mixed(numbers, _words(salt), place)
+
+
+def allotted(counted: Sequence[int], most: int, offset: int) -> list[int]:
+    """The rows allotted to each group of a unit, by the rows that count in each."""
+    in_all = sum(counted)
+    ends = [0, *itertools.accumulate(counted)]
+    reached = [(end * min(most, in_all) + offset % in_all) // in_all for end in ends]
+    return [after - before for before, after in itertools.pairwise(reached)]
+
+
+def scaled(total: int, rows: int, most: int, offset: int) -> int:
+    """The total of so many rows, in proportion to the rows allotted."""
+    size = (abs(total) * most + offset % rows) // rows
+    return size if total > 0 else -size
+
+
+def _mixed(numbers: Numbers, w: Sequence[int], added: int) -> Numbers:
     a, b, c = (np.fmod(numbers, prime) for prime in PARTS)
     a, b = np.fmod(a * a + b + w[0], P), a
-    a, b = np.fmod(a * a + b + w[1] + c, P), a
+    a, b = np.fmod(a * a + b + w[1] + c + added, P), a
     for word in (w[2], w[3], w[0], w[1]):
         a, b = np.fmod(a * a + b + word, P), a
     hashed: Numbers = a * 2**31 + b

@@ -90,7 +90,7 @@ def _value(of_sum: Callable[[Any], Any], rows: Sequence[int] = (1,)) -> object:
 def test_a_quotient_is_exact_and_cut_towards_zero(
     rows: list[int], factor: int, divisor: int
 ) -> None:
-    """Of 128 bits: a unit's total times its caps."""
+    """Of 128 bits: a unit's total times its rows allotted."""
     dividend = sum(rows) * factor
     found = _value(lambda t: quotient(t * factor, divisor).cast("decimal(38, 0)"), rows)
     sign = -1 if dividend < 0 else 1

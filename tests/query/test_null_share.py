@@ -103,6 +103,21 @@ def test_values_are_lost_or_held_or_no_values() -> None:
     assert "about 66.7 % of x became NULL" in str(share)
 
 
+@pytest.mark.parametrize("cap", [1, 2, 3, 5])
+def test_both_counts_of_a_unit_add_up_to_its_cap(cap: int) -> None:
+    """Also where its rows lost and held are rounded."""
+    rows: Rows = [(f"{n}", value) for n in range(2_000) for value in ("x", "1", "x", "x", "1")]
+    lost, held = _exact(rows, _facts(Change.ADD_REMOVE, Caps(cap))).release.value
+    assert lost + held == 2_000 * cap
+    assert lost == pytest.approx(0.6 * 2_000 * cap, abs=6 * math.sqrt(2_000) / 2)
+    for n in range(10):
+        lost, held = _exact(
+            rows[5 * n : 5 * n + 5], _facts(Change.ADD_REMOVE, Caps(cap))
+        ).release.value
+        assert min(lost, held) >= 0
+        assert lost + held == cap
+
+
 def test_missing_floats_are_no_values() -> None:
     table = pa.table({"u": [*"abc"], "x": pa.array([1.0, float("nan"), None], from_pandas=False)})
     facts = Declaration("t", Unit("u"), Caps(1), {"x": Column.integer(0, 9)})

@@ -126,6 +126,15 @@ def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.Monkey
         _replay_busy()
 
 
+def test_a_cap_on_rows_in_all_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(_: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
+        return totals.mutate(rows_allotted=totals.rows)
+
+    monkeypatch.setattr(_bounding, "_allotted", without)
+    with pytest.raises(Difference, match="moved by"):
+        _replay_busy(caps=Caps(3, groups=2, rows_per_group=2))
+
+
 def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     query = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),))
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}

@@ -1,11 +1,12 @@
 """Bounds the contribution of each unit, in the engine, and reads back exact integers.
 
     rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
-    totals scaled to the caps  ->  one row per group
+    rows allotted within the caps, totals in proportion  ->  one row per group
 
 Each step is a pure function of the rows of one unit, until the last, which adds integers. The
 engine knows a group by its place in the plan. A public hash of a unit's id and the group's values
-decides which groups the unit counts in, so that no unit's choice depends on another unit's rows.
+decides which groups the unit counts in, and such hashes round its rows and totals without bias. So
+nothing of a unit depends on another unit's rows.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
-from discreet.query._choice import first_groups, word_table
+from discreet.query._choice import first_groups, with_offset, word_table
 from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
@@ -33,6 +34,11 @@ from discreet.query._source import TableSource, arrow_schema
 _UNIT = "unit"
 _PLACE = "place"
 _ROWS = "rows"
+_COUNTED = "rows_counted"
+_ALLOTTED = "rows_allotted"
+_OFFSET = "offset_by_hash"
+_SALT_OF_ROWS = b"discreet: rows of each group, 1"
+_SALT_OF_TOTALS = b"discreet: totals, 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +151,53 @@ def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:
 
 
 def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
-    """The totals, scaled down where they have more rows than the caps allow."""
-    caps = plan.declaration.caps
-    counted = ibis.least(totals[_ROWS], caps.rows_per_group)
-    most, numerator, denominator = caps.rows_per_group, counted, totals[_ROWS]
-    if caps.rows < plan.groups_per_unit * caps.rows_per_group:
-        in_all = counted.sum().over(group_by=_UNIT)
-        numerator, denominator = numerator * ibis.least(in_all, caps.rows), denominator * in_all
+    """The totals in proportion to the rows allotted: (place, sums...).
+
+    A total t of r rows becomes (|t| * allotted + o) div r, with its sign, for an offset o from 0 to
+    r - 1 that the unit's id and the place decide. So it is right on average over the offsets, a
+    count of all rows becomes the rows allotted, and no total exceeds the rows allotted times the
+    largest addend. All sums of a cell share its offset, so that of two counts the larger one
+    stays the larger one.
+    """
+    cells = with_offset(_allotted(plan, totals), _OFFSET, _SALT_OF_TOTALS, of_group=True)
+    cells = cells.mutate(**{_OFFSET: cells[_OFFSET] % cells[_ROWS]})
+    most = plan.declaration.caps.rows_per_group
     scaled = {}
     for number, one in enumerate(plan.sums):
-        lower, upper = one.ends
-        total = quotient(totals[_sum(number)] * numerator, denominator)
+        (lower, upper), total, offset = one.ends, cells[_sum(number)], cells[_OFFSET]
+        away = ibis.ifelse(total < 0, -offset, offset)  # the quotient is cut towards 0
+        total = quotient(total * cells[_ALLOTTED] + away, cells[_ROWS])
         scaled[_sum(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
-    return totals.select(_PLACE, **scaled)
+    return cells.select(_PLACE, **scaled)
+
+
+def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
+    """The totals with the whole number of rows for which the unit counts in each group.
+
+    That is all rows up to the cap in each group. Let N be the sum of these over the unit's groups,
+    and R the cap on rows in all, or N if that is less. In order of place, with C the sum up to and
+    including a group and C' the sum before it, the group is allotted
+
+        (C R + o) div N - (C' R + o) div N
+
+    rows, for an offset o from 0 to N - 1 that the unit's id decides. These add up to R, and none
+    exceeds its group's rows that count. If R = N they are equal, and otherwise they are in
+    proportion on average over the offsets.
+    """
+    caps = plan.declaration.caps
+    counted = totals.mutate(**{_COUNTED: ibis.least(totals[_ROWS], caps.rows_per_group)})
+    if caps.rows >= plan.groups_per_unit * caps.rows_per_group:
+        return counted.mutate(**{_ALLOTTED: counted[_COUNTED]})
+    cells = with_offset(counted, _OFFSET, _SALT_OF_ROWS, of_group=False)
+    own = cells[_COUNTED]
+    cells = cells.mutate(
+        in_all=own.sum().over(group_by=_UNIT),
+        so_far=own.sum().over(group_by=_UNIT, order_by=_PLACE, rows=(None, 0)),
+    )
+    offset, most = cells[_OFFSET] % cells.in_all, ibis.least(cells.in_all, caps.rows)
+    ends = (cells.so_far, cells.so_far - cells[_COUNTED])
+    after, before = (quotient(end * most + offset, cells.in_all) for end in ends)
+    return cells.mutate(**{_ALLOTTED: after - before}).drop(_OFFSET)
 
 
 def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:

@@ -15,17 +15,22 @@ and no value makes it overflow or fail:
 Each round squares, since affine maps alone would choose some groups far more often than others.
 All 64 bits of n count: the three remainders determine n, and each is smaller than P. No other
 unit's rows matter. The hash is no secret: it makes answers fair, not private.
+
+The same rounds make the offsets by which `_bounding` rounds a unit's totals. There w1 ... w4 come
+from the MD5 of another salt alone, and the second round also adds the place of the group, where
+each group of a unit needs an offset of its own.
 """
 
 import datetime
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.query._columns import KeyValue
@@ -52,7 +57,7 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
         hashlib.md5(SALT + b"".join(group), usedforsecurity=False).digest()
         for group in itertools.product(*texts)
     )
-    words = _LEAST_WORD + np.frombuffer(digests, ">u4").astype(np.int64).reshape(-1, 4)
+    words = _words(digests).reshape(-1, 4)
     columns = {f"word{index}": words[:, index] for index in range(4)}
     return pa.table({"group": np.arange(len(words)), **columns})
 
@@ -60,20 +65,51 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
 def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
     """The cells of each unit's first groups, at most this many of them.
 
-    A cell is one row for each unit and group; ``words`` is the `word_table` in the engine. Each
-    round is its own select, since the engine computes a repeated expression twice.
+    A cell is one row for each unit and group; ``words`` is the `word_table` in the engine.
     """
-    steps = _numbered(cells)
-    steps = steps.mutate(a=steps.number % A, b=steps.number % B, c=steps.number % C)
+    steps = _started(cells)
     steps = steps.inner_join(words, steps.place == words.group)
+    steps = _mixed(steps, lambda step, index: step[f"word{index}"])
+    order = [_hash(steps), steps.place]
+    ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
+    return ranked.filter(ranked.rank < most).select(*cells.columns)
+
+
+def with_offset(cells: ir.Table, name: str, salt: bytes, *, of_group: bool) -> ir.Table:
+    """The cells with a column of this name: a whole number from 0 to 2^62 by a hash of the unit's
+    id, and of the group's place if ``of_group``, under this salt."""
+    words = _words(hashlib.md5(salt, usedforsecurity=False).digest())
+    steps = _started(cells)
+    if of_group:
+        steps = steps.mutate(c=steps.c + steps.place)
+    steps = _mixed(steps, lambda _, index: ibis.literal(int(words[index]), "int64"))
+    return steps.mutate(**{name: _hash(steps)}).select(*cells.columns, name)
+
+
+def _started(cells: ir.Table) -> ir.Table:
+    """The cells with the remainders of their id's number."""
+    steps = _numbered(cells)
+    return steps.mutate(a=steps.number % A, b=steps.number % B, c=steps.number % C)
+
+
+def _mixed(steps: ir.Table, word: Callable[[ir.Table, int], Any]) -> ir.Table:  # Any: expressions
+    """The cells after all rounds. Each round is its own select, since the engine computes a
+    repeated expression twice."""
     for index in range(ROUNDS):
-        added = steps.b + steps[f"word{index % 4}"]
+        added = steps.b + word(steps, index % 4)
         if index == 1:
             added = added + steps.c
         steps = steps.mutate(a=(steps.a * steps.a + added) % P, b=steps.a)
-    order = [steps.a * 2**31 + steps.b, steps.place]
-    ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
-    return ranked.filter(ranked.rank < most).select(*cells.columns)
+    return steps
+
+
+def _hash(steps: ir.Table) -> Any:  # Any: Ibis expressions
+    return steps.a * 2**31 + steps.b
+
+
+def _words(digests: bytes) -> npt.NDArray[np.int64]:
+    """The four words of each digest, one digest after the other."""
+    return _LEAST_WORD + np.frombuffer(digests, ">u4").astype(np.int64)
 
 
 def _written(key: KeyValue) -> bytes:

@@ -121,7 +121,7 @@ class Caps:
     """The most that one unit contributes: ``rows`` in all and, if tighter, groups and rows in each.
 
     A unit with more counts in ``groups`` of its groups, chosen by a public hash, and its totals
-    are scaled down to ``rows_per_group`` rows in each and ``rows`` in all. ``groups`` and
+    are reduced to ``rows_per_group`` rows in each and ``rows`` in all. ``groups`` and
     ``rows_per_group`` are as large as ``rows`` unless given, and never larger. Caps are public. Too
     small ones cause bias, and larger ones than needed cause noise.
 

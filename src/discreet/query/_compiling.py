@@ -186,7 +186,7 @@ class Compiler:
     def _converted(self, one: ConversionOutcome) -> ir.BooleanValue:
         column = column_of(one.column, self.declaration)
         lost, held = outcomes(self.table[one.column], column)
-        return lost if one.lost else held
+        return lost if one.is_lost else lost | held
 
 
 def _constant(value: KeyValue | Fraction, kind: ColumnType) -> ir.Value:

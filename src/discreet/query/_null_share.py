@@ -4,6 +4,10 @@ A text ``1,5`` in a column declared as number is NULL, and every answer skips it
 computed from two counts of disjoint rows, lost and held. A row is in one of them at most, so the
 L1 sensitivity of both together is that of a single count (under REPLACE twice that, as a row can
 move from one to the other), and one charge pays for both.
+
+The engine counts the rows lost and the rows with a value, and those held are the difference. It
+rounds a unit's counts alike, so that the two parts add up to one bounded count; if it rounded the
+parts, their sum could be larger by one.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +48,7 @@ from discreet.query._query import (
 )
 from discreet.query._source import TableSource, check_schema
 
-_LOST, _HELD = "lost", "held"
+_LOST, _VALUES = "lost", "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +150,8 @@ def _plan(asked: NullCheck) -> Plan:
     )
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
-        SumOf(name, ConversionOutcome(asked.column, lost=name == _LOST), None, single)
-        for name in (_LOST, _HELD)
+        SumOf(name, ConversionOutcome(asked.column, is_lost=name == _LOST), None, single)
+        for name in (_LOST, _VALUES)
     )
     return Plan(declaration, query, ((),), sums, ())
 
@@ -160,7 +164,8 @@ def _bounded(
 
     def both() -> Any:
         totals = {} if compute is None else compute()
-        return np.array([int(totals[name][0]) for name in (_LOST, _HELD)], dtype=object)  # type: ignore[index]  # arrays
+        lost, values = (int(totals[name][0]) for name in (_LOST, _VALUES))  # type: ignore[index]  # arrays
+        return np.array([lost, values - lost], dtype=object)
 
     declaration, (column,) = plan.declaration, columns_used(plan.query)
     return Bounded(
@@ -176,7 +181,7 @@ def _bounded(
 
 
 def _of_both(single: Sensitivity, change: Change) -> Sensitivity:
-    """The joint sensitivity: at most m rows of a unit count, each in one of the two counts, so m in
+    """The joint sensitivity: a unit's two counts are not negative and add up to at most m, so m in
     L1; where rows are replaced, m in each count."""
     most = single.linf
     if change is Change.ADD_REMOVE:

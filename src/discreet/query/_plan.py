@@ -29,7 +29,7 @@ from discreet.query._query import (
 
 _MOST_GROUPS = 1_000_000
 _WORD_BITS = 60  # of a unit's total in a group
-_PRODUCT_BITS = 76  # of a value times both caps; with 2^50 rows it fits into the engine's 128
+_PRODUCT_BITS = 76  # of a value times both caps; 2^50 rows of it fit into the engine's 128
 _GRID_BITS = 30
 _LEAST_GRID_BITS = 10
 _TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
@@ -39,11 +39,11 @@ _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 @dataclass(frozen=True, slots=True)
 class ConversionOutcome:
-    """An argument that is 1 in rows where the declared type can't hold the source's value (if
-    ``lost``), or where it can. Only `_null_share` uses it, no query does."""
+    """An argument that is 1 in rows where the source has a value, or only where the declared type
+    can't hold it (if ``is_lost``). Only `_null_share` uses it, no query does."""
 
     column: str
-    lost: bool
+    is_lost: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +247,13 @@ def sensitivity(ends: tuple[int, int], declaration: Declaration, groups: int) ->
     """The sensitivity of the vector of all groups' sums, for addends between these ends.
 
     Let b bound a unit's total in one group, G the number of its groups, and R its rows in all.
-    Adding or removing the unit moves the vector by at most min(G b, R max|end|) in L1. No
-    coordinate moves by more than b, so the squares add up to at most b times that. Replacing the
-    unit moves a coordinate by at most w, the width of a total's range with 0 in it, and the vector
-    by twice as much in L1; its squares add up to at most G max(2 b^2, w^2), and to at most w times
-    the L1 distance.
+    Each group of the unit is allotted a whole number of rows, at most the cap in each, and these
+    add up to at most R. A total is at most the rows allotted times |end|, also after it is rounded
+    (`_bounding`). So adding or removing the unit moves the vector by at most min(G b, R max|end|)
+    in L1. No coordinate moves by more than b, so the squares add up to at most b times that.
+    Replacing the unit moves a coordinate by at most w, the width of a total's range with 0 in it,
+    and the vector by twice as much in L1; its squares add up to at most G max(2 b^2, w^2), and to
+    at most w times the L1 distance.
     """
     lower, upper = ends
     caps = declaration.caps
