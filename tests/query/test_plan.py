@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -127,6 +128,23 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
 def test_caps_too_large_are_refused() -> None:
     with pytest.raises(QueryRefused, match="caps are too large"):
         _planned(Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), caps=Caps(10**12, groups=1))
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG", "STDDEV"])
+@pytest.mark.parametrize("start", [10**9, -(10**9) - 10, 10**15])
+def test_bounds_far_from_0_and_close_together_are_refused(function: str, start: int) -> None:
+    """The grid would have few points, or a single one, which moves nothing and says nothing."""
+    far = Declaration(
+        "t", Unit("p"), Caps(4), {"f": Column.number(start, start + 10), "x": Column.integer(0, 9)}
+    )
+    aggregate = Aggregate(AggregateFunction(function), ColumnRef("f"), "s")
+    with pytest.raises(QueryRefused, match="far from 0 and close together"):
+        plan(Query("t", (aggregate,)), far)
+    less = Arithmetic(Operator.SUBTRACT, ColumnRef("f"), Literal(Fraction(start)))
+    made = plan(Query("t", (replace(aggregate, argument=less),)), far)
+    assert all(one.sensitivity.l1 > 2**9 for one in made.sums if one.grid is not None)
+    whole = replace(aggregate, argument=ColumnRef("x"))
+    assert plan(Query("t", (whole,)), far).sums[0].ends[1] > 0
 
 
 def test_too_many_groups_are_refused() -> None:

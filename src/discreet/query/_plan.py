@@ -32,6 +32,7 @@ _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps; 2^50 rows of it fit into the engine's 128
 _GRID_BITS = 30
 _LEAST_GRID_BITS = 10
+_LEAST_STEPS = 2**10  # of a range that is far from 0
 _TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
 _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
@@ -217,7 +218,15 @@ def _grid(argument: Scalar, declaration: Declaration, room: int) -> SumGrid:
         raise QueryRefused(
             f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
         )
-    return _between(fact, exponent)
+    grid = _between(fact, exponent)
+    is_exact = fact.type is ColumnType.INTEGER and exponent == 0
+    is_far = 2 * (fact.upper - fact.lower) < max(abs(fact.lower), abs(fact.upper))
+    if is_far and not is_exact and grid.upper - grid.lower < _LEAST_STEPS:
+        raise QueryRefused(
+            f"{scalar_text(argument)}: its bounds are far from 0 and close together; subtract a "
+            "constant that lies between them, such as x - 1000000000"
+        )
+    return grid
 
 
 def _squarable(argument: Scalar, declaration: Declaration, fine: SumGrid, room: int) -> SumGrid:
