@@ -147,9 +147,31 @@ def through_data(m: Layers, x: Tensor) -> Tensor:
     return summed(put_back(x, places, picked))
 
 
+def by_bits(operator: str) -> Use:
+    """A mask or a number of each feature is changed in place by an operator of bits."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        bits = torch.full(x.shape, operator == "__iand__", dtype=torch.bool)
+        bits = bits.long() + 1 if "shift" in operator else bits
+        getattr(bits, operator)((x > 1e6) ^ (operator == "__iand__"))
+        return summed(m.layer(x)) * (1 + bits.double().var())
+
+    return use
+
+
+def by_an_overload(m: Layers, x: Tensor) -> Tensor:
+    """A buffer is changed by a function of torch.ops."""
+    buffer = torch.zeros_like(x)
+    torch.ops.aten.add_.Tensor(buffer, F.relu(x - 1e6))
+    return summed(m.layer(x)) * (1 + buffer.sum())
+
+
+BITS = ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
 RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare value
     "a mask along both its dimensions": by_a_mask_of_pairs,
     "places moved through .data": through_data,
+    **{f"a mask changed by {name}": by_bits(name) for name in BITS},
+    "a buffer changed by an overload": by_an_overload,
     "joined by halves": lambda m, x: torch.cat(
         [summed(m.layer(x))[x[:, 0] < 1e6], summed(m.layer(x))[x[:, 0] >= 1e6]]
     ),

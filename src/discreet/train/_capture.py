@@ -40,6 +40,9 @@ __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors", "chan
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 
+_OPERATORS = "add sub mul matmul truediv div floordiv mod pow and or xor lshift rshift"
+_IN_PLACE = frozenset(f"__i{name}__" for name in _OPERATORS.split())
+
 _PROPERTIES = "shape dtype device ndim requires_grad is_cuda is_nested"
 _METADATA = frozenset(  # they return no tensor
     {
@@ -347,4 +350,7 @@ def _changes_one(func: Any) -> bool:  # Any: as above
 def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
     """Whether a function changes its first argument in place."""
     name = getattr(func, "__name__", "")
-    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+    name = name.partition(".")[0]  # the overload of a function of torch.ops
+    if name == "__setitem__" or name in _IN_PLACE:
+        return True
+    return name.endswith("_") and not name.endswith("__")
