@@ -75,7 +75,7 @@ def admitted(chosen: Filter, loss: PrivacyLoss) -> int:
 
 
 def parts(limit: Limit) -> Iterator[tuple[str, float, float]]:
-    """Of the best possible number of small equal charges, the parts that fit by default and in a
+    """The parts of the best possible number of small equal charges that fit by default and in a
     ledger for training."""
     alone = gaussian_multiplier(limit.epsilon, limit.delta)
     small = 1000 * alone

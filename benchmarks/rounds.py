@@ -76,7 +76,7 @@ class Worker:
         return float(self._answer(name))
 
     def errors(self, case: str) -> tuple[float, ...]:
-        """Of one batch of errors: their number, their sum and the sum of their squares."""
+        """The number, the sum and the sum of squares of one batch of errors."""
         return tuple(map(float, self._answer(case).split()))
 
     def stop(self) -> None:

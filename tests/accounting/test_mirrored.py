@@ -82,8 +82,10 @@ def parts(term: Term) -> list[tuple[Term, int]]:
 
 
 def exact_divergence(term: Term, order: Fraction, *, back: bool = False) -> float:
-    """That of the term's own pair, or with the neighbours exchanged: divergences of independent
-    answers add up."""
+    """The divergence by the term's own pair, or with the neighbours exchanged.
+
+    Divergences of independent answers add up.
+    """
     return math.fsum(
         n * divergence(reverse(only_pair(one)) if back else only_pair(one), order)
         for one, n in parts(term)

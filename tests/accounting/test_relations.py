@@ -1,4 +1,4 @@
-"""What makes a loss from a loss keeps the relation between neighbours, and loses no unit."""
+"""Functions from losses to losses preserve the relation of neighbours, and the unit."""
 
 import json
 

@@ -196,7 +196,7 @@ class _VarianceEstimator:
         return Estimates(values, low, high, errors)
 
     def half_width(self, law: NoisySums, rows: int, confidence: Fraction) -> float:
-        """Of the worst mean, and without what the number of rows adds."""
+        """The half-width for the worst mean, without what the number of rows adds."""
         squares, total, count = law
         level = 1 - (1 - confidence) / (2 + self.is_of_sample)
         squared = _ratio(replace(squares, grid=_squared_grid(squares)), count, level)

@@ -121,7 +121,7 @@ _NOT_COVERED = (
 
 
 def limits_in_words(plan: Plan) -> str:
-    """What the caps and the bounds may leave out of an answer; empty if there are none."""
+    """The caps and bounds that may leave something out of an answer; empty if there are none."""
     facts = plan.declaration
     limits = []
     if facts.unit.column is not None:

@@ -346,7 +346,7 @@ def _fixed(found: Sequence[Token]) -> Iterator[Token]:
 
 
 def _spelling(token: Token) -> tuple[TokenType, str]:
-    """What must be the same in both texts: of a sign such as != its kind alone."""
+    """The part of a token that both texts must share: only its kind for a sign such as !=."""
     is_exact = token.token_type in (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
     is_call = token.token_type is TokenType.VAR
     return token.token_type, token.text if is_exact else token.text.upper() * is_call

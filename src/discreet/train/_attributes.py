@@ -237,7 +237,7 @@ def _content_within(value: Any, known: set[int], depth: int) -> Content:  # Any:
 
 
 def _parts(value: Any) -> Iterator[Any]:  # Any: any object
-    """What an object holds, that isn't another library's: attributes, slots, arguments."""
+    """The attributes, slots and arguments of an object that belongs to no other library."""
     if isinstance(value, type | BuiltinFunctionType):
         return
     if isinstance(value, MethodType):

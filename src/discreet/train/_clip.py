@@ -1,4 +1,4 @@
-"""What a plan knows of clipping; it needs no PyTorch."""
+"""The part of clipping that a plan needs, without PyTorch."""
 
 from typing import Protocol
 

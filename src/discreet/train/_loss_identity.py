@@ -43,7 +43,7 @@ def identity_of(model: nn.Module, losses: Callable[..., Any]) -> Identity:  # An
 
 
 def _of_module(module: nn.Module) -> Identity:
-    """What may change between steps: forward, trained parameters, numbers and texts, and hooks."""
+    """The parts that may change between steps: forward, trained parameters, numbers, hooks."""
     own = vars(module)
     hooks = (own[name] for name in ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks"))
     trained = tuple(p.requires_grad for p in module.parameters(recurse=False))

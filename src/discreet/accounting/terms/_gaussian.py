@@ -173,7 +173,7 @@ def _discrete_gaussian_pair(term: DiscreteGaussian, side: Side) -> Pair:
 
 
 def _losses(term: DiscreteGaussian, outcomes: Iterable[int]) -> list[Fraction]:
-    """Of each outcome x, ((x - D)^2 - x^2) / (2 stddev^2)."""
+    """The losses ((x - D)^2 - x^2) / (2 stddev^2) of all outcomes x."""
     distance, factor = term.sensitivity, term.sensitivity / (2 * term.stddev**2)
     return [factor * (distance - 2 * outcome) for outcome in outcomes]
 
