@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Trace, Value
-from discreet.query._choice import first_groups, with_offset, word_table
+from discreet.query._choice import first_groups, numbered, with_offset, word_table
 from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
@@ -136,10 +136,11 @@ def _unit(raw: Any) -> Any:  # Any: Ibis expressions
 
 
 def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
-    """One row for each unit and group: (unit, place, rows, sums...)."""
-    return rows.group_by([_UNIT, _PLACE]).aggregate(
+    """One row for each unit and group: (unit, place, rows, sums..., number of the unit's id)."""
+    cells = rows.group_by([_UNIT, _PLACE]).aggregate(
         **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
     )
+    return numbered(cells)
 
 
 def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:

@@ -65,7 +65,8 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
 def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
     """The cells of each unit's first groups, at most this many of them.
 
-    A cell is one row for each unit and group; ``words`` is the `word_table` in the engine.
+    A cell is one row for each unit and group, with the unit's `numbered` id; ``words`` is the
+    `word_table` in the engine.
     """
     steps = _started(cells)
     steps = steps.inner_join(words, steps.place == words.group)
@@ -88,8 +89,7 @@ def with_offset(cells: ir.Table, name: str, salt: bytes, *, of_group: bool) -> i
 
 def _started(cells: ir.Table) -> ir.Table:
     """The cells with the remainders of their id's number."""
-    steps = _numbered(cells)
-    return steps.mutate(a=steps.number % A, b=steps.number % B, c=steps.number % C)
+    return cells.mutate(a=cells.number % A, b=cells.number % B, c=cells.number % C)
 
 
 def _mixed(steps: ir.Table, word: Callable[[ir.Table, int], Any]) -> ir.Table:  # Any: expressions
@@ -125,7 +125,7 @@ def _written(key: KeyValue) -> bytes:
     return len(utf8(text)).to_bytes(8, "big") + utf8(text)
 
 
-def _numbered(cells: ir.Table) -> ir.Table:
+def numbered(cells: ir.Table) -> ir.Table:
     """The cells with the number of their id, which is the same for 3, 3.0 and "3". For pandas
     turns a column of integers into floats when one id is missing, and that must not change the
     choice of other units."""
@@ -134,7 +134,7 @@ def _numbered(cells: ir.Table) -> ir.Table:
     read = cells.mutate(near=cells.unit.cast("string").try_cast("int64"))
     near, text = read.near, read.near.cast("string")
     is_whole = (as_bytes(text) == read.unit) | (as_bytes(text + ".0") == read.unit)
-    return read.mutate(number=ibis.ifelse(is_whole, near, _digest(read.unit)))
+    return read.mutate(number=ibis.ifelse(is_whole, near, _digest(read.unit))).drop("near")
 
 
 def _digest(unit: Any) -> Any:  # Any: Ibis expressions
