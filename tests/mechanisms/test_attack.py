@@ -106,7 +106,10 @@ def refuted_at(charged: PrivacyLoss, law: NoiseLaw, sensitivity: int) -> list[fl
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_the_price_of_added_noise_covers_its_exact_law(name: str, sensitivity: int) -> None:
-    """Of every mechanism that adds noise; noise that is a tenth too small is refuted."""
+    """The exact law of each additive mechanism stays within its price.
+
+    Noise that is a tenth too small is refuted.
+    """
     bounded = number(sensitivity=sensitivity)
     for made in (ADDED[name].made, ADDED[name].attack.make(Fraction(5))):
         mechanism = integer_noise(made)

@@ -105,7 +105,7 @@ def test_the_epsilon_is_at_most_the_one_asked_for(case: Case) -> None:
 
 
 def test_local_mechanisms_have_theirs() -> None:
-    """They are made from epsilon, and their estimators tell how many reports an error takes."""
+    """Local mechanisms state their price and error, and their estimators the number of reports."""
     assert len(LOCAL) == 8
     for kind in LOCAL.values():
         for verb in ("privacy_loss", "randomize", "estimate", "error", "for_error"):

@@ -133,7 +133,7 @@ def many_quantiles(mechanism: Any, error: int, bits: Bits) -> bool:
 
 
 def bounds(mechanism: Any, error: int, bits: Bits) -> bool:
-    """A bin with so many rows is found, or is not."""
+    """Whether the bounds miss the only bin with rows, which has as many as the error says."""
     found = mechanism.sample(at_one_place(error), bits)
     return found is None or not found[0] <= 7 <= found[1]
 

@@ -83,7 +83,7 @@ def allotted(counted: Sequence[int], most: int, offset: int) -> list[int]:
 
 
 def scaled(total: int, rows: int, most: int, offset: int) -> int:
-    """The total of so many rows, in proportion to the rows allotted."""
+    """The total of a group with this number of rows, in proportion to the rows allotted."""
     size = (abs(total) * most + offset % rows) // rows
     return size if total > 0 else -size
 

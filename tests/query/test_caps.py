@@ -113,7 +113,8 @@ def test_totals_are_bounded_and_right_on_average() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_offsets_are_fair_and_independent(step: int) -> None:
-    """Of many ids; those of one id for its rows and in two of its groups; of neighbours."""
+    """Offsets are uniform over ids. Those of one id for its rows and for two of its groups are
+    independent, and so are those of neighbouring ids."""
     numbers = progression(step)
     made = [chosen.offsets(numbers, SALT_OF_ROWS)]
     made += [chosen.offsets(numbers, SALT_OF_TOTALS, place) for place in (0, 1, 999_999)]

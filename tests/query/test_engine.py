@@ -75,7 +75,7 @@ def test_the_reader_of_names_sees_each_kind() -> None:
 
 
 def _value(of_sum: Callable[[Any], Any], rows: Sequence[int] = (1,)) -> object:
-    """What an expression of the sum of these integers is, in the engine."""
+    """Compute an expression of the sum of these integers in the engine."""
     data = pa.table({"x": pa.array(rows, pa.int64())})
     with _engine.opened() as own:
         table = own.table(data.schema)
@@ -90,7 +90,7 @@ def _value(of_sum: Callable[[Any], Any], rows: Sequence[int] = (1,)) -> object:
 def test_a_quotient_is_exact_and_cut_towards_zero(
     rows: list[int], factor: int, divisor: int
 ) -> None:
-    """Of 128 bits: a unit's total times its rows allotted."""
+    """The dividend has up to 128 bits: a unit's total times its rows allotted."""
     dividend = sum(rows) * factor
     found = _value(lambda t: quotient(t * factor, divisor).cast("decimal(38, 0)"), rows)
     sign = -1 if dividend < 0 else 1

@@ -249,7 +249,7 @@ def pruned(layer: nn.Module) -> nn.Module:
 )
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
 def test_weights_that_pytorch_derives_may_change(derive: Wrong) -> None:
-    """They are made of parameters alone, anew before each call."""
+    """PyTorch computes derived weights from parameters alone, anew before each call."""
     model = nn.Sequential(derive(nn.Linear(3, 4)), nn.Linear(4, 1), nn.Flatten(0))
     report = fit(
         model,

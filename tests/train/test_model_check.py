@@ -212,7 +212,10 @@ def test_mixing_that_needs_many_examples_is_seen(most: int, is_first: bool) -> N
 
 
 def test_what_never_comes_together_is_refused_all_the_same() -> None:
-    """Of at most 8 rows at once, no expert drops one that takes 8; structure doesn't show it."""
+    """An expert that accepts 8 rows drops none if at most 8 are computed at once.
+
+    The structure of the model does not show this limit.
+    """
     model, given = three(), positive()
     made, payer = short(records=ROWS, batch=50, steps=1), FakePayer()
     with pytest.raises(Refused, match="depends on others"):

@@ -46,7 +46,7 @@ MODEL: Wrong = None
 
 
 class Switched(nn.Module):
-    """Centres its results if it is told to."""
+    """A layer that subtracts the batch's mean while ``mixes`` is set."""
 
     def __init__(self) -> None:
         super().__init__()

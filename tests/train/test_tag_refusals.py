@@ -370,7 +370,7 @@ INDICES_BY_A_NUMBER: dict[str, Callable[[Tensor], Any]] = {  # Any: an index as 
 @pytest.mark.parametrize("index", INDICES_BY_A_NUMBER)
 @pytest.mark.parametrize("data", INDEXED)
 def test_no_index_is_of_other_examples(data: str, index: str, number: str, writes: bool) -> None:
-    """Whatever is indexed: a loss depends on its own example only."""
+    """A loss depends on its own example only, for each kind of indexed data."""
 
     def use(m: Layers, x: Tensor) -> Tensor:
         found, where = INDEXED[data](m, x), INDICES_BY_A_NUMBER[index](NUMBERS[number](x))
