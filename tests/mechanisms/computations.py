@@ -44,6 +44,11 @@ def rows(unit: Unit) -> Bounded[Rows]:
     return Bounded.rows(lambda: np.zeros(3), columns={"x": GRID}, unit=unit, name="rows")
 
 
+def rows_in_groups(unit: Unit) -> Bounded[Rows]:
+    columns = {"group": Grid(0, 2), "x": GRID}
+    return Bounded.rows(lambda: np.zeros((3, 2)), columns=columns, unit=unit, name="rows in groups")
+
+
 def keys(unit: Unit) -> Bounded[Any]:  # Any: a mapping
     return Bounded.keys(lambda: {"a": 1}, per_unit=1, unit=unit, name="keys")
 

@@ -32,6 +32,7 @@ from discreet.mechanisms.quantiles import (
     InterQuartileRange,
     PermuteAndFlipQuantile,
     Quantile,
+    QuantileIntervals,
     Quantiles,
     Score,
     SmoothMedian,
@@ -70,6 +71,7 @@ from tests.mechanisms.computations import (
     private_test,
     real,
     rows,
+    rows_in_groups,
     scores,
     sets,
     uneven,
@@ -343,6 +345,29 @@ _CASES = [
         forecast=Forecast(
             Quantile(scale=20, grid=worst_case.GRID), one_by_one(worst_case.one_place)
         ),
+    ),
+    Case(
+        QuantileIntervals,
+        {"scale": 2, "grid": GRID, "confidence": 0.9, "level": 0.5, "groups": 1},
+        rows,
+        epsilon={**EPSILON, "level": 0.5, "confidence": 0.9},
+        error=None,
+        without="its confidence is given, and `padding` follows from it",
+        attack=Attack(
+            attack.wide,
+            MOST,
+            FEW,
+            lambda f: QuantileIntervals(scale=f / 2, grid=WIDE, confidence=Fraction(1, 2)),
+            HALF,
+            lambda drawn: side(drawn[0]),
+        ),
+        forecast=None,
+        variants={
+            "groups": (
+                QuantileIntervals(scale=2, grid=GRID, confidence=0.9, groups=3),
+                rows_in_groups,
+            )
+        },
     ),
     Case(
         PermuteAndFlipQuantile,

@@ -18,7 +18,6 @@ from discreet.mechanisms._parts import (
     Part,
     RealPart,
     RowsPart,
-    Value,
     whole_shape,
 )
 from discreet.mechanisms._rows import Grid, Rows
@@ -115,6 +114,7 @@ class Bounded(Generic[V]):
         unit: Unit,
         name: str,
         basis: str = ASSERTED,
+        facts: str = "",
     ) -> "Bounded[Rows]":
         """State rows of numbers, an array of shape (rows, columns), with at most ``per_unit`` rows
         of one unit.
@@ -142,7 +142,9 @@ class Bounded(Generic[V]):
         sensitivity = Sensitivity(l1=tables_of(unit) * each, linf=each)
         substitutes = _substitutes(null, columns)
         part = RowsPart(_checks.text(name=name), named, each, sensitivity, substitutes)
-        return _single(compute, part, unit, basis)
+        made = _single(compute, part, unit, basis)
+        object.__setattr__(made, "facts", facts)
+        return made
 
     @staticmethod
     def keys(
@@ -173,21 +175,21 @@ class Bounded(Generic[V]):
 
     @staticmethod
     def together(
-        compute: Callable[[], Mapping[str, Value]],
+        compute: Callable[[], Mapping[str, Any]],  # Any: each part its own
         *,
         parts: tuple[AnyPart, ...],
         unit: Unit,
         name: str,
         basis: str = ASSERTED,
         facts: str = "",
-    ) -> "Bounded[Mapping[str, Value]]":
+    ) -> "Bounded[Mapping[str, Any]]":
         """State several named parts, computed together in one pass."""
         if not isinstance(parts, tuple | list) or not all(hasattr(p, "moves") for p in parts):
             raise InvalidArgument("parts: give a tuple of Part, RealPart, RowsPart or KeysPart")
         names = [part.name for part in parts]
         if not names or len(set(names)) < len(names):
             raise InvalidArgument(f"parts = {names}: give at least one, each with its own name")
-        made = cast("Bounded[Mapping[str, Value]]", object.__new__(Bounded))
+        made = cast("Bounded[Mapping[str, Any]]", object.__new__(Bounded))
         name, parts = _checks.text(name=name), tuple(parts)
         _fill(made, compute, unit=unit, name=name, parts=parts, is_joint=True, basis=basis)
         object.__setattr__(made, "facts", facts)
@@ -201,12 +203,12 @@ class Bounded(Generic[V]):
             raise Refused(f"{self.name!r} has the parts {names}: use Together, one mechanism each")
         return self.parts[0]
 
-    def only(self, name: str) -> "Bounded[Value]":
+    def only(self, name: str) -> "Bounded[Any]":  # Any: each part its own
         """The part of this name as a computation of its own."""
         part = {part.name: part for part in self.parts if self.is_joint}.get(name)
         if part is None:
             raise InvalidArgument(f"{self.name!r} has no named part {name!r}")
-        compute = cast(Callable[[], Mapping[str, Value]], self.compute)
+        compute = cast(Callable[[], Mapping[str, Any]], self.compute)
         return _single(lambda: compute()[name], part, self.unit, self.basis)
 
     def checked(self, result: object) -> V:

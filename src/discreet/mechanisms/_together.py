@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from discreet import _checks
 from discreet._frozen import FrozenMapping
@@ -9,7 +10,6 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
-from discreet.mechanisms._parts import Value
 from discreet.noise import Bits
 
 
@@ -20,7 +20,7 @@ class Together:
     Guarantee: the sum of the mechanisms' privacy losses, by composition.
     """
 
-    mechanisms: Mapping[str, Mechanism[Value, Value]]
+    mechanisms: Mapping[str, Mechanism[Any, Any]]  # Any: for each part its own
 
     def __post_init__(self) -> None:
         """Store an immutable copy, so that it can't change between the price and the draw."""
@@ -31,7 +31,7 @@ class Together:
             checked_mechanism(mechanism, f"mechanisms[{_checks.text(mechanisms=name)!r}]")
         object.__setattr__(self, "mechanisms", FrozenMapping(dict(sorted(held.items()))))
 
-    def privacy_loss(self, bounded: Bounded[Mapping[str, Value]]) -> PrivacyLoss:
+    def privacy_loss(self, bounded: Bounded[Mapping[str, Any]]) -> PrivacyLoss:
         """The sum over the parts; raises unless each part has exactly one mechanism."""
         names = {part.name for part in stated(bounded).parts}
         if not bounded.is_joint or names != set(self.mechanisms):
@@ -42,6 +42,6 @@ class Together:
         losses = (m.privacy_loss(bounded.only(name)) for name, m in self.mechanisms.items())
         return sum(losses, PrivacyLoss(unit=bounded.unit))
 
-    def sample(self, value: Mapping[str, Value], bits: Bits) -> Mapping[str, Value]:
+    def sample(self, value: Mapping[str, Any], bits: Bits) -> Mapping[str, Any]:
         """Each part's value with its own noise, in the order of the parts."""
         return {name: self.mechanisms[name].sample(part, bits) for name, part in value.items()}

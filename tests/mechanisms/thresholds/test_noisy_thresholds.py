@@ -32,7 +32,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def stated(per_unit: int, moved: int, unit: Unit) -> Bounded[Mapping[Any, int]]:
     """As a part that is stated beside others, by hand."""
     part: Any = KeysPart("towns", per_unit, Sensitivity(l0=moved, linf=1))
-    joint = Bounded.together(lambda: {"towns": {}}, parts=(part,), unit=unit, name="joint")  # type: ignore[dict-item]
+    joint = Bounded.together(lambda: {"towns": {}}, parts=(part,), unit=unit, name="joint")
     return cast(Bounded[Mapping[Any, int]], joint.only("towns"))
 
 

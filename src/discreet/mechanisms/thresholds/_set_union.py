@@ -83,7 +83,7 @@ def sets_of_keys(
     sensitivity = Sensitivity(l0=moved * each, l2_squared=moved * _WHOLE**2, linf=_WHOLE)
     part = WeightsPart(_checks.text(name=name), each, sensitivity)
     joint = Bounded.together(
-        lambda: {name: _weights(sets(), each)},  # type: ignore[dict-item]  # a part of its own kind
+        lambda: {name: _weights(sets(), each)},  # a part of its own kind
         parts=(cast(Part, part),),
         unit=unit,
         name=name,
