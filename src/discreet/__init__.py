@@ -36,7 +36,21 @@ if TYPE_CHECKING:
         release,
         session,
     )
-    from discreet.query import Answer, Column, Noise, Table, col, count, mean, open, sum  # noqa: A004
+    from discreet.query import (
+        Answer,
+        Column,
+        Noise,
+        Table,
+        col,
+        count,
+        count_distinct,
+        count_units,
+        mean,
+        median,
+        open,  # noqa: A004
+        quantile,
+        sum,  # noqa: A004
+    )
 
 _LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
 _PACKAGES = ("mechanisms", "query", "ledger")  # where the other names are, the lightest one first
@@ -75,8 +89,12 @@ __all__ = [
     "__version__",
     "col",
     "count",
+    "count_distinct",
+    "count_units",
     "mean",
+    "median",
     "open",
+    "quantile",
     "release",
     "session",
     "sum",

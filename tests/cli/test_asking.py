@@ -15,7 +15,7 @@ from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.cli import _asking
 from discreet.ledger import Ledger, _store
-from discreet.query import Question, _bounding
+from discreet.query import Question, _compiled_plan
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
 
 LEDGER = Path("wages.ledger")
@@ -112,7 +112,7 @@ def test_nothing_is_called_free_that_is_not(
         case "undeclared":
             spent = "-1"
         case "failing":
-            monkeypatch.setattr(_bounding.CompiledPlan, "compute", lambda *_: 1 / 0)
+            monkeypatch.setattr(_compiled_plan.CompiledPlan, "compute", lambda *_: 1 / 0)
     ended = ask(BY_UNION, "--epsilon", spent, "--request", "r")
     assert ended.code != 0
     assert FREE not in ended.err
@@ -143,7 +143,7 @@ def test_a_stopped_request_tells_what_became_of_it(
             case "charge":
                 planted.setattr(Ledger, "charge", stopped_behind(Ledger.charge))
             case "compute":
-                planted.setattr(_bounding.CompiledPlan, "compute", stop)
+                planted.setattr(_compiled_plan.CompiledPlan, "compute", stop)
             case "keep":
                 planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
             case "after":

@@ -20,6 +20,7 @@ P = 2**31 - 1
 SALT = b"discreet: choice of groups, 1"
 SALT_OF_ROWS = b"discreet: rows of each group, 1"
 SALT_OF_TOTALS = b"discreet: totals, 1"
+SALT_OF_VALUES = b"discreet: values in each group, 1"
 
 
 def id_bytes(own: Id) -> bytes:
@@ -79,6 +80,14 @@ def allotted(counted: Sequence[int], most: int, offset: int) -> list[int]:
     in_all = sum(counted)
     ends = [0, *itertools.accumulate(counted)]
     reached = [(end * min(most, in_all) + offset % in_all) // in_all for end in ends]
+    return [after - before for before, after in itertools.pairwise(reached)]
+
+
+def spaced(times: Sequence[int], most: int, offset: int) -> list[int]:
+    """How often each value is taken, in order, of a group of which so many rows are allotted."""
+    in_all = sum(times)
+    ends = [0, *itertools.accumulate(times)]
+    reached = [(end * most + offset % in_all) // in_all for end in ends]
     return [after - before for before, after in itertools.pairwise(reached)]
 
 

@@ -168,11 +168,26 @@ def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
         ),
         st.builds(
             Aggregate,
-            st.sampled_from([one for one in AggregateFunction if one.value != "COUNT"]),
+            st.sampled_from([one for one in AggregateFunction if one not in _OF_OTHER_FORMS]),
             scalars(),
             name,
         ),
+        st.builds(Aggregate, st.just(AggregateFunction.COUNT_UNITS), st.none(), name),
+        st.builds(
+            Aggregate,
+            st.just(AggregateFunction.QUANTILE),
+            scalars(),
+            name,
+            st.sampled_from([Fraction(1, 1000), Fraction(1, 3), Fraction(9, 10)]),
+        ),
     )
+
+
+_OF_OTHER_FORMS = {
+    AggregateFunction.COUNT,
+    AggregateFunction.COUNT_UNITS,
+    AggregateFunction.QUANTILE,
+}
 
 
 QUERIES = st.builds(

@@ -22,6 +22,8 @@ from discreet.query import (
     Question,
     Table,
     aggregate,
+    count_units,
+    quantile,
 )
 from discreet.query._aggregates import ESTIMATORS, SPELLINGS, SumKind
 from discreet.query._plan import SumOf, plan
@@ -30,8 +32,15 @@ from tests.query.kit import without_noise
 from tests.query.wages import WAGES, parse
 
 EVERY = list(AggregateFunction)
+LEVELS = {
+    AggregateFunction.MEDIAN: 0.5,
+    AggregateFunction.QUANTILE: 0.7,
+    AggregateFunction.MIN: 0.01,
+    AggregateFunction.MAX: 0.99,
+}
 PLAIN: dict[AggregateFunction, Callable[[Sequence[float]], float | None]] = {
     AggregateFunction.COUNT: len,
+    AggregateFunction.COUNT_DISTINCT: lambda x: len(set(x)),
     AggregateFunction.SUM: math.fsum,
     AggregateFunction.AVG: lambda x: statistics.fmean(x) if x else None,
     AggregateFunction.VARIANCE: lambda x: statistics.variance(x) if len(x) > 1 else None,
@@ -63,8 +72,15 @@ def _rows(number: int) -> list[dict[str, Any]]:
 def _question(rows: list[dict[str, Any]], unit: Unit = Unit.ROW) -> Question:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     declared = Table.declared(table, Declaration("t", unit, Caps(1), COLUMNS))
-    asked = {f"{f.value.lower()}_{c}": aggregate(f, c) for f in EVERY for c in ("x", "k")}
-    return declared.group_by("g").agg(**asked)
+    asked = {
+        f"{f.value.lower()}_{c}": quantile(c, LEVELS[f])
+        if f is AggregateFunction.QUANTILE
+        else aggregate(f, c)
+        for f in (*PLAIN, *LEVELS)
+        for c in ("x", "k")
+    }
+    units = {} if unit is Unit.ROW else {"units": count_units()}
+    return declared.group_by("g").agg(**asked, **units)
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, 600])
@@ -75,9 +91,15 @@ def test_without_noise_it_is_what_its_name_says(number: int, unit: Unit) -> None
         for column in ("x", "k"):
             group = [row[column] for row in rows if row["g"] == answered["g"]]
             inside = [value for value in group if value is not None]
-            for function in EVERY:
+            assert answered.get("units", len(group)) == len(group)  # each has one row here
+            for function, level in LEVELS.items():
                 answer = answered[f"{function.value.lower()}_{column}"]
-                meant = PLAIN[function](inside)
+                assert isinstance(answer, float | int)
+                assert sum(value < answer - 1e-6 for value in inside) <= level * len(inside)
+                assert level * len(inside) <= sum(value <= answer + 1e-6 for value in inside)
+            for function, plainly in PLAIN.items():
+                answer = answered[f"{function.value.lower()}_{column}"]
+                meant = plainly(inside)
                 if meant is None:
                     assert answer is None
                 else:
@@ -87,25 +109,53 @@ def test_without_noise_it_is_what_its_name_says(number: int, unit: Unit) -> None
 def test_each_function_has_a_row_and_names_of_its_own() -> None:
     names = [name for f in EVERY for name in (f.value, *ESTIMATORS[f].other_spellings)]
     assert sorted(names) == sorted(SPELLINGS)
-    assert set(ESTIMATORS) == set(EVERY) == set(PLAIN)
+    assert set(ESTIMATORS) == set(EVERY) == {AggregateFunction.COUNT_UNITS, *PLAIN, *LEVELS}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_each_spelling_is_read_in_any_case(name: str) -> None:
-    (asked,) = parse(f"SELECT {name.title()}(wage) FROM wages", WAGES).aggregates
-    assert (asked.function, asked.name) == (SPELLINGS[name], f"{asked.function.value.lower()}_wage")
+    argument = {AggregateFunction.QUANTILE: "wage, 0.9", AggregateFunction.COUNT_UNITS: "*"}
+    given = argument.get(SPELLINGS[name], "wage")
+    (asked,) = parse(f"SELECT {name.title()}({given}) FROM wages", WAGES).aggregates
+    ending = "" if given == "*" else "_wage"
+    assert (asked.function, asked.name) == (
+        SPELLINGS[name],
+        f"{asked.function.value.lower()}{ending}",
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in SPELLINGS if name != "COUNT"])
+_OF_ANYTHING = ("COUNT", "COUNT_DISTINCT", "COUNT_UNITS")
+
+
+@pytest.mark.parametrize("name", [name for name in SPELLINGS if name not in _OF_ANYTHING])
 def test_what_it_can_not_take_is_refused(name: str) -> None:
     for argument in ("*", "note", "in_union", "day", "2", "wage, wage", "", "DISTINCT wage"):
         with pytest.raises(QueryRefused):
             plan_sql(f"SELECT {name}({argument}) FROM wages", WAGES)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("COUNT_UNITS(wage)", "COUNT_UNITS()", "COUNT_DISTINCT(*)", "COUNT_DISTINCT(wage, 0.5)"),
+        *("QUANTILE(wage)", "QUANTILE(wage, 0)", "QUANTILE(wage, 1)", "QUANTILE(wage, 1.5)"),
+        *("QUANTILE(wage, 'a')", "QUANTILE(wage, year)", "QUANTILE(wage, 0.5, 0.5)"),
+        *("QUANTILE(wage, 0.00000001)", "MEDIAN(wage, 0.5)", "QUANTILE(wage, -0.5)"),
+    ],
+)
+def test_forms_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises((QueryRefused, InvalidArgument)):
+        Question(Table.declared(pa.table({}), WAGES), plan_sql(f"SELECT {text} FROM wages", WAGES))
+
+
 def test_an_aggregate_is_a_member_of_the_table() -> None:
     with pytest.raises(InvalidArgument, match="AggregateFunction"):
         aggregate("STDDEV", "wage")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(InvalidArgument, match="level"):
+        aggregate(AggregateFunction.QUANTILE, "wage")
+    for level in (0, 1, -1, float("nan"), True):
+        with pytest.raises(InvalidArgument):
+            quantile("wage", level)
 
 
 # --- the sums ---
@@ -169,7 +219,7 @@ def test_a_forecast_is_no_less_than_the_interval_of_a_group_of_that_size() -> No
         if size:
             lines = question.forecast(epsilon=2, group_size=int(str(size))).lines
             for line in lines:
-                if line.name.endswith("_x") and line.stddev is None:
+                if line.name.endswith("_x") and line.stddev is None and not line.is_in_ranks:
                     error = row[f"{line.name}_error"]
                     assert isinstance(error, float)
                     assert error <= 1.3 * line.half_width, line  # it forgets the count's noise

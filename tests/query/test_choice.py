@@ -16,6 +16,7 @@ from scipy import stats
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._compiling import Compiler
 from discreet.query._query import Aggregate
 from discreet.query._source import source_of
 from tests.query import chosen
@@ -98,7 +99,10 @@ def kept_of(
         _engine.opened() as own,
         source_of(table, table.column_names).rows(table.column_names) as rows,
     ):
-        counted = _bounding._rows(planned, own.table(rows.schema))
+        there = own.table(rows.schema)
+        compiler = Compiler(there, planned.declaration)
+        addends = {_bounding.sum_name(0): compiler.addend(planned.sums[0])}
+        counted = _bounding._rows(planned, there, compiler, addends)
         kept = _bounding._first_groups(planned, _bounding._per_unit(planned, counted))
         cells = own.run(own.statement(kept), rows)
     found = defaultdict(set)

@@ -24,6 +24,7 @@ from discreet.query import (
     QuestionPrice,
     Table,
     _bounding,
+    _compiled_plan,
 )
 from discreet.query import _plan as plan
 from discreet.query._aggregates import AggregateFunction
@@ -196,9 +197,9 @@ def test_ids_that_are_no_whole_numbers_choose_by_themselves() -> None:
 
 
 def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = _bounding.CompiledPlan.compute
+    honest = _compiled_plan.CompiledPlan.compute
 
-    def told(prepared: _bounding.CompiledPlan, trace: Any) -> Mapping[str, Any]:
+    def told(prepared: _compiled_plan.CompiledPlan, trace: Any) -> Mapping[str, Any]:
         sums = honest(prepared, trace)
         trace.note(
             "schema",
@@ -209,6 +210,6 @@ def test_schema_taken_from_data_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         return sums
 
-    monkeypatch.setattr(_bounding.CompiledPlan, "compute", told)
+    monkeypatch.setattr(_compiled_plan.CompiledPlan, "compute", told)
     with pytest.raises(Difference, match="events differ"):
         _replay_busy()

@@ -7,9 +7,10 @@ through `discreet.mechanisms._release`. Read the files in this order:
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`
-4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_engine` is the role of
-   an engine, `_duckdb` the one there is
-5. what comes out: `_table` (ask, pay, release), `_answer`, `_intervals`, `_forecast`
+4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the
+   whole, `_engine` the role of an engine, `_duckdb` the one there is
+5. what comes out: `_question` (price, pay, release), `_answer`, `_intervals`, `_forecast`
+6. `_table`, `_selection`: what users call; `_hand_over`, `_statistics` reach other mechanisms
 """
 
 from importlib import import_module
@@ -19,7 +20,17 @@ from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import Caps, Column, ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._forecast import Forecast, QuestionExplanation
-from discreet.query._frame import aggregate, col, count, mean, sum  # noqa: A004  # read as dp.sum
+from discreet.query._frame import (
+    aggregate,
+    col,
+    count,
+    count_distinct,
+    count_units,
+    mean,
+    median,
+    quantile,
+    sum,  # noqa: A004  # read as dp.sum
+)
 from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
 
@@ -27,7 +38,10 @@ if TYPE_CHECKING:
     from discreet.query._answer import Answer
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
     from discreet.query._null_share import NullShare
-    from discreet.query._table import Question, Selection, Table, release_question
+    from discreet.query._question import Question, release_question
+    from discreet.query._selection import Selection
+    from discreet.query._statistics import TopGroups
+    from discreet.query._table import Table
 
 __all__ = [
     "AggregateFunction",
@@ -45,16 +59,29 @@ __all__ = [
     "QuestionPrice",
     "Selection",
     "Table",
+    "TopGroups",
     "aggregate",
     "col",
     "count",
+    "count_distinct",
+    "count_units",
     "mean",
+    "median",
     "open",
+    "quantile",
     "release_question",
     "sum",
 ]
 
-_OTHER_FILES = {"Answer": "_answer", "NullShare": "_null_share", "open": "_declaration_file"}
+_OTHER_FILES = {
+    "Answer": "_answer",
+    "NullShare": "_null_share",
+    "Question": "_question",
+    "Selection": "_selection",
+    "TopGroups": "_statistics",
+    "open": "_declaration_file",
+    "release_question": "_question",
+}
 
 
 def __getattr__(name: str) -> object:

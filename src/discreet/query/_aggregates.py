@@ -1,7 +1,8 @@
 """The aggregate functions: one row for each, with all that the rest of the package knows of it.
 
-A row names the function's spellings in SQL, the noisy sums that it needs, and how values, intervals
-and forecasts follow from them. Plans, answers, forecasts and the reader of SQL take it from here.
+A row names the function's spellings in SQL, the noisy sums that it needs or the mechanism that gets
+its rows, and how values, intervals and forecasts follow. Plans, answers, forecasts and the reader
+of SQL take it from here.
 """
 
 import math
@@ -10,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian
+from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._grid import SumGrid
 from discreet.query._intervals import RatioLaw
 
@@ -20,18 +23,26 @@ class AggregateFunction(Enum):
     """The aggregate functions, by their first name in SQL."""
 
     COUNT = "COUNT"
+    COUNT_UNITS = "COUNT_UNITS"
+    COUNT_DISTINCT = "COUNT_DISTINCT"
     SUM = "SUM"
     AVG = "AVG"
     VARIANCE = "VARIANCE"
     VAR_POP = "VAR_POP"
     STDDEV = "STDDEV"
     STDDEV_POP = "STDDEV_POP"
+    MEDIAN = "MEDIAN"
+    QUANTILE = "QUANTILE"
+    MIN = "MIN"
+    MAX = "MAX"
 
 
 class SumKind(Enum):
     """The sums that a function may need, over the rows where its argument is not NULL."""
 
     ROWS = "of ones"
+    UNITS = "of a one for each unit"
+    DISTINCT = "of a one for each different value"
     VALUES = "of the values"
     CENTRED = "of the values, measured from the middle of their bounds"
     CENTRED_TO_SQUARE = "the same, on a grid coarse enough for the squares of its points"
@@ -65,17 +76,24 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """One row: the sums that a function needs, and what follows from their noisy numbers.
+    """One row: the sums that a function needs, or the level of the quantile that it is, and what
+    follows from the noisy numbers.
 
-    ``half_width`` forecasts half the interval's width in a group of this many rows. With
-    ``has_stddev`` it doesn't depend on them, and the error is the noise's standard deviation.
+    ``estimate`` and ``half_width`` get `NoisySums`, or the `NoisyQuantile`. ``half_width``
+    forecasts half the interval's width in a group of this many rows. With ``has_stddev`` it doesn't
+    depend on them, and the error is the noise's standard deviation. With ``is_in_ranks`` it is a
+    share of the group's rows, since the values that lie there are private.
     """
 
     needs: tuple[SumKind, ...]
-    estimate: Callable[[NoisySums, Noisy, Fraction], Estimates]
-    half_width: Callable[[NoisySums, int, Fraction], float]
+    estimate: Callable[[Any, Any, Fraction], Estimates]  # Any: as above, and their numbers
+    half_width: Callable[[Any, int, Fraction], float]  # Any: the same
     has_stddev: bool = False
+    is_in_ranks: bool = False
+    level: Fraction | None = None
+    takes_level: bool = False
     other_spellings: tuple[str, ...] = ()
+    note: str = ""
 
 
 # --- counts and sums ---
@@ -245,10 +263,56 @@ def _variance(*other_spellings: str, is_of_sample: bool, is_rooted: bool) -> Est
     return Estimator(needs, one.estimate, one.half_width, other_spellings=other_spellings)
 
 
+# --- quantiles ---
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyQuantile:
+    """The mechanism of a quantile, and whether its values are whole numbers."""
+
+    mechanism: QuantileIntervals
+    is_whole: bool
+
+
+def _quantile(law: NoisyQuantile, noisy: Sequence[Sequence[float]], _: Fraction) -> Estimates:
+    """The values and intervals as they were drawn, with half of the interval as the error."""
+    plain = int if law.is_whole else float
+    values, low, high = ([plain(row[index]) for row in noisy] for index in range(3))
+    errors = [(top - bottom) / 2 for bottom, top in zip(low, high, strict=True)]
+    return Estimates(values, low, high, errors)
+
+
+def _quantile_half_width(law: NoisyQuantile, rows: int, _: Fraction) -> float:
+    """At the interval's confidence an end lies within twice the padding of the level's rank."""
+    return min(2 * law.mechanism.padding / rows, 1.0)
+
+
+def _at_level(level: Fraction | None = None, *other_spellings: str, note: str = "") -> Estimator:
+    return Estimator(
+        (),
+        _quantile,
+        _quantile_half_width,
+        is_in_ranks=True,
+        level=level,
+        takes_level=level is None,
+        other_spellings=other_spellings,
+        note=note,
+    )
+
+
+_EXTREME = Fraction(1, 100)
+
+
 # --- the table ---
 
 ESTIMATORS: dict[AggregateFunction, Estimator] = {
     AggregateFunction.COUNT: Estimator((SumKind.ROWS,), _total, _total_half_width, has_stddev=True),
+    AggregateFunction.COUNT_UNITS: Estimator(
+        (SumKind.UNITS,), _total, _total_half_width, has_stddev=True
+    ),
+    AggregateFunction.COUNT_DISTINCT: Estimator(
+        (SumKind.DISTINCT,), _total, _total_half_width, has_stddev=True
+    ),
     AggregateFunction.SUM: Estimator((SumKind.VALUES,), _total, _total_half_width, has_stddev=True),
     AggregateFunction.AVG: Estimator(
         (SumKind.CENTRED, SumKind.ROWS), _mean, _mean_half_width, other_spellings=("MEAN",)
@@ -257,6 +321,14 @@ ESTIMATORS: dict[AggregateFunction, Estimator] = {
     AggregateFunction.VAR_POP: _variance(is_of_sample=False, is_rooted=False),
     AggregateFunction.STDDEV: _variance("STDDEV_SAMP", is_of_sample=True, is_rooted=True),
     AggregateFunction.STDDEV_POP: _variance(is_of_sample=False, is_rooted=True),
+    AggregateFunction.MEDIAN: _at_level(Fraction(1, 2)),
+    AggregateFunction.QUANTILE: _at_level(None, "QUANTILE_DISC", "PERCENTILE_DISC"),
+    AggregateFunction.MIN: _at_level(
+        _EXTREME, note="MIN is the 0.01 quantile: one row in a hundred lies below it"
+    ),
+    AggregateFunction.MAX: _at_level(
+        1 - _EXTREME, note="MAX is the 0.99 quantile: one row in a hundred lies above it"
+    ),
 }
 
 # each name that SQL has for a function

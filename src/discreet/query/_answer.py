@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -154,7 +154,9 @@ class Answer:
         level = f"{float(self.confidence):.4g}"
         limits = limits_in_words(self.plan)
         covered = f"intervals at {level} confidence, each by itself, for the noise alone"
-        return (covered, limits) if limits else (covered,)
+        used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
+        said = (ESTIMATORS[function].note for function in used)
+        return (covered, *filter(None, (limits, *said)))
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
@@ -201,12 +203,16 @@ def columns(
         kind = _ARROW[column_of(key, plan.declaration).type]
         arrays[key] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
-        numbers = [[int(step) for step in noisy[source]] for source in sources]
-        estimator = ESTIMATORS[aggregate.function]
-        found = estimator.estimate(law(priced, sources), numbers, confidence)
+        estimator, numbers = ESTIMATORS[aggregate.function], [noisy[one] for one in sources]
+        steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)
+        found = estimator.estimate(law(priced, sources), steps, confidence)
         made = found.values, found.low, found.high, found.errors
         arrays |= zip(column_names(aggregate.name), map(_arrow, made), strict=True)
     return arrays
+
+
+def _whole(numbers: Sequence[Any]) -> list[list[int]]:  # Any: arrays of integers
+    return [[int(step) for step in steps] for steps in numbers]
 
 
 def _arrow(numbers: Numbers) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Bounds the contribution of each unit, in the engine, and reads back exact integers.
+"""Bounds the contribution of each unit, in the engine: expressions for sums and for rows.
 
     rows that count  ->  one row per (unit, group)  ->  at most G groups per unit,
     rows allotted within the caps, totals in proportion  ->  one row per group
@@ -9,111 +9,106 @@ decides which groups the unit counts in, and such hashes round its rows and tota
 nothing of a unit depends on another unit's rows.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
-import numpy as np
-import pyarrow as pa
 
-from discreet.errors import QueryRefused
-from discreet.mechanisms import Trace, Value
 from discreet.query._choice import first_groups, numbered, with_offset, word_table
 from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
-from discreet.query._engine import Engine, as_bytes, quotient
+from discreet.query._engine import as_bytes, quotient
 from discreet.query._inference import column_of
-from discreet.query._numbering import in_memory, placed
-from discreet.query._plan import Plan
-from discreet.query._query import columns_used
-from discreet.query._source import TableSource, arrow_schema
+from discreet.query._numbering import comparable, in_memory, placed
+from discreet.query._plan import Counted, Plan
+
+RowValue = Callable[[Compiler], ir.Value]
+"""The expression of a value in each row."""
 
 _UNIT = "unit"
-_PLACE = "place"
+PLACE = "place"
+VALUE = "value"
+TIMES = "times"
 _ROWS = "rows"
 _COUNTED = "rows_counted"
 _ALLOTTED = "rows_allotted"
 _OFFSET = "offset_by_hash"
 _SALT_OF_ROWS = b"discreet: rows of each group, 1"
 _SALT_OF_TOTALS = b"discreet: totals, 1"
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledPlan:
-    """A plan that the engine has compiled and run on an empty table of the source's schema, so that
-    over the rows it can't fail for a public reason."""
-
-    plan: Plan
-    source: TableSource
-    names: tuple[str, ...]
-    engine: Engine
-    statement: str
-
-    def compute(self, trace: Trace | None) -> Mapping[str, Value]:
-        """Each sum of the plan for each of its groups, as exact integers with bounded
-        contributions."""
-        with self.source.rows(self.names) as rows:
-            answer = self.engine.run(self.statement, rows)
-        if trace is not None:
-            trace.note("engine", self.statement)
-            trace.note("schema", str(answer.schema))
-        return _totals(self.plan, answer)
-
-
-def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
-    """The plan compiled for this engine; it reads the source's schema only."""
-    names = tuple(dict.fromkeys([*_unit_column(plan), *columns_used(plan.query)]))
-    if not names:  # a count of rows needs a column to count
-        names = tuple(plan.declaration.columns)[:1]
-    schema = arrow_schema(source, names)
-    try:
-        statement = engine.statement(bounded_sums(plan, engine.table(schema)))
-        _totals(plan, engine.run(statement, schema.empty_table()))
-    except engine.failures as cause:
-        raise QueryRefused(
-            f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
-            "or simpler"
-        ) from cause
-    return CompiledPlan(plan, source, names, engine, statement)
-
-
-def _unit_column(plan: Plan) -> list[str]:
-    column = plan.declaration.unit.column
-    return [] if column is None else [column]
-
-
-def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
-    """Each sum for each group of the plan. The engine returns a row for each group that has rows,
-    with the group's place."""
-    places = answer[_PLACE].to_numpy()
-    totals = {}
-    for number, one in enumerate(plan.sums):
-        totals[one.name] = np.full(len(plan.groups), 0, dtype=object)
-        totals[one.name][places] = [int(value) for value in answer[_sum(number)].to_pylist()]
-    return totals
+_SALT_OF_VALUES = b"discreet: values in each group, 1"
 
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
-    """The expression of all steps: one row for each group that has rows."""
-    rows = _rows(plan, table)
+    """The expression of all sums: one row for each group that has rows."""
+    compiler = Compiler(table, plan.declaration)
+    sums = {sum_name(number): compiler.addend(one) for number, one in enumerate(plan.sums_of_rows)}
+    rows = _rows(plan, table, compiler, sums)
     if plan.declaration.unit.column is None:
         return _per_group(plan, rows)
     return _per_group(plan, _scaled(plan, _first_groups(plan, _per_unit(plan, rows))))
 
 
-def _rows(plan: Plan, table: ir.Table) -> ir.Table:
-    """The rows that count: of a known unit, in a declared group, meeting the condition."""
-    compiler = Compiler(table, plan.declaration)
+def bounded_rows(plan: Plan, table: ir.Table, values: Mapping[str, RowValue]) -> ir.Table:
+    """The expression of these values in the rows themselves: (place, values..., times).
+
+    Rows without one of the values are left out. A unit's groups, and the number of rows allotted to
+    each, are chosen as for sums. Of the n rows in a group, in the order of their values, about
+    every (n / allotted)th is taken: if C rows come up to and including some values, and C' before
+    them, then
+
+        (C allotted + o) div n - (C' allotted + o) div n
+
+    rows with these values are, for an offset o from 0 to n - 1 that the unit's id and the place
+    decide. So each row has the same share on average over the offsets.
+    """
+    compiler, names = Compiler(table, plan.declaration), list(values)
+    expressions = {name: comparable(value(compiler)) for name, value in values.items()}
+    rows = _rows(plan, table, compiler, expressions)
+    rows = rows.filter(*[rows[name].notnull() for name in names])
+    if plan.declaration.unit.column is None:
+        return _summed(rows.mutate(**{TIMES: ibis.literal(1, "int64")}), names)
+    # 1. the rows allotted in each group of a unit
+    cells = rows.group_by([_UNIT, PLACE]).aggregate(**{_ROWS: rows.count()})
+    cells = _allotted(plan, _first_groups(plan, numbered(cells)))
+    cells = with_offset(cells, _OFFSET, _SALT_OF_VALUES, of_group=True)
+    cells = cells.mutate(**{_OFFSET: cells[_OFFSET] % cells[_ROWS]})
+    # 2. its values in the group, in order
+    found = rows.group_by([_UNIT, PLACE, *names]).aggregate(**{TIMES: rows.count()})
+    so_far = found[TIMES].sum().over(group_by=[_UNIT, PLACE], order_by=names, rows=(None, 0))
+    found = found.mutate(so_far=so_far)
+    found = found.inner_join(cells.select(_UNIT, PLACE, _ROWS, _ALLOTTED, _OFFSET), [_UNIT, PLACE])
+    # 3. those that are taken
+    ends = (found.so_far, found.so_far - found[TIMES])
+    after, before = (
+        quotient(end * found[_ALLOTTED] + found[_OFFSET], found[_ROWS]) for end in ends
+    )
+    return _summed(found.mutate(**{TIMES: after - before}), names)
+
+
+def counted_values(plan: Plan, table: ir.Table, value: RowValue) -> ir.Table:
+    """The expression of the number of different values in each group: (place, times)."""
+    found = bounded_rows(plan, table, {VALUE: value})
+    return found.group_by(PLACE).aggregate(**{TIMES: found.count()})
+
+
+def _summed(found: ir.Table, names: list[str]) -> ir.Table:
+    """The number of times of each group and values."""
+    times = found[TIMES].sum().cast("decimal(38, 0)")
+    summed = found.group_by([PLACE, *names]).aggregate(**{TIMES: times})
+    return summed.filter(summed[TIMES] > 0)
+
+
+def _rows(plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, Any]) -> ir.Table:
+    """The rows that count: of a known unit, in a declared group, meeting the condition; with these
+    expressions as columns."""
     columns: dict[str, Any] = {}
     if plan.declaration.unit.column is not None:
         columns[_UNIT] = _unit(table[plan.declaration.unit.column])
     for index, name in enumerate(plan.query.keys):
         columns[_key(index)] = compiler.column(name)
-    for number, one in enumerate(plan.sums):
-        columns[_sum(number)] = compiler.addend(one)
+    columns |= values
     counted = table
     if plan.query.where is not None:
         counted = table.filter(compiler.holds(plan.query.where))
@@ -137,7 +132,7 @@ def _unit(raw: Any) -> Any:  # Any: Ibis expressions
 
 def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
     """One row for each unit and group: (unit, place, rows, sums..., number of the unit's id)."""
-    cells = rows.group_by([_UNIT, _PLACE]).aggregate(
+    cells = rows.group_by([_UNIT, PLACE]).aggregate(
         **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
     )
     return numbered(cells)
@@ -164,12 +159,15 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
     cells = cells.mutate(**{_OFFSET: cells[_OFFSET] % cells[_ROWS]})
     most = plan.declaration.caps.rows_per_group
     scaled = {}
-    for number, one in enumerate(plan.sums):
-        (lower, upper), total, offset = one.ends, cells[_sum(number)], cells[_OFFSET]
+    for number, one in enumerate(plan.sums_of_rows):
+        if one.counted is Counted.UNITS:
+            scaled[sum_name(number)] = ibis.literal(1, "int64")
+            continue
+        (lower, upper), total, offset = one.ends, cells[sum_name(number)], cells[_OFFSET]
         away = ibis.ifelse(total < 0, -offset, offset)  # the quotient is cut towards 0
         total = quotient(total * cells[_ALLOTTED] + away, cells[_ROWS])
-        scaled[_sum(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
-    return cells.select(_PLACE, **scaled)
+        scaled[sum_name(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
+    return cells.select(PLACE, **scaled)
 
 
 def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
@@ -193,7 +191,7 @@ def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
     own = cells[_COUNTED]
     cells = cells.mutate(
         in_all=own.sum().over(group_by=_UNIT),
-        so_far=own.sum().over(group_by=_UNIT, order_by=_PLACE, rows=(None, 0)),
+        so_far=own.sum().over(group_by=_UNIT, order_by=PLACE, rows=(None, 0)),
     )
     offset, most = cells[_OFFSET] % cells.in_all, ibis.least(cells.in_all, caps.rows)
     ends = (cells.so_far, cells.so_far - cells[_COUNTED])
@@ -204,7 +202,7 @@ def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
 def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
     """One row for each group: (place, sums...), each sum an exact decimal of 38 digits."""
     sums = {name: totals[name].sum().cast("decimal(38, 0)") for name in _sum_names(plan)}
-    return totals.group_by(_PLACE).aggregate(**sums)
+    return totals.group_by(PLACE).aggregate(**sums)
 
 
 def _keys(plan: Plan) -> dict[str, tuple[KeyValue, ...]]:
@@ -213,12 +211,13 @@ def _keys(plan: Plan) -> dict[str, tuple[KeyValue, ...]]:
 
 
 def _sum_names(plan: Plan) -> list[str]:
-    return [_sum(number) for number in range(len(plan.sums))]
+    return [sum_name(number) for number in range(len(plan.sums_of_rows))]
 
 
 def _key(index: int) -> str:
     return f"key{index}"
 
 
-def _sum(number: int) -> str:
+def sum_name(number: int) -> str:
+    """The column of a sum of the plan."""
     return f"sum{number}"

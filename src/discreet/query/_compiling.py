@@ -19,6 +19,7 @@ import ibis.expr.types as ir
 from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._conversion import ENGINE_TYPES, clamped, converted, outcomes
 from discreet.query._declaration import Declaration
+from discreet.query._grid import SumGrid
 from discreet.query._inference import ScalarFacts, column_of, infer
 from discreet.query._numbering import comparable
 from discreet.query._plan import ConversionOutcome, SumOf
@@ -164,24 +165,26 @@ class Compiler:
             return ibis.literal(1, "int64")
         if isinstance(one.argument, ConversionOutcome):
             return self._converted(one.argument).cast("int64")
-        value = self.scalar(one.argument)
         if one.grid is None:
+            value = self.scalar(one.argument)
             return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
-        if one.grid.exponent == 0 and self.infer(one.argument).type is ColumnType.INTEGER:
+        point = self.point(one.argument, one.grid)
+        if one.is_squared:
+            point = clamped(point * point - one.shift, *one.ends)
+        return ibis.coalesce(point, ibis.literal(0, "int64"))
+
+    def point(self, argument: Scalar, grid: SumGrid) -> ir.IntegerValue:
+        """The argument in steps of the grid from its centre, within its ends; NULL stays NULL."""
+        value = self.scalar(argument)
+        if grid.exponent == 0 and self.infer(argument).type is ColumnType.INTEGER:
             steps = value
         else:  # clamped to its range, scaled and rounded it fits 64 bits
             steps = (
-                (value.cast("float64") * ibis.literal(2.0**one.grid.exponent, "float64"))
+                (value.cast("float64") * ibis.literal(2.0**grid.exponent, "float64"))
                 .round()
                 .cast("int64")
             )
-        moved = (
-            clamped(steps, one.grid.lower + one.grid.center, one.grid.upper + one.grid.center)
-            - one.grid.center
-        )
-        if one.is_squared:
-            moved = clamped(moved * moved - one.shift, *one.ends)
-        return ibis.coalesce(moved, ibis.literal(0, "int64"))
+        return clamped(steps, grid.lower + grid.center, grid.upper + grid.center) - grid.center
 
     def _converted(self, one: ConversionOutcome) -> ir.BooleanValue:
         column = column_of(one.column, self.declaration)

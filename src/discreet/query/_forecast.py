@@ -7,7 +7,8 @@ from discreet import _checks
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace
-from discreet.query._aggregates import ESTIMATORS, NoisySum, NoisySums
+from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.query._aggregates import ESTIMATORS, NoisyQuantile, NoisySum, NoisySums
 from discreet.query._columns import Column, written
 from discreet.query._plan import Plan, SumOf
 from discreet.query._price import Noise, PricedPlan
@@ -19,12 +20,14 @@ _SIZES = (100, 1_000, 10_000)
 @dataclass(frozen=True, slots=True)
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
-    noise's standard deviation. Other errors depend on the number of rows in the group."""
+    noise's standard deviation. Other errors depend on the number of rows in the group. A quantile's
+    half-width ``is_in_ranks``: a share of the rows, counted from the level."""
 
     name: str
     group_size: int | None
     half_width: float
     stddev: float | None
+    is_in_ranks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +71,34 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
     lines: list[ForecastLine] = []
     for aggregate, sources in zip(priced.plan.query.aggregates, priced.plan.sources, strict=True):
         estimator, sums = ESTIMATORS[aggregate.function], law(priced, sources)
-        if estimator.has_stddev:
+        if estimator.has_stddev and not isinstance(sums, NoisyQuantile):
             half_width, step = estimator.half_width(sums, 1, level), float(_step(priced, sources))
             stddev = sums[0].mechanism.stddev_of_noise() * step
             lines.append(ForecastLine(aggregate.name, None, half_width, stddev))
         else:
             lines += [
-                ForecastLine(aggregate.name, size, estimator.half_width(sums, size, level), None)
+                ForecastLine(
+                    aggregate.name,
+                    size,
+                    estimator.half_width(sums, size, level),
+                    None,
+                    estimator.is_in_ranks,
+                )
                 for size in sizes
             ]
     return Forecast(priced.privacy_loss, level, tuple(lines))
 
 
-def law(priced: PricedPlan, sources: tuple[str, ...]) -> NoisySums:
-    """The noise of these sums, and their grids."""
-    sums = (priced.plan.sum_named(source) for source in sources)
-    return tuple(NoisySum(priced.mechanisms[one.name], one.grid, one.shift) for one in sums)
+def law(priced: PricedPlan, sources: tuple[str, ...]) -> NoisySums | NoisyQuantile:
+    """The noise of these sums, and their grids; or the mechanism of the quantile."""
+    made = []
+    for source in sources:
+        mechanism = priced.mechanisms[source]
+        if isinstance(mechanism, QuantileIntervals):
+            return NoisyQuantile(mechanism, priced.plan.rows_named(source).is_whole)
+        one = priced.plan.sum_named(source)
+        made.append(NoisySum(mechanism, one.grid, one.shift))
+    return tuple(made)
 
 
 def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
@@ -93,6 +108,8 @@ def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
 def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
+    if line.is_in_ranks:
+        return f"{line.name}{size}: ± {100 * line.half_width:.3g} % of the rows"
     return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}"
 
 
@@ -186,12 +203,18 @@ def _costs(priced: PricedPlan, epsilon: Fraction, delta: Fraction) -> tuple[str,
         f"{one.name}: {_noise(priced, one)}, {float(priced.shares[one.name]):.3g} of the price"
         for one in priced.plan.sums
     )
-    return (f"{price}, charged before any row is read: {priced.privacy_loss}", *drawn)
+    chosen = (
+        f"{one.name}: a value and two ends by the exponential mechanism, "
+        f"{float(priced.shares[one.name]):.3g} of the price"
+        for one in priced.plan.rows
+    )
+    return (f"{price}, charged before any row is read: {priced.privacy_loss}", *drawn, *chosen)
 
 
 def _noise(priced: PricedPlan, one: SumOf) -> str:
     step = float(one.step)
     mechanism, bounds = priced.mechanisms[one.name], one.sensitivity
+    assert not isinstance(mechanism, QuantileIntervals)  # which no sum has
     if isinstance(mechanism, DiscreteLaplace):
         noise = f"discrete Laplace noise of scale {float(mechanism.scale) * step:.6g}"
         return f"L1 sensitivity {bounds.l1 * step:.6g}, {noise}"

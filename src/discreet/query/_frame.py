@@ -8,9 +8,11 @@ AVG((wage * 12))
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 
-from discreet._exact import Number, fraction, is_number
+from discreet import _checks
+from discreet._exact import Number, fraction, is_number, shown
 from discreet.errors import InvalidArgument
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import (
@@ -143,14 +145,16 @@ class UnnamedAggregate:
 
     function: AggregateFunction
     argument: Scalar | None
+    level: Fraction | None = None
 
     def named(self, name: str) -> Aggregate:
         """The aggregate under a name."""
-        return Aggregate(self.function, self.argument, name)
+        return Aggregate(self.function, self.argument, name, self.level)
 
     def __repr__(self) -> str:
         argument = "*" if self.argument is None else scalar_text(self.argument)
-        return f"{self.function.value}({argument})"
+        level = "" if self.level is None else f", {shown(self.level)}"
+        return f"{self.function.value}({argument}{level})"
 
 
 def col(name: str) -> ColumnExpression:
@@ -167,6 +171,16 @@ def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
     )
 
 
+def count_units() -> UnnamedAggregate:
+    """The number of different units that have rows: of patients, not of visits."""
+    return UnnamedAggregate(AggregateFunction.COUNT_UNITS, None)
+
+
+def count_distinct(value: ColumnExpression | str) -> UnnamedAggregate:
+    """The number of different values of a column or expression, NULL skipped."""
+    return aggregate(AggregateFunction.COUNT_DISTINCT, value)
+
+
 def sum(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.sum
     """The sum of a column or expression, NULL skipped."""
     return aggregate(AggregateFunction.SUM, value)
@@ -177,6 +191,17 @@ def mean(value: ColumnExpression | str) -> UnnamedAggregate:
     return aggregate(AggregateFunction.AVG, value)
 
 
+def median(value: ColumnExpression | str) -> UnnamedAggregate:
+    """The median of a column or expression, NULL skipped."""
+    return aggregate(AggregateFunction.MEDIAN, value)
+
+
+def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
+    """The quantile at a level above 0 and below 1, such as 0.9, NULL skipped."""
+    exact = _checks.probability(level=level)
+    return UnnamedAggregate(AggregateFunction.QUANTILE, _expression(value).scalar, exact)
+
+
 def aggregate(function: AggregateFunction, value: ColumnExpression | str) -> UnnamedAggregate:
     """Any aggregate of a column or expression, NULL skipped: ``aggregate(STDDEV, "wage")`` for a
     function of `AggregateFunction`."""
@@ -184,6 +209,8 @@ def aggregate(function: AggregateFunction, value: ColumnExpression | str) -> Unn
         raise InvalidArgument(
             f"{_described(function)} is no aggregate: give a member of AggregateFunction"
         )
+    if function is AggregateFunction.QUANTILE:
+        raise InvalidArgument("a quantile has a level: quantile(value, 0.9)")
     return UnnamedAggregate(function, _expression(value).scalar)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.mechanisms import Grid
+
 
 @dataclass(frozen=True, slots=True)
 class SumGrid:
@@ -22,6 +24,12 @@ class SumGrid:
         return SumGrid(
             self.exponent, self.center + middle, self.lower - middle, self.upper - middle
         )
+
+    @property
+    def values(self) -> Grid:
+        """The grid as the mechanisms on rows take it."""
+        lower, upper = Fraction(self.lower), Fraction(self.upper)
+        return Grid(self.value(lower), self.value(upper), self.step)
 
     @property
     def largest(self) -> int:

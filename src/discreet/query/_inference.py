@@ -242,7 +242,7 @@ def _check_argument(
     function: AggregateFunction, argument: Scalar, declaration: Declaration
 ) -> None:
     fact = infer(argument, declaration)
-    if function is AggregateFunction.COUNT:
+    if function in (AggregateFunction.COUNT, AggregateFunction.COUNT_DISTINCT):
         return
     if not fact.type.is_numeric:
         raise QueryRefused(

@@ -32,7 +32,7 @@ from discreet.mechanisms import (
     rehearse,
     release_through,
 )
-from discreet.query import _bounding, _engine
+from discreet.query import _compiled_plan, _engine
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
@@ -120,7 +120,7 @@ def release_share(
     check_scale([noise])
     _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
     with _engine.opened() as opened:
-        prepared = _bounding.prepare(plan, asked.source, opened)
+        prepared = _compiled_plan.prepare(plan, asked.source, opened)
         released = release_through(
             door,
             _bounded(plan, lambda: prepared.compute(door.trace), asked.source.label),

@@ -8,12 +8,14 @@ count). Sums that aggregates share are computed, paid and drawn once.
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 from discreet._unit import Change
 from discreet.errors import QueryRefused
-from discreet.mechanisms import Bounded, Part, Sensitivity, Value
+from discreet.mechanisms import AnyPart, Bounded, Grid, Part, RowsPart, Sensitivity
 from discreet.query._aggregates import ESTIMATORS, SumKind
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
@@ -31,9 +33,12 @@ _MOST_GROUPS = 1_000_000
 _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps; 2^50 rows of it fit into the engine's 128
 _GRID_BITS = 30
+_VALUE_BITS = 50  # of a value in a row, which a float holds exactly
 _LEAST_GRID_BITS = 10
 _LEAST_STEPS = 2**10  # of a range that is far from 0
 _TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
+_FINEST_LEVEL = 10**6
+_NO_ARGUMENT = "all aggregates but COUNT need a column or an expression"
 _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
@@ -47,17 +52,27 @@ class ConversionOutcome:
     is_lost: bool
 
 
+class Counted(Enum):
+    """The things that a count counts."""
+
+    ROWS = "rows"
+    UNITS = "units"
+    VALUES = "different values"
+
+
 @dataclass(frozen=True, slots=True)
 class SumOf:
     """One sum for each group: of the argument on its grid, over the rows where it is not NULL; a
     count of these rows where ``grid`` is ``None``. With ``is_squared``, of the squares of the
-    grid's points, less ``shift``, which halves the largest addend."""
+    grid's points, less ``shift``, which halves the largest addend. ``counted`` says of what a count
+    is."""
 
     name: str
     argument: Scalar | ConversionOutcome | None
     grid: SumGrid | None
     sensitivity: Sensitivity
     is_squared: bool = False
+    counted: Counted = Counted.ROWS
 
     @property
     def shift(self) -> int:
@@ -82,11 +97,23 @@ class SumOf:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsOf:
+    """The values of an argument on its grid, in rows where it is not NULL, for a quantile at this
+    level."""
+
+    name: str
+    argument: Scalar
+    grid: SumGrid
+    level: Fraction
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A checked query, with all public facts that its answer depends on.
 
-    ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` for
-    each of them. ``sources`` names, for each aggregate, the sums it is made from.
+    ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` and
+    ``rows`` for each of them. ``sources`` names, for each aggregate, the parts it is made from.
     """
 
     declaration: Declaration
@@ -94,17 +121,27 @@ class Plan:
     groups: tuple[tuple[KeyValue, ...], ...]
     sums: tuple[SumOf, ...]
     sources: tuple[tuple[str, ...], ...]
+    rows: tuple[RowsOf, ...] = ()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """The sums as parts of one computation."""
+    def parts(self) -> tuple[AnyPart, ...]:
+        """The sums and rows as parts of one computation."""
         shape = (len(self.groups),)
-        return tuple(Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
+        sums = (Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
+        return (*sums, *(self._rows_part(one) for one in self.rows))
+
+    def _rows_part(self, one: RowsOf) -> RowsPart:
+        """Rows of a group's number and a value."""
+        facts, numbers = self.declaration, Grid(0, len(self.groups) - 1)
+        most = facts.caps.of_rows(len(self.groups))
+        tables = 1 if facts.unit.change is Change.ADD_REMOVE else 2
+        moved = Sensitivity(l1=tables * most, linf=most)
+        return RowsPart(one.name, (("group", numbers), ("value", one.grid.values)), most, moved)
 
     def bounded(
-        self, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
-    ) -> Bounded[Mapping[str, Value]]:
-        """The sums as one computation not yet run; without ``compute``, for its bounds only.
+        self, compute: Callable[[], Mapping[str, Any]] | None = None, source: str = ""
+    ) -> Bounded[Mapping[str, Any]]:  # Any: the value of each part
+        """The parts as one computation not yet run; without ``compute``, for its bounds only.
         ``source`` names the source of the rows."""
         facts, used = self.declaration, columns_used(self.query)
         columns = {name: facts.columns[name] for name in used}
@@ -122,13 +159,28 @@ class Plan:
         """The number of groups that a unit counts in, at most."""
         return self.declaration.caps.of_groups(len(self.groups))
 
+    @property
+    def sums_of_rows(self) -> tuple[SumOf, ...]:
+        """The sums that one statement computes; each count of values has a statement of its own."""
+        return tuple(one for one in self.sums if one.counted is not Counted.VALUES)
+
+    @property
+    def counts_of_values(self) -> tuple[SumOf, ...]:
+        """The counts of different values."""
+        return tuple(one for one in self.sums if one.counted is Counted.VALUES)
+
     def sum_named(self, name: str) -> SumOf:
         """The sum of this name."""
         (found,) = (one for one in self.sums if one.name == name)
         return found
 
+    def rows_named(self, name: str) -> RowsOf:
+        """The rows of this name."""
+        (found,) = (one for one in self.rows if one.name == name)
+        return found
 
-def _nothing_to_compute() -> Mapping[str, Value]:
+
+def _nothing_to_compute() -> Mapping[str, Any]:  # Any: as above
     raise AssertionError("a plan without a computation was computed")
 
 
@@ -147,12 +199,43 @@ def plan(query: Query, declaration: Declaration) -> Plan:
 def _plan(query: Query, declaration: Declaration) -> Plan:
     groups = _groups(query, declaration)
     sums: dict[str, SumOf] = {}
-    sources = []
+    rows: dict[str, RowsOf] = {}
+    sources: list[tuple[str, ...]] = []
     for aggregate in query.aggregates:
+        level = _level(aggregate)
+        if level is not None:
+            wanted = _rows_of(aggregate.argument, level, declaration)
+            rows[wanted.name] = wanted
+            sources.append((wanted.name,))
+            continue
         made = _sums_of(aggregate, declaration, len(groups))
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
-    return Plan(declaration, query, groups, tuple(sums.values()), tuple(sources))
+    plain, listed = tuple(sums.values()), tuple(rows.values())
+    return Plan(declaration, query, groups, plain, tuple(sources), listed)
+
+
+def _level(aggregate: Aggregate) -> Fraction | None:
+    """The level of the quantile that an aggregate is; ``None`` if it is none."""
+    estimator, name = ESTIMATORS[aggregate.function], aggregate.function.value
+    if not estimator.takes_level:
+        if aggregate.level is not None:
+            raise QueryRefused(f"{name} has no level; QUANTILE(value, 0.9) has one")
+        return estimator.level
+    if aggregate.level is None or not 0 < aggregate.level < 1:
+        raise QueryRefused(f"{name} needs a level above 0 and below 1, as in {name}(value, 0.9)")
+    if aggregate.level.denominator > _FINEST_LEVEL:
+        raise QueryRefused(f"{name}: give a level of at most 6 digits, as in {name}(value, 0.9)")
+    return aggregate.level
+
+
+def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration) -> RowsOf:
+    if argument is None:
+        raise QueryRefused(_NO_ARGUMENT)
+    grid = value_grid(argument, declaration)
+    name = f"quantile({scalar_text(argument)}, {level})"
+    is_whole = infer(argument, declaration).type is ColumnType.INTEGER
+    return RowsOf(name, argument, grid, level, is_whole)
 
 
 def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...], ...]:
@@ -165,16 +248,25 @@ def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...
     return tuple(itertools.product(*keys))
 
 
+def value_grid(argument: Scalar, declaration: Declaration) -> SumGrid:
+    """The public grid of an argument in single rows."""
+    return _grid(argument, declaration, _VALUE_BITS)
+
+
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
     needs = ESTIMATORS[aggregate.function].needs
     return tuple(_sum_of(need, aggregate.argument, declaration, groups) for need in needs)
 
 
 def _sum_of(need: SumKind, argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
+    if need is SumKind.UNITS:
+        return _count_of_units(argument, declaration, groups)
+    if need is SumKind.DISTINCT:
+        return _count_of_values(argument, declaration, groups)
     if need is SumKind.ROWS:
         return _count(argument, declaration, groups)
     if argument is None:
-        raise QueryRefused("all aggregates but COUNT need a column or an expression")
+        raise QueryRefused(_NO_ARGUMENT)
     text, is_squared = scalar_text(argument), need is SumKind.SQUARES
     room = _room(declaration.caps, groups)
     grid, name = _grid(argument, declaration, room), f"sum({text})"
@@ -193,6 +285,27 @@ def _count(argument: Scalar | None, declaration: Declaration, groups: int) -> Su
         argument = None
     name = f"count({'*' if argument is None else scalar_text(argument)})"
     return SumOf(name, argument, None, sensitivity((0, 1), declaration, groups))
+
+
+def _count_of_units(argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
+    """A unit counts once in each of its groups."""
+    if argument is not None:
+        raise QueryRefused("COUNT_UNITS counts the units that have rows: write COUNT_UNITS(*)")
+    if declaration.unit.column is None:
+        raise QueryRefused("each row is a unit here: COUNT(*) counts them")
+    once = replace(declaration, caps=replace(declaration.caps, rows_per_group=1))
+    moved = sensitivity((0, 1), once, groups)
+    return SumOf("count of units", None, None, moved, counted=Counted.UNITS)
+
+
+def _count_of_values(argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:
+    """Each row of a unit adds at most one value to the different ones of its group."""
+    if argument is None:
+        raise QueryRefused(_NO_ARGUMENT)
+    infer(argument, declaration)
+    moved = sensitivity((0, 1), declaration, groups)
+    name = f"count of different {scalar_text(argument)}"
+    return SumOf(name, argument, None, moved, counted=Counted.VALUES)
 
 
 def _room(caps: Caps, groups: int) -> int:

@@ -17,6 +17,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
+from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._plan import Plan
 
 _WIDEST = 1e200
@@ -69,12 +70,15 @@ class QuestionPrice:
             )
 
 
+PartMechanism = DiscreteLaplace | Gaussian | QuantileIntervals
+
+
 @dataclass(frozen=True, slots=True)
 class PricedPlan:
-    """A plan with the mechanism of each of its sums, as releases and forecasts need it."""
+    """A plan with the mechanism of each of its parts, as releases and forecasts need it."""
 
     plan: Plan
-    mechanisms: Mapping[str, DiscreteLaplace | Gaussian] = plain_field(hash=False)
+    mechanisms: Mapping[str, PartMechanism] = plain_field(hash=False)
     shares: Mapping[str, Fraction] = plain_field(hash=False)
 
     def __post_init__(self) -> None:
@@ -90,8 +94,8 @@ class PricedPlan:
     @property
     def noise(self) -> Noise:
         """The kind of noise, the same for all sums."""
-        is_laplace = all(isinstance(m, DiscreteLaplace) for m in self.mechanisms.values())
-        return Noise.LAPLACE if is_laplace else Noise.GAUSSIAN
+        is_gaussian = any(isinstance(m, Gaussian) for m in self.mechanisms.values())
+        return Noise.GAUSSIAN if is_gaussian else Noise.LAPLACE
 
     @property
     def privacy_loss(self) -> PrivacyLoss:
@@ -101,14 +105,16 @@ class PricedPlan:
 
 def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPlan:
     """The plan with the mechanisms for this price. Where both kinds of noise are possible, it takes
-    the one whose half-widths at this confidence have the smaller product."""
-    shares = _shares(plan, price)
+    the one whose half-widths at this confidence have the smaller product. Quantiles take their
+    share of epsilon without a delta."""
+    shares, level = _shares(plan, price), _checks.probability(confidence=confidence)
+    quantiles = _quantiles(plan, price, shares, level)
     offers = []
-    if price.noise is not Noise.GAUSSIAN:
-        offers.append(PricedPlan(plan, _laplace(plan, price, shares), shares))
-    if price.noise is not Noise.LAPLACE and price.delta > 0:
+    if price.noise is not Noise.GAUSSIAN or not plan.sums:
+        offers.append(PricedPlan(plan, quantiles | _laplace(plan, price, shares), shares))
+    if price.noise is not Noise.LAPLACE and price.delta > 0 and plan.sums:
         with suppress(ArithmeticError):  # of a price that is too large for any such noise
-            offers.append(PricedPlan(plan, _gaussian(plan, price, shares), shares))
+            offers.append(PricedPlan(plan, quantiles | _gaussian(plan, price, shares), shares))
     if not offers:
         raise InvalidArgument(
             f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
@@ -119,11 +125,12 @@ def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPl
     return min(offers, key=lambda one: _size(one, confidence))
 
 
-def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
+def check_scale(mechanisms: Iterable[PartMechanism]) -> None:
     """Refuse noise that could leave the range of floats, in which intervals are computed. At the
     largest standard deviation allowed, 1e308 is more than 1e100 of them away."""
     try:
-        widest = max(mechanism.stddev_of_noise() for mechanism in mechanisms)
+        additive = (m for m in mechanisms if not isinstance(m, QuantileIntervals))
+        widest = max((mechanism.stddev_of_noise() for mechanism in additive), default=0)
     except ArithmeticError:
         widest = math.inf
     if not widest < _WIDEST:
@@ -134,8 +141,8 @@ def check_scale(mechanisms: Iterable[DiscreteLaplace | Gaussian]) -> None:
 
 
 def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
-    """Each sum's share of the price. An aggregate gets a share by its weight, and divides it
-    equally among its sums; a sum that is an aggregate by itself is paid there already."""
+    """Each part's share of the price. An aggregate gets a share by its weight, and divides it
+    equally among its parts; a part that is an aggregate by itself is paid there already."""
     names = [aggregate.name for aggregate in plan.query.aggregates]
     unknown = set(price.weights) - set(names)
     if unknown:
@@ -143,7 +150,7 @@ def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
             f"weights: {min(unknown)!r} is no aggregate here; there are {', '.join(names)}"
         )
     weights = [price.weights.get(name, Fraction(1)) for name in names]
-    shares = dict.fromkeys((one.name for one in plan.sums), Fraction(0))
+    shares = dict.fromkeys((part.name for part in plan.parts), Fraction(0))
     paid_alone = {sources[0] for sources in plan.sources if len(sources) == 1}
     for weight, sources in zip(weights, plan.sources, strict=True):
         to_pay = [source for source in sources if source not in paid_alone] or sources
@@ -152,25 +159,43 @@ def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
     return shares
 
 
-def _laplace(
-    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
-) -> dict[str, DiscreteLaplace | Gaussian]:
+def _quantiles(
+    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction], confidence: Fraction
+) -> dict[str, PartMechanism]:
     bounded = plan.bounded()
     return {
-        name: DiscreteLaplace.for_epsilon(share * price.epsilon, bounded.only(name))
-        for name, share in shares.items()
+        one.name: QuantileIntervals.for_epsilon(
+            shares[one.name] * price.epsilon,
+            bounded.only(one.name),
+            level=one.level,
+            confidence=confidence,
+        )
+        for one in plan.rows
+    }
+
+
+def _laplace(
+    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
+) -> dict[str, PartMechanism]:
+    bounded = plan.bounded()
+    return {
+        one.name: DiscreteLaplace.for_epsilon(
+            shares[one.name] * price.epsilon, bounded.only(one.name)
+        )
+        for one in plan.sums
     }
 
 
 def _gaussian(
     plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
-) -> dict[str, DiscreteLaplace | Gaussian]:
+) -> dict[str, PartMechanism]:
     """One Gaussian mechanism on the vector of all sums; the sums share its squared mu."""
     bounded = plan.bounded()
-    whole = gaussian_multiplier(price.epsilon, price.delta)
+    of_sums = sum(shares[one.name] for one in plan.sums)
+    whole = gaussian_multiplier(of_sums * price.epsilon, price.delta)
     multipliers = {
-        name: decimal_up(root_down(whole**2 / share) * _SPARE, digits=12)
-        for name, share in shares.items()
+        one.name: decimal_up(root_down(whole**2 * of_sums / shares[one.name]) * _SPARE, digits=12)
+        for one in plan.sums
     }
     return {
         name: Gaussian.for_multiplier(multiplier, bounded.only(name))
@@ -179,4 +204,5 @@ def _gaussian(
 
 
 def _size(one: PricedPlan, confidence: Number) -> float:
-    return math.fsum(math.log(max(m.error(confidence), 0.5)) for m in one.mechanisms.values())
+    additive = (m for m in one.mechanisms.values() if not isinstance(m, QuantileIntervals))
+    return math.fsum(math.log(max(m.error(confidence), 0.5)) for m in additive)

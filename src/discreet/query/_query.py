@@ -5,6 +5,7 @@ text of a user ever reaches an engine.
 """
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -122,11 +123,13 @@ Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate under its name in the answer. COUNT without an argument counts rows, with one
-    the rows where it is not NULL; the others skip NULL."""
+    the rows where it is not NULL; the others skip NULL. QUANTILE has a ``level``, above 0 and below
+    1."""
 
     function: AggregateFunction
     argument: Scalar | None
     name: str
+    level: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +147,13 @@ class Query:
     def __str__(self) -> str:
         shown_keys = [quoted(key) for key in self.keys]
         columns = [*shown_keys, *(_aggregate(aggregate) for aggregate in self.aggregates)]
-        where = "" if self.where is None else f" WHERE {condition_text(self.where)}"
         grouping = f" GROUP BY {', '.join(shown_keys)}" if shown_keys else ""
-        selected = f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"  # noqa: S608  # for people to read
-        return f"{selected}{where}{grouping}"
+        return f"{self.of_rows(columns)}{grouping}"
+
+    def of_rows(self, selected: Iterable[str]) -> str:
+        """A text that selects this, of the rows that meet the condition."""
+        where = "" if self.where is None else f" WHERE {condition_text(self.where)}"
+        return f"SELECT {', '.join(selected)} FROM {quoted(self.table)}{where}"  # noqa: S608  # for people to read
 
 
 def column_names(aggregate: str) -> tuple[str, str, str, str]:
@@ -226,7 +232,8 @@ def _chain(condition: Both | Either) -> list[str]:
 
 def _aggregate(aggregate: Aggregate) -> str:
     argument = "*" if aggregate.argument is None else scalar_text(aggregate.argument)
-    return f"{aggregate.function.value}({argument}) AS {quoted(aggregate.name)}"
+    level = "" if aggregate.level is None else f", {_number(aggregate.level)}"
+    return f"{aggregate.function.value}({argument}{level}) AS {quoted(aggregate.name)}"
 
 
 def _literal(value: Constant) -> str:

@@ -16,7 +16,7 @@ from itertools import count
 from sqlglot import exp
 
 from discreet.errors import QueryRefused
-from discreet.query._aggregates import LISTED, SPELLINGS, AggregateFunction
+from discreet.query._aggregates import ESTIMATORS, LISTED, SPELLINGS, AggregateFunction
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of, infer
@@ -226,15 +226,31 @@ def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -
 def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
     function = SPELLINGS[node.name.upper()]
-    if len(node.expressions) != 1:
-        raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
-    (value,) = node.expressions
-    is_of_rows = function is AggregateFunction.COUNT and isinstance(value, exp.Star)
+    value, level = _arguments(function, node, reader)
+    counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
+    is_of_rows = function in counts and isinstance(value, exp.Star)
     argument = None if is_of_rows else _scalar(value, reader)
     if item.alias is not None:
-        return Aggregate(function, argument, reader.name(item.alias))
+        return Aggregate(function, argument, reader.name(item.alias), level)
     plain = f"_{argument.name.lower()}" if isinstance(argument, ColumnRef) else ""
-    return Aggregate(function, argument, _unused(function.value.lower() + plain, taken))
+    name = _unused(function.value.lower() + plain, taken)
+    return Aggregate(function, argument, name, level)
+
+
+def _arguments(
+    function: AggregateFunction, node: exp.Expr, reader: _TreeReader
+) -> tuple[exp.Expr, Fraction | None]:
+    """The value that is aggregated, and the level of a quantile."""
+    if not ESTIMATORS[function].takes_level:
+        if len(node.expressions) != 1:
+            raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
+        return node.expressions[0], None
+    literal = _bare(node.expressions[-1]) if len(node.expressions) == 2 else None
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        raise reader.refused(
+            node, f"{function.value} takes a value and a level, as in {function.value}(wage, 0.9)"
+        )
+    return node.expressions[0], _number(literal, reader)
 
 
 def _unused(name: str, taken: set[str]) -> str:

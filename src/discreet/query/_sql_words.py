@@ -70,7 +70,6 @@ REFUSED_CALLS = _table(
     ("CUBE ROLLUP SETS", _GROUPS),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
-    ("MAX MEDIAN MIN", f"there are {LISTED} so far"),
     ("LEFT RIGHT", f"{NO_FUNCTION}; {_PATTERNS}"),
     ("DATE", _TYPES),
     ("NOW TODAY", _CLOCK),

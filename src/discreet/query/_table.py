@@ -1,37 +1,38 @@
 """A sensitive table that answers questions: declare it, ask, forecast, release."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from discreet import _checks
 from discreet._budget import Payer
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument, QueryRefused
-from discreet.mechanisms import Door, Value, rehearse, release_through
-from discreet.query import _bounding, _engine, _forecast, _price
-from discreet.query._answer import Answer, assemble, columns
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded, Door, Release, Rows
+from discreet.mechanisms.statistics import Moments, Regression, regression
+from discreet.query._answer import Answer
 from discreet.query._columns import ONE_ROW, Caps, Column
 from discreet.query._declaration import Declaration
-from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
-    all_of,
-    condition_of,
+    count_units,
 )
 from discreet.query._null_share import NullCheck, NullShare, release_share
-from discreet.query._plan import Plan, plan
-from discreet.query._price import Noise, QuestionPrice
-from discreet.query._query import Query
-from discreet.query._source import TableSource, check_schema, source_of
+from discreet.query._question import Question
+from discreet.query._selection import Selection
+from discreet.query._source import TableSource, source_of
 from discreet.query._sql import plan_sql
+from discreet.query._statistics import TopGroups
+
+_LEAST_RISK = Fraction(1, 10**30)
+
+Names = str | Sequence[str]
+"""One name of a column, or several."""
 
 LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
 
@@ -127,6 +128,67 @@ class Table:
         """The question for these aggregates of all rows."""
         return Selection(self).agg(**aggregates)
 
+    def quantiles(
+        self,
+        column: str,
+        levels: Sequence[Number],
+        *,
+        by: Names = (),
+        epsilon: Number,
+        delta: Number = 0,
+    ) -> Answer:
+        """The quantiles of a column at these levels, each with an interval, for each group ``by``
+        the declared keys of these columns."""
+        asked = self.group_by(*_names(by)).quantiles(column, levels)
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def describe(self, *columns: str, by: Names = (), epsilon: Number, delta: Number = 0) -> Answer:
+        """The number of values, mean, standard deviation and quartiles of each numeric column."""
+        asked = self.group_by(*_names(by)).describe(*columns)
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def count_units(self, *, by: Names = (), epsilon: Number, delta: Number = 0) -> Answer:
+        """The number of different units, in all or in each group."""
+        asked = self.group_by(*_names(by)).agg(units=count_units())
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def top_k(self, columns: Names, k: int, *, epsilon: Number) -> TopGroups:
+        """The k groups with the most rows, by the declared keys of these columns."""
+        return self.group_by(*_names(columns)).top_k(k, epsilon=epsilon)
+
+    def regression(
+        self,
+        outcome: str,
+        *,
+        on: Sequence[str],
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+    ) -> Regression:
+        """The least-squares coefficients of a column on others, with intervals that hold
+        together."""
+        level = _checks.probability(confidence=confidence)
+        if isinstance(on, str) or not on or 1 - level < _LEAST_RISK:
+            raise InvalidArgument(
+                "regression: give on as a list of names, and a confidence of at most 1 - 1e-30"
+            )
+        known = Selection(self).moments(outcome, *on, epsilon=epsilon, delta=delta)
+        return regression(known, outcome, on, level)
+
+    def moments(self, *columns: str, epsilon: Number, delta: Number = 0) -> Moments:
+        """The moments of these columns, from which means, variances, covariances, correlations and
+        regressions follow at no further cost."""
+        return Selection(self).moments(*columns, epsilon=epsilon, delta=delta)
+
+    def bounds(self, column: str, *, epsilon: Number) -> Release[tuple[float, float] | None]:
+        """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
+        hold enough rows."""
+        return Selection(self).bounds(column, epsilon=epsilon)
+
+    def rows(self, *columns: str) -> Bounded[Rows]:
+        """The rows with these columns, for any mechanism of `discreet.mechanisms` on rows."""
+        return Selection(self).rows(*columns)
+
     def share_of_null(
         self,
         column: str,
@@ -155,6 +217,10 @@ class Table:
         return f"Table {facts.name!r} for {facts.unit}: {columns}"
 
 
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def _caps(unit: Unit, rows: int | None, groups: int | None, rows_per_group: int | None) -> Caps:
     if rows is not None:
         return Caps(rows, groups=groups, rows_per_group=rows_per_group)
@@ -174,183 +240,3 @@ def _fill(
     object.__setattr__(table, "source", source_of(source, names))
     object.__setattr__(table, "declaration", declaration)
     object.__setattr__(table, "_ledger", ledger)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Rows of a table, filtered and grouped; `agg` turns them into a question."""
-
-    table: Table
-    filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
-    keys: tuple[str, ...] = ()
-
-    def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
-        """The rows for which all of these conditions are known to hold as well."""
-        for condition in conditions:
-            condition_of(condition)  # refuse other values now
-        return Selection(self.table, self.filters + conditions, self.keys)
-
-    def group_by(self, *keys: str) -> "Selection":
-        """The rows, also grouped by the declared keys of these columns."""
-        if not all(isinstance(key, str) for key in keys):
-            raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
-        return Selection(self.table, self.filters, self.keys + keys)
-
-    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
-        """The question for these aggregates, each under the name it is given."""
-        wrong = [
-            name for name, asked in aggregates.items() if not isinstance(asked, UnnamedAggregate)
-        ]
-        if wrong:
-            raise InvalidArgument(
-                f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
-                "dp.sum(...) or dp.mean(...)"
-            )
-        named = tuple(asked.named(name) for name, asked in aggregates.items())
-        query = Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
-        return Question.of(self.table, query)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A checked question to a table, with methods to forecast, explain and release its answer.
-
-    Every method takes the price: ``epsilon``, and ``delta`` if Gaussian noise is allowed. Without a
-    ``delta``, the noise is discrete Laplace. With one, it is the kind with the smaller forecast
-    error, or the one that ``noise`` names. The aggregates share the price equally, or by
-    ``weights``.
-    """
-
-    table: Table
-    plan: Plan
-
-    @staticmethod
-    def of(table: Table, query: Query) -> "Question":
-        """The question of this query, checked and planned once; refused if it has no rule."""
-        return Question(table, plan(query, table.declaration))
-
-    @property
-    def query(self) -> Query:
-        """The query as a closed value; its ``str`` is SQL."""
-        return self.plan.query
-
-    def forecast(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        confidence: Number = 0.95,
-        group_size: int | None = None,
-        noise: Noise | None = None,
-        weights: Mapping[str, Number] | None = None,
-    ) -> Forecast:
-        """The cost and the expected errors of a release; it costs nothing and reads no data."""
-        offered = self.price(
-            QuestionPrice(epsilon, delta, noise=noise, weights=weights), confidence
-        )
-        return _forecast.forecast(offered, confidence, group_size)
-
-    def explain(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        confidence: Number = 0.95,
-        noise: Noise | None = None,
-        weights: Mapping[str, Number] | None = None,
-    ) -> QuestionExplanation:
-        """The assumptions, the cost and the errors of a release in words; it reads no data."""
-        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
-        offered = self.price(named, confidence)
-        return _forecast.explain(
-            offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
-        )
-
-    def release(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        confidence: Number = 0.95,
-        noise: Noise | None = None,
-        weights: Mapping[str, Number] | None = None,
-        by: str = "owner",
-        request: str | None = None,
-    ) -> Answer:
-        """The private answer, charged to the ledger before a row is read.
-
-        The same ``request`` id with the same question returns the same answer and costs nothing.
-        Raises `BudgetExceeded` if the price is more than the ledger has left, and
-        `ComputationFailed` if the engine fails after the charge.
-        """
-        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
-        with _ready(self, named, confidence) as ready:
-            door = Door.secure(self.table.ledger)
-            return _deliver(door, ready, confidence=confidence, by=by, request=request)
-
-    def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
-        """The plan with the mechanisms for this price; reads no data."""
-        level = _checks.probability(confidence=confidence)
-        return _price.price_plan(self.plan, named, level)
-
-    def __repr__(self) -> str:
-        return f"Question: {self.query}"
-
-
-def release_question(
-    door: Door,
-    question: Question,
-    named: QuestionPrice,
-    *,
-    confidence: Number = 0.95,
-    by: str = "owner",
-    request: str | None = None,
-) -> Answer:
-    """`Question.release` through a given door."""
-    with _ready(question, named, confidence) as ready:
-        return _deliver(door, ready, confidence=confidence, by=by, request=request)
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedQuestion:
-    """A priced and compiled question that no public fact can refuse any more."""
-
-    priced: _price.PricedPlan
-    prepared: _bounding.CompiledPlan
-
-
-@contextmanager
-def _ready(
-    question: Question, named: QuestionPrice, confidence: Number
-) -> Iterator[_PreparedQuestion]:
-    """Check everything that can be refused, before the charge."""
-    offered = question.price(named, confidence)
-    facts, source = question.table.declaration, question.table.source
-    types = {name: column.type for name, column in facts.columns.items()}
-    check_schema(source, types, facts.unit.column)
-    _rehearse(offered, confidence)
-    with _engine.opened() as opened:
-        yield _PreparedQuestion(offered, _bounding.prepare(offered.plan, source, opened))
-
-
-def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
-    """Draw and assemble an answer for one made-up group, so that noise beyond the range of the
-    sampler or of floats is refused now."""
-    few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
-    nothing: Mapping[str, Value] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
-    try:
-        columns(few, rehearse(few.together, nothing), _checks.probability(confidence=confidence))
-    except (ArithmeticError, ValueError, MemoryError, RecursionError) as cause:
-        raise QueryRefused(
-            f"no noise can be drawn for this price ({type(cause).__name__}): its scale leaves the "
-            "range of numbers; name a larger epsilon or delta"
-        ) from cause
-
-
-def _deliver(
-    door: Door, ready: _PreparedQuestion, *, confidence: Number, by: str, request: str | None
-) -> Answer:
-    prepared = ready.prepared
-    bounded = ready.priced.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
-    released = release_through(door, bounded, ready.priced.together, by=by, request=request)
-    return assemble(ready.priced, released, _checks.probability(confidence=confidence))

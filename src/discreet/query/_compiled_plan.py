@@ -1,0 +1,176 @@
+"""Compiles a plan for an engine before it is paid, and computes it afterwards."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+
+from discreet.errors import QueryRefused
+from discreet.mechanisms import Trace, Value
+from discreet.noise._arrays import FloatArray
+from discreet.query._bounding import (
+    PLACE,
+    TIMES,
+    VALUE,
+    RowValue,
+    bounded_rows,
+    bounded_sums,
+    counted_values,
+    sum_name,
+)
+from discreet.query._compiling import Compiler
+from discreet.query._engine import Engine
+from discreet.query._plan import ConversionOutcome, Plan, RowsOf
+from discreet.query._query import columns_used
+from discreet.query._source import TableSource, arrow_schema
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStatements:
+    """Statements that the engine has compiled and run on an empty table of the source's schema, so
+    that over the rows they can't fail for a public reason."""
+
+    source: TableSource
+    names: tuple[str, ...]
+    engine: Engine
+    statements: tuple[str, ...]
+
+    def answers(self, trace: Trace | None) -> list[pa.Table]:
+        """The answer of each statement over the source's rows."""
+        return [self._answer(statement, trace) for statement in self.statements]
+
+    def _answer(self, statement: str, trace: Trace | None) -> pa.Table:
+        with self.source.rows(self.names) as rows:
+            answer = self.engine.run(statement, rows)
+        if trace is not None:
+            trace.note("engine", statement)
+            trace.note("schema", str(answer.schema))
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """A plan with its statements: one for all sums, one for each count of different values, and one
+    for the rows of each argument."""
+
+    plan: Plan
+    compiled: CompiledStatements
+
+    @property
+    def source(self) -> TableSource:
+        """The source of the rows."""
+        return self.compiled.source
+
+    def compute(self, trace: Trace | None) -> Mapping[str, Value | FloatArray]:
+        """Each part of the plan with bounded contributions: a sum for each group as an exact
+        integer, and rows of a group's number and a value."""
+        return _parts(self.plan, self.compiled.answers(trace))
+
+
+def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
+    """The plan compiled for this engine; it reads the source's schema only."""
+    return CompiledPlan(
+        plan, _compiled(plan, source, engine, columns=(), expressions=partial(_expressions, plan))
+    )
+
+
+def prepare_rows(
+    plan: Plan,
+    source: TableSource,
+    engine: Engine,
+    *,
+    columns: tuple[str, ...],
+    values: Mapping[str, RowValue],
+) -> CompiledStatements:
+    """The statement for the rows themselves, with values that need these columns; it reads the
+    source's schema only."""
+
+    def expressions(table: ir.Table) -> list[ir.Table]:
+        return [bounded_rows(plan, table, values)]
+
+    return _compiled(plan, source, engine, columns=columns, expressions=expressions)
+
+
+def _compiled(
+    plan: Plan,
+    source: TableSource,
+    engine: Engine,
+    *,
+    columns: tuple[str, ...],
+    expressions: Callable[[ir.Table], Iterable[ir.Table]],
+) -> CompiledStatements:
+    unit = plan.declaration.unit.column
+    own = () if unit is None else (unit,)
+    names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
+    if not names:  # a count of rows needs a column to count
+        names = tuple(plan.declaration.columns)[:1]
+    schema = arrow_schema(source, names)
+    try:
+        statements = tuple(map(engine.statement, expressions(engine.table(schema))))
+        for statement in statements:
+            engine.run(statement, schema.empty_table())
+    except engine.failures as cause:
+        raise QueryRefused(
+            f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
+            "or simpler"
+        ) from cause
+    return CompiledStatements(source, names, engine, statements)
+
+
+def _expressions(plan: Plan, table: ir.Table) -> Iterator[ir.Table]:
+    if plan.sums_of_rows:
+        yield bounded_sums(plan, table)
+    for count in plan.counts_of_values:
+        assert not isinstance(count.argument, ConversionOutcome | None)  # as `_plan` makes them
+        yield counted_values(plan, table, partial(Compiler.scalar, scalar=count.argument))
+    for one in _arguments(plan):
+        value = partial(Compiler.point, argument=one.argument, grid=one.grid)
+        yield bounded_rows(plan, table, {VALUE: value})
+
+
+def _arguments(plan: Plan) -> list[RowsOf]:
+    """One of the plan's parts for each argument whose rows are wanted."""
+    return list({(one.argument, one.grid): one for one in plan.rows}.values())
+
+
+def _parts(plan: Plan, answers: list[pa.Table]) -> Mapping[str, Value | FloatArray]:
+    """The parts of the plan, from the answers to its statements."""
+    parts: dict[str, Value | FloatArray] = {}
+    left = list(answers)
+    if plan.sums_of_rows:
+        parts |= _totals(plan, left.pop(0))
+    for count in plan.counts_of_values:
+        parts[count.name] = _by_place(plan, left.pop(0), TIMES)
+    rows = {
+        (one.argument, one.grid): _rows(one, answer)
+        for one, answer in zip(_arguments(plan), left, strict=True)
+    }
+    return parts | {one.name: rows[one.argument, one.grid] for one in plan.rows}
+
+
+def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:
+    """Each sum for each group of the plan. The engine returns a row for each group that has rows,
+    with the group's place."""
+    return {
+        one.name: _by_place(plan, answer, sum_name(number))
+        for number, one in enumerate(plan.sums_of_rows)
+    }
+
+
+def _by_place(plan: Plan, answer: pa.Table, name: str) -> Value:
+    """A column of the answer for each group of the plan, 0 for groups without rows."""
+    numbers = np.full(len(plan.groups), 0, dtype=object)
+    numbers[answer[PLACE].to_numpy()] = [int(value) for value in answer[name].to_pylist()]
+    return numbers
+
+
+def _rows(one: RowsOf, answer: pa.Table) -> FloatArray:
+    """An array of (group, value), a row for each time that the value occurs in the group."""
+    times = answer[TIMES].cast(pa.int64()).to_numpy()
+    steps = answer[VALUE].to_numpy().astype(np.float64) + one.grid.center
+    values = steps * float(one.grid.step)  # exact: both have few bits
+    places = answer[PLACE].to_numpy().astype(np.float64)
+    return np.repeat(np.column_stack([places, values]), times, axis=0)

@@ -1,0 +1,196 @@
+"""A checked question to a table, and its release: price, compile, charge, compute, add noise."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet import _checks
+from discreet._budget import Payer
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.errors import QueryRefused
+from discreet.mechanisms import Door, RowsPart, rehearse, release_through
+from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.query import _compiled_plan, _engine, _forecast, _price
+from discreet.query._answer import Answer, assemble, columns
+from discreet.query._declaration import Declaration
+from discreet.query._forecast import Forecast, QuestionExplanation
+from discreet.query._plan import Plan, plan
+from discreet.query._price import Noise, QuestionPrice
+from discreet.query._query import Query
+from discreet.query._source import TableSource, check_schema
+
+
+class DeclaredTable(Protocol):
+    """The parts of a `Table` that a question needs."""
+
+    @property
+    def source(self) -> TableSource:
+        """The source of the rows."""
+        ...
+
+    @property
+    def declaration(self) -> Declaration:
+        """The public facts."""
+        ...
+
+    @property
+    def ledger(self) -> Payer[PrivacyLoss]:
+        """The ledger that is charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A checked question to a table, with methods to forecast, explain and release its answer.
+
+    Every method takes the price: ``epsilon``, and ``delta`` if Gaussian noise is allowed. Without a
+    ``delta``, the noise is discrete Laplace. With one, it is the kind with the smaller forecast
+    error, or the one that ``noise`` names. The aggregates share the price equally, or by
+    ``weights``.
+    """
+
+    table: DeclaredTable
+    plan: Plan
+
+    @staticmethod
+    def of(table: DeclaredTable, query: Query) -> "Question":
+        """The question of this query, checked and planned once; refused if it has no rule."""
+        return Question(table, plan(query, table.declaration))
+
+    @property
+    def query(self) -> Query:
+        """The query as a closed value; its ``str`` is SQL."""
+        return self.plan.query
+
+    def forecast(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        group_size: int | None = None,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> Forecast:
+        """The cost and the expected errors of a release; it costs nothing and reads no data."""
+        offered = self.price(
+            QuestionPrice(epsilon, delta, noise=noise, weights=weights), confidence
+        )
+        return _forecast.forecast(offered, confidence, group_size)
+
+    def explain(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> QuestionExplanation:
+        """The assumptions, the cost and the errors of a release in words; it reads no data."""
+        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
+        offered = self.price(named, confidence)
+        return _forecast.explain(
+            offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Answer:
+        """The private answer, charged to the ledger before a row is read.
+
+        The same ``request`` id with the same question returns the same answer and costs nothing.
+        Raises `BudgetExceeded` if the price is more than the ledger has left, and
+        `ComputationFailed` if the engine fails after the charge.
+        """
+        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
+        with _ready(self, named, confidence) as ready:
+            door = Door.secure(self.table.ledger)
+            return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+    def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
+        """The plan with the mechanisms for this price; reads no data."""
+        level = _checks.probability(confidence=confidence)
+        return _price.price_plan(self.plan, named, level)
+
+    def __repr__(self) -> str:
+        return f"Question: {self.query}"
+
+
+def release_question(
+    door: Door,
+    question: Question,
+    named: QuestionPrice,
+    *,
+    confidence: Number = 0.95,
+    by: str = "owner",
+    request: str | None = None,
+) -> Answer:
+    """`Question.release` through a given door."""
+    with _ready(question, named, confidence) as ready:
+        return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedQuestion:
+    """A priced and compiled question that no public fact can refuse any more."""
+
+    priced: _price.PricedPlan
+    prepared: _compiled_plan.CompiledPlan
+
+
+@contextmanager
+def _ready(
+    question: Question, named: QuestionPrice, confidence: Number
+) -> Iterator[_PreparedQuestion]:
+    """Check everything that can be refused, before the charge."""
+    offered = question.price(named, confidence)
+    facts, source = question.table.declaration, question.table.source
+    types = {name: column.type for name, column in facts.columns.items()}
+    check_schema(source, types, facts.unit.column)
+    _rehearse(offered, confidence)
+    with _engine.opened() as opened:
+        yield _PreparedQuestion(offered, _compiled_plan.prepare(offered.plan, source, opened))
+
+
+def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
+    """Draw and assemble an answer for one made-up group, so that noise beyond the range of the
+    sampler or of floats is refused now."""
+    few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
+    nothing: dict[str, Any] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
+    for part in few.plan.parts:
+        if isinstance(part, RowsPart):
+            nothing[part.name] = part.checked([])
+    of_one = {
+        name: replace(m, groups=1) if isinstance(m, QuantileIntervals) else m
+        for name, m in few.mechanisms.items()
+    }
+    few = replace(few, mechanisms=of_one)
+    try:
+        columns(few, rehearse(few.together, nothing), _checks.probability(confidence=confidence))
+    except (ArithmeticError, ValueError, MemoryError, RecursionError) as cause:
+        raise QueryRefused(
+            f"no noise can be drawn for this price ({type(cause).__name__}): its scale leaves the "
+            "range of numbers; name a larger epsilon or delta"
+        ) from cause
+
+
+def _deliver(
+    door: Door, ready: _PreparedQuestion, *, confidence: Number, by: str, request: str | None
+) -> Answer:
+    prepared = ready.prepared
+    bounded = ready.priced.plan.bounded(lambda: prepared.compute(door.trace), prepared.source.label)
+    released = release_through(door, bounded, ready.priced.together, by=by, request=request)
+    return assemble(ready.priced, released, _checks.probability(confidence=confidence))

@@ -1,0 +1,160 @@
+"""Rows of a table, filtered and grouped, and the questions and statistics of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet._exact import Number
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
+from discreet.mechanisms.statistics import Moments
+from discreet.query._aggregates import AggregateFunction
+from discreet.query._frame import (
+    ColumnExpression,
+    ConditionExpression,
+    UnnamedAggregate,
+    aggregate,
+    all_of,
+    condition_of,
+    count,
+    mean,
+    quantile,
+)
+from discreet.query._hand_over import TableRows
+from discreet.query._query import Query
+from discreet.query._question import DeclaredTable, Question
+from discreet.query._statistics import (
+    TopGroups,
+    level_names,
+    released_bounds,
+    released_moments,
+    top_groups,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of a table, filtered and grouped; `agg` turns them into a question."""
+
+    table: DeclaredTable
+    filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
+        """The rows for which all of these conditions are known to hold as well."""
+        for condition in conditions:
+            condition_of(condition)  # refuse other values now
+        return Selection(self.table, self.filters + conditions, self.keys)
+
+    def group_by(self, *keys: str) -> "Selection":
+        """The rows, also grouped by the declared keys of these columns."""
+        if not all(isinstance(key, str) for key in keys):
+            raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
+        return Selection(self.table, self.filters, self.keys + keys)
+
+    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
+        """The question for these aggregates, each under the name it is given."""
+        wrong = [
+            name for name, asked in aggregates.items() if not isinstance(asked, UnnamedAggregate)
+        ]
+        if wrong:
+            raise InvalidArgument(
+                f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
+                "dp.sum(...) or dp.mean(...)"
+            )
+        named = tuple(asked.named(name) for name, asked in aggregates.items())
+        query = Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
+        return Question.of(self.table, query)
+
+    def quantiles(self, column: str, levels: Sequence[Number]) -> "Question":
+        """The question for the quantiles of a column, under names such as age_50 for a median."""
+        if isinstance(levels, str) or not isinstance(levels, Sequence) or not levels:
+            raise InvalidArgument(f"levels = {levels!r}: give at least one, as [0.25, 0.5, 0.75]")
+        named = level_names(column, levels)
+        return self.agg(**{name: quantile(column, level) for name, level in named.items()})
+
+    def describe(self, *columns: str) -> "Question":
+        """The question for the number of values, mean, standard deviation and quartiles of each of
+        these columns."""
+        if not columns:
+            raise InvalidArgument("describe: give the names of numeric columns")
+        asked: dict[str, UnnamedAggregate] = {}
+        for name in columns:
+            asked |= {
+                f"{name}_count": count(name),
+                f"{name}_mean": mean(name),
+                f"{name}_stddev": aggregate(AggregateFunction.STDDEV, name),
+            }
+            quartiles = level_names(name, [0.25, 0.5, 0.75])
+            asked |= {title: quantile(name, level) for title, level in quartiles.items()}
+        return self.agg(**asked)
+
+    def top_k(
+        self,
+        k: int,
+        *,
+        epsilon: Number,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> TopGroups:
+        """The k groups with the most rows, without their counts: one charge for all k."""
+        return top_groups(
+            self._handed_over(),
+            k,
+            epsilon=epsilon,
+            confidence=confidence,
+            ledger=self.table.ledger,
+            by=by,
+            request=request,
+        )
+
+    def moments(
+        self,
+        *columns: str,
+        epsilon: Number,
+        delta: Number = 0,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Moments:
+        """The moments of these columns, with the kind of noise that errs less."""
+        return released_moments(
+            self.rows(*columns),
+            epsilon=epsilon,
+            delta=delta,
+            ledger=self.table.ledger,
+            by=by,
+            request=request,
+        )
+
+    def bounds(
+        self, column: str, *, epsilon: Number, by: str = "owner", request: str | None = None
+    ) -> Release[tuple[float, float] | None]:
+        """Tighter bounds that hold most of a column's values."""
+        return released_bounds(
+            self.rows(column), epsilon=epsilon, ledger=self.table.ledger, by=by, request=request
+        )
+
+    def rows(self, *columns: str) -> Bounded[Rows]:
+        """The rows with these numeric or boolean columns, for any mechanism on rows.
+
+        The engine clamps values and applies the caps, when the rows are first released: it takes
+        about equally spaced rows of a unit that has too many. Rows with a NULL are left out.
+
+        >>> from discreet.mechanisms.quantiles import InterQuartileRange
+        >>> import discreet as dp
+        >>> import pandas as pd
+        >>> stays = dp.Table(
+        ...     pd.DataFrame({"patient": [1, 1, 2], "days": [3, 4, 1]}),
+        ...     unit=dp.Unit("patient"), rows=2, columns={"days": dp.Column.integer(0, 30)},
+        ... )
+        >>> InterQuartileRange.for_epsilon(1, stays.rows("days"))
+        InterQuartileRange(scale=4, grid=Grid(0, 30))
+        """
+        return self._handed_over().values(columns)
+
+    def counts(self) -> Bounded[IntegerArray]:
+        """The number of rows in each group, for any mechanism on counts, in order of the keys."""
+        return self._handed_over().counts()
+
+    def _handed_over(self) -> TableRows:
+        return TableRows(self.agg(rows=count()).plan, self.table.source)

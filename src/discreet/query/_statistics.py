@@ -1,0 +1,159 @@
+"""Statistics of a table by the mechanisms of `discreet.mechanisms`, one release each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from discreet import _checks
+from discreet._budget import Payer, Receipt
+from discreet._exact import Number
+from discreet._unit import Change
+from discreet.accounting import PrivacyLoss
+from discreet.errors import QueryRefused
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerArray,
+    Release,
+    Rows,
+    rehearse,
+    release,
+)
+from discreet.mechanisms.quantiles import ApproximateBounds
+from discreet.mechanisms.selection import Moves, TopK
+from discreet.mechanisms.statistics import Moments, moments
+from discreet.query._columns import KeyValue
+from discreet.query._hand_over import TableRows
+
+_CONFIDENCE = Fraction(95, 100)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TopGroups:
+    """The groups with the most rows, the largest first, without their counts.
+
+    ``error`` is in rows: with probability ``confidence``, no group that is missing has more rows
+    than a group here by more than this. Everything here may be shown to anyone.
+    """
+
+    keys: tuple[str, ...]
+    groups: tuple[tuple[KeyValue, ...], ...]
+    error: int
+    confidence: Fraction
+    release: Release[Any]  # Any: the places of the groups
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """The privacy loss of the answer, for its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's proof that the charge was recorded first."""
+        return self.release.receipt
+
+    def rows(self) -> list[dict[str, object]]:
+        """The groups as dictionaries, with their rank from 1."""
+        return [
+            {"rank": rank, **dict(zip(self.keys, group, strict=True))}
+            for rank, group in enumerate(self.groups, 1)
+        ]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The groups as a pandas frame; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [f"{rank}. {', '.join(map(str, g))}" for rank, g in enumerate(self.groups, 1)]
+        level = f"{float(self.confidence):.4g}"
+        note = f"a missing group has at most {self.error:,} rows more, at {level} confidence"
+        return "\n".join([f"by {', '.join(self.keys)}", *lines, note])
+
+
+def top_groups(
+    table: TableRows,
+    k: int,
+    *,
+    epsilon: Number,
+    confidence: Number,
+    ledger: Payer[PrivacyLoss],
+    by: str,
+    request: str | None,
+) -> TopGroups:
+    """The release of the k groups with the most rows."""
+    plan, counts = table.plan, table.counts()
+    if len(plan.groups) < 2:
+        raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
+    level = _checks.probability(confidence=confidence)
+    is_added = plan.declaration.unit.change is Change.ADD_REMOVE
+    moves = Moves.TOGETHER if is_added else Moves.ANYHOW
+    chosen = TopK.for_epsilon(epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
+    error = chosen.error(level)
+    rehearse(chosen, np.zeros(len(plan.groups), dtype=np.int64))
+    found = release(
+        counts, chosen, ledger, purpose=_purpose(f"TOP {k}", counts), by=by, request=request
+    )
+    groups = tuple(plan.groups[cast(int, place)] for place in found.value)
+    return TopGroups(plan.query.keys, groups, error, level, found)
+
+
+def released_moments(
+    rows: Bounded[Rows],
+    *,
+    epsilon: Number,
+    delta: Number,
+    ledger: Payer[PrivacyLoss],
+    by: str,
+    request: str | None,
+) -> Moments:
+    """The release of all moments of the rows' columns, with the noise that errs less."""
+    facts = moments(rows)
+    noise = _noise(facts, epsilon, delta)
+    rehearse(noise, np.zeros(1, dtype=object))
+    found = release(facts, noise, ledger, by=by, request=request)
+    return Moments.of(found, rows)
+
+
+def released_bounds(
+    rows: Bounded[Rows],
+    *,
+    epsilon: Number,
+    ledger: Payer[PrivacyLoss],
+    by: str,
+    request: str | None,
+) -> Release[tuple[float, float] | None]:
+    """The release of bounds that hold most values."""
+    search = ApproximateBounds.for_epsilon(epsilon, rows)
+    return release(rows, search, ledger, purpose=_purpose("BOUNDS", rows), by=by, request=request)
+
+
+def _noise(
+    facts: Bounded[IntegerArray], epsilon: Number, delta: Number
+) -> DiscreteLaplace | Gaussian:
+    offers: list[DiscreteLaplace | Gaussian] = [DiscreteLaplace.for_epsilon(epsilon, facts)]
+    if _checks.not_negative(delta=delta) > 0:
+        offers.append(Gaussian.for_epsilon(epsilon, delta, facts))
+    return min(offers, key=lambda noise: noise.error(_CONFIDENCE))
+
+
+def _purpose(what: str, bounded: Bounded[Any]) -> str:  # Any: rows or counts
+    return f"{what}: {bounded.name}"
+
+
+def level_names(column: str, levels: Sequence[Number]) -> dict[str, Fraction]:
+    """The levels by the names of their columns: age_50 for the median of age."""
+    named = {}
+    for level in levels:
+        exact = _checks.probability(levels=level)
+        percent = f"{float(100 * exact):.6g}".replace(".", "_")
+        named[f"{column}_{percent}"] = exact
+    return named
