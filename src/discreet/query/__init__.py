@@ -37,6 +37,7 @@ from discreet.query._query import Query
 if TYPE_CHECKING:
     from discreet.query._answer import Answer
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
+    from discreet.query._diagnosis import CutShare, Diagnosis
     from discreet.query._null_share import NullShare
     from discreet.query._question import Question, release_question
     from discreet.query._selection import Selection
@@ -49,7 +50,9 @@ __all__ = [
     "Caps",
     "Column",
     "ColumnType",
+    "CutShare",
     "Declaration",
+    "Diagnosis",
     "Forecast",
     "Noise",
     "NullShare",
@@ -75,6 +78,8 @@ __all__ = [
 
 _OTHER_FILES = {
     "Answer": "_answer",
+    "CutShare": "_diagnosis",
+    "Diagnosis": "_diagnosis",
     "NullShare": "_null_share",
     "Question": "_question",
     "Selection": "_selection",

@@ -9,7 +9,9 @@ decides which groups the unit counts in, and such hashes round its rows and tota
 nothing of a unit depends on another unit's rows.
 """
 
+import operator
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import ibis
@@ -31,6 +33,7 @@ _UNIT = "unit"
 PLACE = "place"
 VALUE = "value"
 TIMES = "times"
+CUT_BINS = 32
 _ROWS = "rows"
 _COUNTED = "rows_counted"
 _ALLOTTED = "rows_allotted"
@@ -91,6 +94,24 @@ def counted_values(plan: Plan, table: ir.Table, value: RowValue) -> ir.Table:
     """The expression of the number of different values in each group: (place, times)."""
     found = bounded_rows(plan, table, {VALUE: value})
     return found.group_by(PLACE).aggregate(**{TIMES: found.count()})
+
+
+def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
+    """The expression of the number of units by the rows that they lose to caps: (place, times).
+
+    The place is a bin: 0 for no rows, n >= 1 for at least 2^(n-1) and less than 2^n rows.
+    """
+    compiler = Compiler(table, plan.declaration)
+    rows = _rows(plan, table, compiler, {})
+    cells = numbered(rows.group_by([_UNIT, PLACE]).aggregate(**{_ROWS: rows.count()}))
+    taken = _allotted(plan, _first_groups(plan, cells))
+    taken = taken.group_by(_UNIT).aggregate(**{_ALLOTTED: taken[_ALLOTTED].sum()})
+    there = cells.group_by(_UNIT).aggregate(**{_ROWS: cells[_ROWS].sum()})
+    units = there.inner_join(taken, _UNIT)
+    units = units.mutate(left_out=units[_ROWS] - units[_ALLOTTED])
+    bins = [(units.left_out >= 2**n).cast("int64") for n in range(CUT_BINS - 1)]
+    units = units.mutate(**{PLACE: reduce(operator.add, bins)})
+    return units.group_by(PLACE).aggregate(**{TIMES: units.count()})
 
 
 def _summed(found: ir.Table, names: list[str]) -> ir.Table:

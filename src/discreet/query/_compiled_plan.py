@@ -19,11 +19,12 @@ from discreet.query._bounding import (
     bounded_rows,
     bounded_sums,
     counted_values,
+    cut_rows,
     sum_name,
 )
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
-from discreet.query._plan import ConversionOutcome, Plan, RowsOf
+from discreet.query._plan import ColumnOutcome, Plan, RowsOf
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema
 
@@ -94,6 +95,15 @@ def prepare_rows(
     return _compiled(plan, source, engine, columns=columns, expressions=expressions)
 
 
+def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
+    """The statement for the rows that caps leave out; it reads the source's schema only."""
+
+    def expressions(table: ir.Table) -> list[ir.Table]:
+        return [cut_rows(plan, table)]
+
+    return _compiled(plan, source, engine, columns=(), expressions=expressions)
+
+
 def _compiled(
     plan: Plan,
     source: TableSource,
@@ -124,7 +134,7 @@ def _expressions(plan: Plan, table: ir.Table) -> Iterator[ir.Table]:
     if plan.sums_of_rows:
         yield bounded_sums(plan, table)
     for count in plan.counts_of_values:
-        assert not isinstance(count.argument, ConversionOutcome | None)  # as `_plan` makes them
+        assert not isinstance(count.argument, ColumnOutcome | None)  # as `_plan` makes them
         yield counted_values(plan, table, partial(Compiler.scalar, scalar=count.argument))
     for one in _arguments(plan):
         value = partial(Compiler.point, argument=one.argument, grid=one.grid)

@@ -17,12 +17,12 @@ import ibis
 import ibis.expr.types as ir
 
 from discreet.query._columns import ColumnType, KeyValue
-from discreet.query._conversion import ENGINE_TYPES, clamped, converted, outcomes
+from discreet.query._conversion import ENGINE_TYPES, beyond, clamped, converted, outcomes
 from discreet.query._declaration import Declaration
 from discreet.query._grid import SumGrid
 from discreet.query._inference import ScalarFacts, column_of, infer
 from discreet.query._numbering import comparable
-from discreet.query._plan import ConversionOutcome, SumOf
+from discreet.query._plan import ColumnOutcome, Outcome, SumOf
 from discreet.query._query import (
     Arithmetic,
     Both,
@@ -163,8 +163,8 @@ class Compiler:
         """A row's addend to the sum: an integer within its ends, 0 where the argument is NULL."""
         if one.argument is None:
             return ibis.literal(1, "int64")
-        if isinstance(one.argument, ConversionOutcome):
-            return self._converted(one.argument).cast("int64")
+        if isinstance(one.argument, ColumnOutcome):
+            return self._outcome(one.argument).cast("int64")
         if one.grid is None:
             value = self.scalar(one.argument)
             return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
@@ -186,10 +186,16 @@ class Compiler:
             )
         return clamped(steps, grid.lower + grid.center, grid.upper + grid.center) - grid.center
 
-    def _converted(self, one: ConversionOutcome) -> ir.BooleanValue:
-        column = column_of(one.column, self.declaration)
-        lost, held = outcomes(self.table[one.column], column)
-        return lost if one.is_lost else lost | held
+    def _outcome(self, one: ColumnOutcome) -> ir.BooleanValue:
+        column, raw = column_of(one.column, self.declaration), self.table[one.column]
+        lost, held = outcomes(raw, column)
+        match one.outcome:
+            case Outcome.THERE:
+                return lost | held
+            case Outcome.LOST:
+                return lost
+        below, above = beyond(raw, column)
+        return below if one.outcome is Outcome.BELOW else above
 
 
 def _constant(value: KeyValue | Fraction, kind: ColumnType) -> ir.Value:

@@ -141,6 +141,18 @@ def outcomes(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressi
     return there & ~held, held
 
 
+def beyond(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressions
+    """Two truth values: the value of a bounded column is less than its lower bound; it is more than
+    its upper bound. Both are false for NULL, and for what is no number."""
+    assert column.lower is not None and column.upper is not None  # noqa: PT018  # its callers check
+    value = raw.cast("int64") if raw.type().is_boolean() else raw
+    number, near = _float(value), 0.5 if column.type is ColumnType.INTEGER else 0  # it is rounded
+    lower, upper = float(column.lower) - near, float(column.upper) + near
+    ends = [ibis.literal(end, "float64") for end in (lower, upper)]
+    no = ibis.literal(value=False)
+    return ibis.coalesce(number < ends[0], no), ibis.coalesce(number > ends[1], no)
+
+
 def _truth(raw: Any) -> Any:  # Any: Ibis expressions
     if raw.type().is_boolean():
         return raw

@@ -37,7 +37,7 @@ from discreet.query._aggregates import AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
-from discreet.query._plan import ConversionOutcome, Plan, SumOf, sensitivity
+from discreet.query._plan import ColumnOutcome, Outcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._query import (
     Aggregate,
@@ -150,8 +150,8 @@ def _plan(asked: NullCheck) -> Plan:
     )
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
-        SumOf(name, ConversionOutcome(asked.column, is_lost=name == _LOST), None, single)
-        for name in (_LOST, _VALUES)
+        SumOf(name, ColumnOutcome(asked.column, outcome), None, single)
+        for name, outcome in ((_LOST, Outcome.LOST), (_VALUES, Outcome.THERE))
     )
     return Plan(declaration, query, ((),), sums, ())
 

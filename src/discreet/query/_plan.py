@@ -43,13 +43,22 @@ _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
+class Outcome(Enum):
+    """What becomes of a source's value; NULL and NaN are no values."""
+
+    THERE = "there is a value"
+    LOST = "the declared type can't hold it"
+    BELOW = "it is less than the declared lower bound"
+    ABOVE = "it is more than the declared upper bound"
+
+
 @dataclass(frozen=True, slots=True)
-class ConversionOutcome:
-    """An argument that is 1 in rows where the source has a value, or only where the declared type
-    can't hold it (if ``is_lost``). Only `_null_share` uses it, no query does."""
+class ColumnOutcome:
+    """An argument that is 1 in rows with this outcome in a column, and 0 in others. Only
+    `_null_share` and `_diagnosis` use it, no query does."""
 
     column: str
-    is_lost: bool
+    outcome: Outcome
 
 
 class Counted(Enum):
@@ -68,7 +77,7 @@ class SumOf:
     is."""
 
     name: str
-    argument: Scalar | ConversionOutcome | None
+    argument: Scalar | ColumnOutcome | None
     grid: SumGrid | None
     sensitivity: Sensitivity
     is_squared: bool = False

@@ -17,6 +17,7 @@ from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query import _compiled_plan, _engine, _forecast, _price
 from discreet.query._answer import Answer, assemble, columns
 from discreet.query._declaration import Declaration
+from discreet.query._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
 from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._plan import Plan, plan
 from discreet.query._price import Noise, QuestionPrice
@@ -119,6 +120,22 @@ class Question:
         with _ready(self, named, confidence) as ready:
             door = Door.secure(self.table.ledger)
             return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+    def diagnose(
+        self,
+        *,
+        epsilon: Number,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Diagnosis:
+        """How much the caps, and the bounds of the question's columns, cut of its rows, as shares
+        with intervals and in words. It is a charge of its own."""
+        asked = DiagnosisOf.of(self.table.source, self.plan)
+        door = Door.secure(self.table.ledger)
+        return release_diagnosis(
+            door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
+        )
 
     def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
         """The plan with the mechanisms for this price; reads no data."""

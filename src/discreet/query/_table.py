@@ -16,10 +16,12 @@ from discreet.mechanisms.statistics import Moments, Regression, regression
 from discreet.query._answer import Answer
 from discreet.query._columns import ONE_ROW, Caps, Column
 from discreet.query._declaration import Declaration
+from discreet.query._diagnosis import Diagnosis
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
+    count,
     count_units,
 )
 from discreet.query._null_share import NullCheck, NullShare, release_share
@@ -188,6 +190,15 @@ class Table:
     def rows(self, *columns: str) -> Bounded[Rows]:
         """The rows with these columns, for any mechanism of `discreet.mechanisms` on rows."""
         return Selection(self).rows(*columns)
+
+    def diagnose(self, *columns: str, by: Names = (), epsilon: Number) -> Diagnosis:
+        """How much the caps cut of all rows, in groups ``by`` these columns, and the bounds of
+        these columns of their values; of all bounded columns without names."""
+        facts = self.declaration.columns
+        names = columns or [name for name, column in facts.items() if column.lower is not None]
+        asked = {f"values_{number}": count(name) for number, name in enumerate(names)}
+        selected = self.group_by(*_names(by))
+        return selected.agg(rows=count(), **asked).diagnose(epsilon=epsilon)
 
     def share_of_null(
         self,
