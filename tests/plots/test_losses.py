@@ -235,7 +235,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 def test_pages_show_the_pictures_that_they_draw() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    pages = (docs / "pictures.md", docs / "training.md")
+    pages = (docs / "pictures.md", docs / "training.md", docs / "bias.md")
     page = "".join(each.read_text(encoding="utf-8") for each in pages)
     drawn = set(re.findall(r'savefig\("(\w+\.png)"', page))
     assert drawn == set(re.findall(r"\]\(pictures/(\w+\.png)\)", page))
