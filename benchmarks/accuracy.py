@@ -58,6 +58,7 @@ class Unrecorded:
         by: str,
         request: Request | None = None,  # noqa: ARG002
         is_insecure: bool = False,
+        statement: str | None = None,  # noqa: ARG002
     ) -> Receipt:
         """Return a receipt without recording the charge."""
         return Receipt(1, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)

@@ -3,6 +3,8 @@
 Those layers know a payer by its three methods only. A payer takes any kind of privacy loss.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as plain_field
@@ -16,6 +18,8 @@ from discreet._fields import Converted, Delta, Positive, field, frozen
 from discreet.errors import InvalidArgument
 
 Loss = TypeVar("Loss", contravariant=True)
+
+RECEIPT_FORMAT = 1
 
 
 @frozen
@@ -180,7 +184,9 @@ class Receipt:
     ``digest`` names the ledger's entry. ``kept`` is the answer stored earlier under the same
     request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
     ``balance`` is the balance after the charge, if the payer knows it; it is computed when it is
-    first read, and is not part of the proof.
+    first read, and is not part of the proof. ``request`` is the id of the request, and
+    ``privacy_loss`` the JSON of the privacy loss. ``statement`` is JSON too: the question with its
+    unit, assumptions and mechanisms, if the payer recorded its digest.
     """
 
     number: int
@@ -191,6 +197,38 @@ class Receipt:
     kept: str | None = None
     is_insecure: bool = False
     balance: BudgetUse | None = plain_field(default=None, compare=False, repr=False)
+    request: str | None = plain_field(default=None, compare=False, repr=False)
+    privacy_loss: str | None = plain_field(default=None, compare=False, repr=False)
+    statement: str | None = plain_field(default=None, compare=False, repr=False)
+
+    def to_json(self) -> str:
+        """The receipt as JSON, which `discreet verify` checks against the ledger without the data.
+
+        A receipt has exactly one text. Its last member is a checksum of the others.
+        """
+        facts: dict[str, object] = {
+            "receipt": RECEIPT_FORMAT,
+            "number": self.number,
+            "digest": self.digest,
+            "at": self.at.isoformat(),
+            "purpose": self.purpose,
+            "by": self.by,
+            "request": self.request,
+            "is_insecure": self.is_insecure,
+            "privacy_loss": None if self.privacy_loss is None else json.loads(self.privacy_loss),
+            "statement": None if self.statement is None else json.loads(self.statement),
+        }
+        return receipt_text({**facts, "checksum": receipt_checksum(facts)})
+
+
+def receipt_text(facts: Mapping[str, object]) -> str:
+    """The one text of these members of a receipt."""
+    return json.dumps(facts, indent=2, allow_nan=False)
+
+
+def receipt_checksum(facts: Mapping[str, object]) -> str:
+    """The checksum of a receipt's other members; it finds damage, not forgery."""
+    return hashlib.sha256(receipt_text(facts).encode()).hexdigest()
 
 
 class Payer(Protocol[Loss]):
@@ -204,8 +242,10 @@ class Payer(Protocol[Loss]):
         by: str,
         request: Request | None = None,
         is_insecure: bool = False,
+        statement: str | None = None,
     ) -> Receipt:
-        """Record the privacy loss durably, or raise and record nothing."""
+        """Record the privacy loss durably, with the digest of the statement, or raise and record
+        nothing."""
         ...
 
     def keep(self, receipt: Receipt, answer: str) -> None:

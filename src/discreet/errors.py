@@ -14,6 +14,7 @@
     ├── LedgerError          the ledger can't be used as it is
     │   ├── LedgerLocked     a computation failed after it was paid; the owner must unlock
     │   ├── LedgerDiffers    the ledger and the declaration contradict each other
+    │   ├── ReceiptDiffers   a receipt was altered, or is not from this ledger
     │   └── LedgerDamaged    its chain of entries is broken, or it is older than its anchor
     └── ComputationFailed    it was paid, then failed; only the owner's log has the cause
 
@@ -75,6 +76,10 @@ class LedgerLocked(LedgerError):
 
 class LedgerDiffers(LedgerError):
     """The ledger's limit or unit differs from the declaration."""
+
+
+class ReceiptDiffers(LedgerError):
+    """A receipt was altered, or the ledger has no such charge."""
 
 
 class LedgerDamaged(LedgerError):

@@ -24,6 +24,7 @@ CODES = {
     "QuestionFailed": 3,
     "LedgerLocked": 3,
     "LedgerDiffers": 3,
+    "ReceiptDiffers": 3,
     "BudgetExceeded": 4,
     "LedgerError": 5,
     "LedgerDamaged": 5,

@@ -47,6 +47,7 @@ class FakePayer:
         by: str,
         request: Request | None = None,
         is_insecure: bool = False,
+        statement: str | None = None,
     ) -> Receipt:
         self.events.append("charge")
         if request is not None and (by, request.id) in self._requests:

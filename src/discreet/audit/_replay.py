@@ -43,9 +43,10 @@ class Run:
         by: str,
         request: Request | None = None,
         is_insecure: bool = False,
+        statement: str | None = None,
     ) -> Receipt:
         """Record the charge, and admit it."""
-        self.note("charge", (loss.to_json(), purpose, by, request))
+        self.note("charge", (loss.to_json(), purpose, by, request, statement))
         return Receipt(1, "", datetime.fromtimestamp(0, UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:

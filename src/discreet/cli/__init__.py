@@ -1,7 +1,8 @@
 """The command ``discreet``: declare a table, forecast a question, ask it, show the budget.
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
-`_pricing` (price), `_training` (train) and `_budgeting` (budget, unlock, backup). They share their
+`_pricing` (price), `_training` (train), `_budgeting` (budget, unlock, backup) and `_verifying`
+(verify). They share their
 options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
@@ -17,7 +18,7 @@ import typer
 from typer.main import get_command
 
 from discreet._version import __version__
-from discreet.cli import _asking, _budgeting, _declaring, _pricing, _training
+from discreet.cli import _asking, _budgeting, _declaring, _pricing, _training, _verifying
 from discreet.cli._exit_codes import log_beside, run, survive
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ for command in (
     _budgeting.budget,
     _budgeting.unlock,
     _budgeting.backup,
+    _verifying.verify,
 ):
     app.command()(command)
 

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
@@ -75,6 +76,10 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     parquet: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Write the answer to a Parquet file.")
     ] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Write the receipt, for `discreet verify`."),
+    ] = None,
     file: FileOption = _FILE,
 ) -> None:
     """Ask a question and pay for it; each number of the answer has an interval.
@@ -89,6 +94,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
 
     # 1. check everything that can be checked before the charge
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
+    _check_path(receipt, "--receipt")
     if group_size is not None and not forecast:
         raise typer.BadParameter("use it with --forecast", param_hint="'--group-size'")
     declared = query.open(file).file(name)
@@ -126,6 +132,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         raise
     # 3. the answer on stdout, its cost on stderr
     _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
+    if receipt is not None:
+        _write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
     if is_new_ledger:
         say(f"created the ledger {declared.ledger}")
     if is_repeat and answer.receipt.kept is None:
@@ -244,10 +252,14 @@ def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast
         raise typer.BadParameter("give one of them", param_hint="'--json' / '--csv' / '--parquet'")
     if forecast and (as_csv or parquet is not None):
         raise typer.BadParameter("use it without --csv and --parquet", param_hint="'--forecast'")
-    if parquet is not None and (parquet.is_dir() or not parquet.absolute().parent.is_dir()):
+    _check_path(parquet, "--parquet")
+
+
+def _check_path(path: Path | None, option: str) -> None:
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise typer.BadParameter(
-            f"{str(parquet)!r}: give the path of a file in an existing folder",
-            param_hint="'--parquet'",
+            f"{str(path)!r}: give the path of a file in an existing folder",
+            param_hint=f"'{option}'",
         )
 
 
@@ -293,7 +305,7 @@ def _show_answer(answer: "Answer", *, as_json: bool, as_csv: bool, parquet: Path
     elif as_csv:
         write(answer.to_csv())
     elif parquet is not None:
-        _write_parquet(answer, parquet)
+        _write_file(parquet, lambda: answer.to_parquet(parquet))
     else:
         head, *rows = answer.cells()
         show(table(head, rows, left=len(answer.plan.query.keys)))
@@ -301,9 +313,9 @@ def _show_answer(answer: "Answer", *, as_json: bool, as_csv: bool, parquet: Path
         say(note)
 
 
-def _write_parquet(answer: "Answer", path: Path) -> None:
+def _write_file(path: Path, written: Callable[[], object]) -> None:
     try:
-        answer.to_parquet(path)
+        written()
     except OSError as error:
         say(f"error: {path}: it can't be written ({error.strerror}); repeat the request", "red")
         raise typer.Exit(FAILED) from None

@@ -20,6 +20,7 @@ from discreet.errors import (
     InvalidArgument,
     LedgerDiffers,
     LedgerLocked,
+    ReceiptDiffers,
     Refused,
 )
 
@@ -32,6 +33,7 @@ _CODES: tuple[tuple[type[DiscreetError], int], ...] = (
     (Refused, REFUSED),
     (LedgerLocked, REFUSED),
     (LedgerDiffers, REFUSED),
+    (ReceiptDiffers, REFUSED),
     (BudgetExceeded, BUDGET),
     (DiscreetError, FAILED),
 )

@@ -8,10 +8,12 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
    entry to the next; `_decisions`: whether a charge is admitted or repeated
 3. `_store`: transactions over a database; `_sqlite` and `_database`: one SQLite file; `_turns`:
    locks on that file; `_anchor`: the head of the chain, stored elsewhere
+4. `_receipts`: checks a receipt against its entry
 """
 
 from discreet.ledger._entries import Kind
 from discreet.ledger._ledger import Ledger
+from discreet.ledger._receipts import ReceiptCheck, check_receipt
 from discreet.ledger._views import Balance, Entry
 
-__all__ = ["Balance", "Entry", "Kind", "Ledger"]
+__all__ = ["Balance", "Entry", "Kind", "Ledger", "ReceiptCheck", "check_receipt"]

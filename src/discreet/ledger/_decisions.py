@@ -30,6 +30,7 @@ from discreet.ledger._entries import (
     StoredAnswer,
     answer_key,
     steps_key,
+    text_digest,
 )
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal
@@ -78,7 +79,13 @@ def _exact(chosen: Filter) -> Filter:
 
 
 def charge_for(
-    loss: PrivacyLoss | Term, purpose: str, by: str, request: Request | None, *, is_insecure: bool
+    loss: PrivacyLoss | Term,
+    purpose: str,
+    by: str,
+    request: Request | None,
+    *,
+    is_insecure: bool,
+    statement: str | None,
 ) -> Charge:
     """The charge, after a check that it can be stored and read again as the same value."""
     whole = loss_of(loss)
@@ -87,7 +94,8 @@ def charge_for(
             f"request = {_checks.quoted(request)}: give a Request with a text as body"
         )
     exact, why, who = _storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
-    return Charge(exact, why, who, request, bool(is_insecure))
+    digest = None if statement is None else text_digest(statement)
+    return Charge(exact, why, who, request, bool(is_insecure), digest)
 
 
 def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
@@ -193,7 +201,9 @@ class PricedCharge:
         return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
 
 
-def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -> Receipt:
+def repeated(
+    rows: Transaction, first: Link, request: Request, use: FilterUse, *, statement: str | None
+) -> Receipt:
     """The first receipt of this request, with its answer and the balance now."""
     if not isinstance(first.fact, Charge) or first.fact.request is None:
         raise LedgerDamaged(f"entry {first.number} has a request's key, but is no requested charge")
@@ -209,7 +219,8 @@ def repeated(rows: Transaction, first: Link, request: Request, use: FilterUse) -
             "it is being computed now, or was lost in a crash. It is never drawn again: ask under "
             "a new id, which is a new charge"
         )
-    return receipt_of(first, first.fact, use, answer.fact.text)
+    text = answer.fact.text
+    return receipt_of(first, first.fact, use, statement=statement, answer=text)
 
 
 def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
@@ -232,10 +243,29 @@ def last_reservation(rows: Transaction, charge: int) -> StepReservation | None:
     return link.fact
 
 
-def receipt_of(link: Link, paid: Charge, use: FilterUse, answer: str | None = None) -> Receipt:
-    """The receipt of a charge, with the balance now and, for a repeat, the stored answer."""
+def receipt_of(
+    link: Link,
+    paid: Charge,
+    use: FilterUse | None,
+    *,
+    statement: str | None,
+    answer: str | None = None,
+) -> Receipt:
+    """The receipt of a charge, with the balance now and, for a repeat, the stored answer. It has
+    the statement only if its digest is the recorded one."""
+    is_recorded = statement is not None and text_digest(statement) == paid.statement
     return Receipt(
-        link.number, link.digest, link.at, paid.purpose, paid.by, answer, paid.is_insecure, use
+        link.number,
+        link.digest,
+        link.at,
+        paid.purpose,
+        paid.by,
+        answer,
+        paid.is_insecure,
+        use,
+        request=None if paid.request is None else paid.request.id,
+        privacy_loss=paid.loss.to_json(),
+        statement=statement if is_recorded else None,
     )
 
 

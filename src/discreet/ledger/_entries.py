@@ -48,13 +48,14 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A privacy loss that was paid."""
+    """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement."""
 
     loss: PrivacyLoss
     purpose: str
     by: str
     request: Request | None
     is_insecure: bool
+    statement: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,11 @@ def sha256(value: object) -> str:
     return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
 
 
+def text_digest(text: str) -> str:
+    """The digest of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
@@ -253,11 +259,12 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],
                 "squares": _squares_to_json(chosen.squares),
             }
-        case Charge(loss, purpose, by, request, is_insecure):
+        case Charge(loss, purpose, by, request, is_insecure, statement):
             asked = None if request is None else {"id": request.id, "body": request.body}
             paid = json.loads(loss.to_json())
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
-            return {"loss": paid, "request": asked, **facts}
+            stated = {} if statement is None else {"statement": statement}
+            return {"loss": paid, "request": asked, **facts, **stated}
         case Unlock(reason, by, allow_repeat=False):
             return {"reason": reason, "by": by}
     return asdict(fact)
@@ -278,7 +285,9 @@ def _fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
             loss = PrivacyLoss.from_json(canonical(values["loss"]))
             purpose, by = _text(values["purpose"]), _text(values["by"])
-            return Charge(loss, purpose, by, request, _truth(values["is_insecure"]))
+            statement = _text(values["statement"]) if "statement" in values else None
+            is_insecure = _truth(values["is_insecure"])
+            return Charge(loss, purpose, by, request, is_insecure, statement)
         case Kind.ANSWER:
             return _plain_fact(StoredAnswer, values)
         case Kind.LOCK:

@@ -15,6 +15,7 @@ from discreet.errors import (
     LedgerDamaged,
     LedgerDiffers,
     LedgerError,
+    ReceiptDiffers,
     SessionEnded,
 )
 from discreet.ledger import _chain
@@ -194,16 +195,18 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         by: str,
         request: Request | None = None,
         is_insecure: bool = False,
+        statement: str | None = None,
     ) -> Receipt:
         """Record this privacy loss durably and return the receipt, or raise and record nothing.
 
-        A loss without a unit takes the ledger's unit. A ``request`` that was paid and answered
+        A loss without a unit takes the ledger's unit. ``statement`` is JSON that the receipt will
+        show; its digest is recorded. A ``request`` that was paid and answered
         before returns its first receipt, with the answer, and costs nothing. Raises
         `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
         `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge is then
         recorded whole, or not at all.
         """
-        fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure)
+        fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
         tries = _TRIES
         while True:
             # outside the transaction, since pricing may take long
@@ -214,7 +217,7 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                 first = None if request is None else rows.under(request_key(by, request))
                 if request is not None and first is not None:
                     use = FilterUse(opening.filter, head.state.spent)
-                    return repeated(rows, first, request, use)
+                    return repeated(rows, first, request, use, statement=statement)
                 check_open(rows, head, purpose)
                 if not priced.fits(opening, head.state.spent):
                     if priced.seconds > _QUICK and tries:
@@ -225,7 +228,8 @@ is left for one more pure charge; lower the budget of this query or ask the owne
                     fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
                     link = rows.append(head, fact, _chain.charged(head.state, sums))
                     self._last = opening, sums
-                    return receipt_of(link, fact, FilterUse(opening.filter, sums))
+                    use = FilterUse(opening.filter, sums)
+                    return receipt_of(link, fact, use, statement=statement)
             raise priced.refusal
 
     def keep(self, receipt: Receipt, answer: str) -> None:
@@ -352,6 +356,22 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         """Every entry from the first, each digest verified."""
         with self._reading() as (rows, _):
             return tuple(Entry.of(link) for link in rows.links())
+
+    def receipt(self, number: int, statement: str | None = None) -> Receipt:
+        """The receipt of the charge at this number, as it is recorded; without a balance.
+
+        ``statement`` is the text whose digest the charge recorded. Raises `ReceiptDiffers` if this
+        entry is no charge, or has another statement.
+        """
+        with self._reading() as (rows, head):
+            is_there = type(number) is int and 0 < number <= head.number
+            link = rows.link(number) if is_there else None
+        if link is None or not isinstance(link.fact, Charge):
+            raise ReceiptDiffers(f"{self._store.name} has no charge {number!r}")
+        found = receipt_of(link, link.fact, None, statement=statement)
+        if found.statement != statement or (statement is None and link.fact.statement):
+            raise ReceiptDiffers(f"charge {number} of {self._store.name} has another statement")
+        return found
 
     def verify(self) -> None:
         """Raise `LedgerDamaged` unless everything in the ledger follows by its rules.

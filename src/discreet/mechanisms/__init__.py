@@ -8,7 +8,8 @@ To read the files in order:
    additive mechanisms are short files beside them, such as `_discrete_laplace` and `_gaussian`.
    `_accuracy` finds the noise for an epsilon or for an error. `_together` combines mechanisms.
 3. The door: `_door` (payer, bits, trace), `_release` (charge, compute, add noise), `_session`
-   (the same for many questions). `_silence` and `_attempts` keep failures from leaking.
+   (the same for many questions), `_statement` (for receipts). `_silence` and `_attempts` keep
+   failures from leaking.
 4. After a release: `processing`, at no cost, and `_serialize`, for the ledger.
 
 The other mechanisms are in the packages `selection`, `thresholds`, `quantiles`, `statistics`,
@@ -31,6 +32,7 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import RealSensitivity, Sensitivity
 from discreet.mechanisms._session import Session, session, session_through
 from discreet.mechanisms._staircase import Staircase
+from discreet.mechanisms._statement import stated_loss
 from discreet.mechanisms._together import Together
 from discreet.noise._arrays import FloatArray
 
@@ -70,4 +72,5 @@ __all__ = [
     "release_through",
     "session",
     "session_through",
+    "stated_loss",
 ]

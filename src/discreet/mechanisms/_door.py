@@ -75,7 +75,13 @@ class Door(Owned):
         return type(self.bits) is SecureBits and self.trace is None
 
     def charge(
-        self, loss: PrivacyLoss, *, purpose: str, by: str, request: Request | None = None
+        self,
+        loss: PrivacyLoss,
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,
+        statement: str | None = None,
     ) -> Receipt:
         """Charge the payer. The only call by which releases, sessions and training runs pay."""
         receipt = self.payer.charge(
@@ -84,6 +90,7 @@ class Door(Owned):
             by=_checks.text(by=by),
             request=request,
             is_insecure=not self.is_secure,
+            statement=statement,
         )
         self.note("charged", loss.to_json())
         return receipt

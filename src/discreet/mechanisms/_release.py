@@ -19,6 +19,7 @@ from discreet.mechanisms._door import Door
 from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms._serialize import deserialize, serialize, written
 from discreet.mechanisms._silence import silent
+from discreet.mechanisms._statement import statement_of
 from discreet.noise import SecureBits
 
 V = TypeVar("V")
@@ -151,6 +152,7 @@ def release_through(
         purpose=bounded.name if purpose is None else purpose,
         by=by,
         request=None if request is None else Request(request, _body(bounded, mechanism)),
+        statement=statement_of(bounded, mechanism),
     )
     # 3. compute and add noise, unless this request has an answer already
     if receipt.kept is not None:

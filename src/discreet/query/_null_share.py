@@ -39,6 +39,7 @@ from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
 from discreet.query._plan import ColumnOutcome, Outcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
+from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
     ColumnRef,
@@ -176,7 +177,7 @@ def _bounded(
         shape=(2,),
         is_wide=True,
         basis="bounded by discreet.query, from the declared caps",
-        facts=repr((declaration.unit, declaration.caps, source)),
+        facts=facts_text(declaration, (column,), source),
     )
 
 

@@ -21,6 +21,7 @@ from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._grid import SumGrid
 from discreet.query._inference import ScalarFacts, check, column_of, infer
+from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
     Query,
@@ -152,15 +153,13 @@ class Plan:
     ) -> Bounded[Mapping[str, Any]]:  # Any: the value of each part
         """The parts as one computation not yet run; without ``compute``, for its bounds only.
         ``source`` names the source of the rows."""
-        facts, used = self.declaration, columns_used(self.query)
-        columns = {name: facts.columns[name] for name in used}
         return Bounded.together(
             compute or _nothing_to_compute,
             parts=self.parts,
             unit=self.declaration.unit,
             name=str(self.query),
             basis="bounded by discreet.query, from the declared caps and bounds",
-            facts=repr((facts.unit, facts.caps, columns, source)),
+            facts=facts_text(self.declaration, columns_used(self.query), source),
         )
 
     @property

@@ -96,6 +96,7 @@ class _Paid(Owned):
         by: str,
         request: Request | None = None,  # noqa: ARG002  # a payer's
         is_insecure: bool = False,
+        statement: str | None = None,  # noqa: ARG002  # of the release that paid
     ) -> Receipt:
         """Return an empty receipt."""
         self.check_owner()

@@ -1,0 +1,76 @@
+"""``discreet verify``: check a receipt, without the data."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli._options import JsonOption
+from discreet.cli._output import say, show, write
+from discreet.errors import ReceiptDiffers
+
+_LARGEST = 200_000_000  # bytes of a receipt
+
+
+def verify(
+    receipt: Annotated[
+        Path, typer.Argument(metavar="RECEIPT", help="The receipt's file.", show_default=False)
+    ],
+    *,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="The ledger's file; without it, only the receipt is checked."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a receipt, against the ledger if it is given; reads no data.
+
+    Example:
+
+    discreet verify receipt.json --ledger wages.ledger
+    """
+    from discreet.ledger import Ledger, check_receipt
+    from discreet.mechanisms import stated_loss
+
+    opened = None if ledger is None else Ledger.open(ledger)
+    found = check_receipt(_text(receipt), opened)
+    # the price follows from sensitivities and noise, which the ledger doesn't know
+    stated = found.facts["statement"]
+    loss = None if stated is None else stated_loss(stated)
+    checked, not_checked = [*found.checked], [*found.not_checked]
+    if loss is not None and loss != found.privacy_loss:
+        raise ReceiptDiffers("its privacy loss doesn't follow from its sensitivities and noise")
+    if loss is not None:
+        checked.append("the privacy loss follows from the stated sensitivities and noise")
+    elif stated is not None:
+        not_checked.append("that the privacy loss follows from the mechanism")
+    if found.facts["is_insecure"]:
+        not_checked.append("that the noise was secret: this receipt says that it was not")
+    if as_json:
+        shown = {"receipt": found.facts, "checked": checked, "not_checked": not_checked}
+        write(json.dumps(shown, indent=2) + "\n")
+        return
+    show(f"charge {found.facts['number']}, {found.facts['at']}, by {found.facts['by']}:")
+    show(f"  {found.facts['purpose']}")
+    show(f"  {found.privacy_loss}, for {found.privacy_loss.unit}")
+    for one in checked:
+        show(f"checked: {one}")
+    for one in not_checked:
+        say(f"not checked: {one}", "yellow")
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            read = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{str(path)!r}: it can't be read ({error.strerror})", param_hint="'RECEIPT'"
+        ) from None
+    try:
+        return read.decode()
+    except UnicodeDecodeError:
+        raise ReceiptDiffers("this is no receipt: give the text that a receipt writes") from None
