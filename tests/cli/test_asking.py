@@ -256,7 +256,10 @@ def test_a_question_without_a_rule_is_refused(sql: str, message: str, ask: Run) 
 def test_a_mistake_costs_nothing(more: list[str], message: str, ask: Run) -> None:
     ended = ask(COUNT, *more)
     assert ended.code == 2
-    assert ended.out == ""
+    if "--json" in more:
+        assert json.loads(ended.out)["error"] == "usage"
+    else:
+        assert ended.out == ""
     assert message in ended.message
     assert not LEDGER.exists()
 

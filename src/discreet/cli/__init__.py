@@ -3,7 +3,8 @@
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_budgeting` (budget, unlock, backup) and `_verifying`
 (verify). They share their
-options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`).
+options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
+`_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting` and `discreet.train`, each imported when it is needed.
@@ -19,7 +20,7 @@ from typer.main import get_command
 
 from discreet._version import __version__
 from discreet.cli import _asking, _budgeting, _declaring, _pricing, _training, _verifying
-from discreet.cli._exit_codes import log_beside, run, survive
+from discreet.cli._exit_codes import is_for_programs, log_beside, run, survive
 
 app = typer.Typer(
     name="discreet",
@@ -68,7 +69,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         survive(stream)
     log_beside(Path("discreet"))
-    code = run(lambda: get_command(app).main(prog_name="discreet"))
+    as_json = is_for_programs(sys.argv[1:])
+    command = get_command(app)
+    code = run(
+        # the parser shows mistakes in words, unless it leaves that to `run`
+        lambda: command.main(prog_name="discreet", standalone_mode=not as_json),
+        as_json=as_json,
+    )
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe

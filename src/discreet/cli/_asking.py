@@ -15,7 +15,8 @@ from discreet._budget import Receipt
 from discreet._exact import fraction
 from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
-from discreet.cli._exit_codes import FAILED, log_beside
+from discreet.cli._exit_codes import log_beside
+from discreet.cli._failures import FAILED
 from discreet.cli._options import (
     ByOption,
     ConfidenceOption,
@@ -32,7 +33,7 @@ from discreet.cli._options import (
     login,
     weights,
 )
-from discreet.cli._output import busy, say, show, table, write
+from discreet.cli._output import busy, say, show, table, write, write_json
 
 if TYPE_CHECKING:
     from discreet.query import Answer, Forecast, Noise
@@ -131,7 +132,10 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         _say_whether_paid(declared, by, request)
         raise
     # 3. the answer on stdout, its cost on stderr
-    _show_answer(answer, as_json=as_json, as_csv=as_csv, parquet=parquet)
+    if not as_json:
+        _show_answer(answer, as_csv=as_csv, parquet=parquet)
+    for note in answer.notes:
+        say(note)
     if receipt is not None:
         _write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
     if is_new_ledger:
@@ -139,9 +143,11 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     if is_repeat and answer.receipt.kept is None:
         say(f"request {request} is new for {by}: no earlier answer was found")
     _say_cost("question", answer.receipt, answer.privacy_loss, delta)
+    if as_json:
+        write_json(_answer_json(answer, delta))
 
 
-def explain(  # each is an option of the command
+def explain(  # noqa: PLR0913  # each is an option of the command
     name: TableArgument,
     sql: SqlArgument,
     *,
@@ -150,6 +156,7 @@ def explain(  # each is an option of the command
     confidence: ConfidenceOption = _CONFIDENCE,
     noise: NoiseOption = None,
     weight: WeightsOption = None,
+    as_json: JsonOption = False,
     file: FileOption = _FILE,
 ) -> None:
     """Explain a question: its assumptions, cost and expected errors; reads no data.
@@ -168,6 +175,10 @@ def explain(  # each is an option of the command
         noise=_noise(noise, delta),
         weights=weights(weight, question),
     )
+    if as_json:
+        sections = {title: list(lines) for title, lines in explanation.sections}
+        write_json({"explanation": sections, **_forecast_json(explanation.forecast, delta)})
+        return
     for title, lines in explanation.sections:
         show(Text(title, "bold"))
         for line in lines:
@@ -205,6 +216,9 @@ def check(  # each is an option of the command
         share = declared.table().share_of_null(
             column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request
         )
+    if not as_json:
+        show(str(share))
+    _say_cost("check", share.receipt, share.privacy_loss, _NO_DELTA)
     if as_json:
         shown = {
             "column": share.column,
@@ -213,12 +227,26 @@ def check(  # each is an option of the command
             "share_low": share.low,
             "share_high": share.high,
             "confidence": float(share.confidence),
-            "privacy_loss": json.loads(share.privacy_loss.to_json()),
+            **_cost_json(share.privacy_loss, _NO_DELTA),
+            "receipt": json.loads(share.receipt.to_json()),
         }
-        write(json.dumps(shown, indent=2) + "\n")
-    else:
-        show(str(share))
-    _say_cost("check", share.receipt, share.privacy_loss, _NO_DELTA)
+        write_json(shown)
+
+
+def _answer_json(answer: "Answer", delta: Decimal) -> dict[str, object]:
+    """The answer, its caps, bounds, cost and receipt."""
+    shown: dict[str, object] = json.loads(answer.to_json())
+    receipt = json.loads(answer.receipt.to_json())
+    return {**shown, **_cost_json(answer.privacy_loss, delta), "receipt": receipt}
+
+
+def _cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
+    """A cost as JSON: epsilon at this delta, and the privacy loss itself."""
+    return {
+        "epsilon": loss.epsilon(delta),
+        "delta": float(delta),
+        "privacy_loss": json.loads(loss.to_json()),
+    }
 
 
 def _say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
@@ -275,16 +303,7 @@ def _noise(name: NoiseName | None, delta: Decimal) -> "Noise | None":
 
 def _show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> None:
     loss = predicted.privacy_loss
-    if as_json:
-        shown = {
-            "epsilon": loss.epsilon(delta),
-            "delta": float(delta),
-            "confidence": float(predicted.confidence),
-            "expected": [asdict(line) for line in predicted.lines],
-            "privacy_loss": json.loads(loss.to_json()),
-        }
-        write(json.dumps(shown, indent=2) + "\n")
-    else:
+    if not as_json:
         rows = [
             [
                 line.name,
@@ -297,20 +316,26 @@ def _show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> N
         level = f"error at {float(predicted.confidence):.4g}"
         show(table(["aggregate", "rows in group", level, "standard deviation"], rows))
     say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
-
-
-def _show_answer(answer: "Answer", *, as_json: bool, as_csv: bool, parquet: Path | None) -> None:
     if as_json:
-        write(answer.to_json() + "\n")
-    elif as_csv:
+        write_json(_forecast_json(predicted, delta))
+
+
+def _forecast_json(predicted: "Forecast", delta: Decimal) -> dict[str, object]:
+    return {
+        "confidence": float(predicted.confidence),
+        "expected": [asdict(line) for line in predicted.lines],
+        **_cost_json(predicted.privacy_loss, delta),
+    }
+
+
+def _show_answer(answer: "Answer", *, as_csv: bool, parquet: Path | None) -> None:
+    if as_csv:
         write(answer.to_csv())
     elif parquet is not None:
         _write_file(parquet, lambda: answer.to_parquet(parquet))
     else:
         head, *rows = answer.cells()
         show(table(head, rows, left=len(answer.plan.query.keys)))
-    for note in answer.notes:
-        say(note)
 
 
 def _write_file(path: Path, written: Callable[[], object]) -> None:

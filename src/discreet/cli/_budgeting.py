@@ -13,7 +13,7 @@ from discreet._exact import float_down, float_up
 from discreet.accounting import Filter, PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._options import ByOption, FileOption, JsonOption, TableArgument, login, some_text
-from discreet.cli._output import say, show, show_bar, table, write
+from discreet.cli._output import say, show, show_bar, table, write_json
 from discreet.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption
     declared = _declared(file, name)
     ledger = _ledger(declared)
     if as_json:
-        write(json.dumps(_json(declared, ledger), indent=2) + "\n")
+        write_json(_json(declared, ledger))
         return
     say(f"{name} protects {declared.declaration.unit}")
     if ledger is None:

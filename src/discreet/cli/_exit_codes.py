@@ -1,82 +1,90 @@
-"""Exit codes: the one place that turns an error into an exit code and a text."""
+"""Exit codes: the one place that turns an error into an exit code and a text.
+
+With ``--json``, the text is one JSON object on stdout.
+"""
 
 import logging
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from typing import TextIO
 
-from discreet.cli._output import say
-from discreet.errors import (
-    BudgetExceeded,
-    ComputationFailed,
-    DeclarationError,
-    DiscreetError,
-    InvalidArgument,
-    LedgerDiffers,
-    LedgerLocked,
-    ReceiptDiffers,
-    Refused,
+from discreet.cli._failures import (
+    INTERRUPTED,
+    CommandFailure,
+    Declined,
+    UsageError,
+    kind_of,
+    usage_text,
 )
-
-USAGE, REFUSED, BUDGET, FAILED = 2, 3, 4, 5
-INTERRUPTED = 130  # as a shell counts an end by Ctrl-C
-
-_CODES: tuple[tuple[type[DiscreetError], int], ...] = (
-    (InvalidArgument, USAGE),
-    (DeclarationError, USAGE),
-    (Refused, REFUSED),
-    (LedgerLocked, REFUSED),
-    (LedgerDiffers, REFUSED),
-    (ReceiptDiffers, REFUSED),
-    (BudgetExceeded, BUDGET),
-    (DiscreetError, FAILED),
-)
+from discreet.cli._output import say, write_json
+from discreet.errors import ComputationFailed, DiscreetError
 
 _owners_log = logging.getLogger("discreet.owner")
 
 
-def code_of(error: DiscreetError) -> int:
-    """The exit code of one of our errors."""
-    return next(code for kind, code in _CODES if isinstance(error, kind))
-
-
-def run(command: Callable[[], object]) -> int:
-    """Run a command, show its error, and return the exit code. The text of an unexpected error may
-    contain a row, so only the owner's log shows it."""
+def run(command: Callable[[], object], *, as_json: bool = False) -> int:
+    """Run a command, show its failure, and return the exit code."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # a library's warning may depend on the data
+    failure = None
     try:
-        command()
+        returned = command()
+        code = returned if isinstance(returned, int) else 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except DiscreetError as error:
-        code = code_of(error)
-        _show(error)
-    except Exception:  # noqa: BLE001  # any other error may depend on the data
-        code = FAILED
-        _owners_log.exception("a command failed unexpectedly")
-        say(
-            "error: an unexpected failure; what was paid stays paid. "
-            f"Only the owner's log shows its cause: {owners_file()}",
-            "red",
-        )
+    except Exception as error:  # noqa: BLE001  # each is shown by its own rule
+        failure = _failure(error)
+        code = failure.kind.exit_code
     if code == INTERRUPTED:
-        say("stopped; what was paid stays paid", "yellow")
+        kind = kind_of(KeyboardInterrupt())
+        failure = CommandFailure(kind, "stopped; what was paid stays paid")
+    if failure is not None:
+        _show(failure, as_json=as_json)
     return code
 
 
-def _show(error: DiscreetError) -> None:
-    say(f"error: {error}", "red")
+def is_for_programs(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, even if it has mistakes."""
+    options = takewhile(lambda argument: argument != "--", arguments)
+    return "--json" in options
+
+
+def _failure(error: Exception) -> CommandFailure:
+    """The failure in words. The text of an unexpected error may contain a row, so only the owner's
+    log shows it."""
+    kind = kind_of(error)
+    if isinstance(error, UsageError):  # only for programs; else the parser shows it
+        return CommandFailure(kind, usage_text(error))
     if isinstance(error, ComputationFailed):
-        say(f"The log is {owners_file()}. After reading it: discreet unlock TABLE --reason '…'")
+        after = "After reading it: discreet unlock TABLE --reason '…'"
+        return CommandFailure(kind, f"{error}", f"The log is {owners_file()}. {after}")
+    if isinstance(error, DiscreetError | Declined):
+        return CommandFailure(kind, f"{error}")
+    _owners_log.exception("a command failed unexpectedly")
+    return CommandFailure(
+        kind,
+        "an unexpected failure; what was paid stays paid. "
+        f"Only the owner's log shows its cause: {owners_file()}",
+    )
+
+
+def _show(failure: CommandFailure, *, as_json: bool) -> None:
+    is_decision = failure.kind.name in ("interrupted", "declined")
+    said = failure.message if is_decision else f"error: {failure.message}"
+    say(said, "yellow" if is_decision else "red")
+    if failure.hint:
+        say(failure.hint)
+    if as_json:
+        write_json(failure.to_json())
 
 
 def log_beside(ledger: Path) -> None:

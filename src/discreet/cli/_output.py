@@ -4,6 +4,7 @@ On a terminal the output has colours (unless NO_COLOR is set) and fits the width
 plain, and its lines are never broken.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +55,12 @@ def busy(what: str) -> Iterator[None]:
     ) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+def write_json(shown: object) -> None:
+    """Write the JSON of a command that was asked for it. It is the command's last act, since a
+    failure after it would add a second object."""
+    write(json.dumps(shown, indent=2, default=str) + "\n")
 
 
 def write(text: str) -> None:

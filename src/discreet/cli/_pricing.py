@@ -19,7 +19,7 @@ from discreet.accounting import (
 )
 from discreet.cli import _format
 from discreet.cli._options import JsonOption, above_zero, from_zero
-from discreet.cli._output import say, show, write
+from discreet.cli._output import say, show, write_json
 from discreet.errors import NoBound
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def _show_price(
     explanation, ends = loss.explain(delta), loss.interval(delta)
     reached = None if epsilon is None else loss.delta(epsilon)
     if as_json:
+        if reached is None:
+            _check_bound(explanation.epsilon, delta)
         shown_values: dict[str, object] = {
             "epsilon": _finite(explanation.epsilon),
             "delta": float(delta),
@@ -138,14 +140,19 @@ def _show_price(
         }
         if epsilon is not None:
             shown_values["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
-        write(json.dumps(shown_values, indent=2) + "\n")
-    elif reached is None or delta or math.isfinite(explanation.epsilon):
+        write_json(shown_values)
+        return
+    if reached is None or delta or math.isfinite(explanation.epsilon):
         show(str(explanation))
         show(str(ends))
     if reached is not None and epsilon is not None:
-        if not as_json:
-            show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")
-    elif math.isinf(explanation.epsilon):
+        show(f"delta at epsilon = {epsilon:g}: {_rounded_up(reached)}")
+    else:
+        _check_bound(explanation.epsilon, delta)
+
+
+def _check_bound(epsilon: float, delta: Decimal) -> None:
+    if math.isinf(epsilon):
         raise NoBound(
             f"no theorem bounds its epsilon at delta = {delta:g}: give a larger delta, such as "
             "--delta 1e-6"
@@ -163,17 +170,7 @@ def _show_found(
     """Show the value that was found. For a count of equal charges, also show how many of them a
     ledger admits."""
     value = shown(fraction(found.value))
-    if as_json:
-        shown_values = {
-            "name": name,
-            "value": json.loads(value),
-            "epsilon": found.epsilon,
-            "delta": float(found.delta),
-            "is_least": found.is_least,
-            "privacy_loss": json.loads(found.loss.to_json()),
-        }
-        write(json.dumps(shown_values, indent=2) + "\n")
-    else:
+    if not as_json:
         show(f"{name} = {value}")
     cost = _format.spent(fraction(found.epsilon), found.delta)
     which = "smallest" if found.is_least else "largest"
@@ -183,6 +180,16 @@ def _show_found(
         chosen = Filter.for_limit(limit)
         count = chosen.count_left(chosen.start, one)
         say(f"a ledger with the limit {limit} admits {count} of them, charged one by one")
+    if as_json:
+        shown_values = {
+            "name": name,
+            "value": json.loads(value),
+            "epsilon": found.epsilon,
+            "delta": float(found.delta),
+            "is_least": found.is_least,
+            "privacy_loss": json.loads(found.loss.to_json()),
+        }
+        write_json(shown_values)
 
 
 def _rounded_up(delta: float) -> str:

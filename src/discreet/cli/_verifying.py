@@ -1,13 +1,12 @@
 """``discreet verify``: check a receipt, without the data."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet.cli._options import JsonOption
-from discreet.cli._output import say, show, write
+from discreet.cli._output import say, show, write_json
 from discreet.errors import ReceiptDiffers
 
 _LARGEST = 200_000_000  # bytes of a receipt
@@ -51,7 +50,7 @@ def verify(
         not_checked.append("that the noise was secret: this receipt says that it was not")
     if as_json:
         shown = {"receipt": found.facts, "checked": checked, "not_checked": not_checked}
-        write(json.dumps(shown, indent=2) + "\n")
+        write_json(shown)
         return
     show(f"charge {found.facts['number']}, {found.facts['at']}, by {found.facts['by']}:")
     show(f"  {found.facts['purpose']}")
