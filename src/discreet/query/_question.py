@@ -15,6 +15,7 @@ from discreet.errors import QueryRefused
 from discreet.mechanisms import Door, RowsPart, rehearse, release_through
 from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query import _compiled_plan, _engine, _forecast, _price
+from discreet.query._accuracy import Within, named_price, price_for_error
 from discreet.query._answer import Answer, assemble, columns
 from discreet.query._declaration import Declaration
 from discreet.query._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
@@ -48,10 +49,10 @@ class DeclaredTable(Protocol):
 class Question:
     """A checked question to a table, with methods to forecast, explain and release its answer.
 
-    Every method takes the price: ``epsilon``, and ``delta`` if Gaussian noise is allowed. Without a
-    ``delta``, the noise is discrete Laplace. With one, it is the kind with the smaller forecast
-    error, or the one that ``noise`` names. The aggregates share the price equally, or by
-    ``weights``.
+    Every method takes the price: a `QuestionPrice`, as `for_error` finds one, or ``epsilon``, and
+    ``delta`` if Gaussian noise is allowed. Without a ``delta``, the noise is discrete Laplace. With
+    one, it is the kind with the smaller forecast error, or the one that ``noise`` names. The
+    aggregates share the price equally, or by ``weights``.
     """
 
     table: DeclaredTable
@@ -69,8 +70,9 @@ class Question:
 
     def forecast(
         self,
+        price: QuestionPrice | None = None,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number = 0,
         confidence: Number = 0.95,
         group_size: int | None = None,
@@ -78,22 +80,22 @@ class Question:
         weights: Mapping[str, Number] | None = None,
     ) -> Forecast:
         """The cost and the expected errors of a release; it costs nothing and reads no data."""
-        offered = self.price(
-            QuestionPrice(epsilon, delta, noise=noise, weights=weights), confidence
-        )
+        named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
+        offered = self.price(named, confidence)
         return _forecast.forecast(offered, confidence, group_size)
 
     def explain(
         self,
+        price: QuestionPrice | None = None,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number = 0,
         confidence: Number = 0.95,
         noise: Noise | None = None,
         weights: Mapping[str, Number] | None = None,
     ) -> QuestionExplanation:
         """The assumptions, the cost and the errors of a release in words; it reads no data."""
-        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
+        named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
         offered = self.price(named, confidence)
         return _forecast.explain(
             offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
@@ -101,8 +103,9 @@ class Question:
 
     def release(
         self,
+        price: QuestionPrice | None = None,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number = 0,
         confidence: Number = 0.95,
         noise: Noise | None = None,
@@ -116,10 +119,31 @@ class Question:
         Raises `BudgetExceeded` if the price is more than the ledger has left, and
         `ComputationFailed` if the engine fails after the charge.
         """
-        named = QuestionPrice(epsilon, delta, noise=noise, weights=weights)
+        named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
         with _ready(self, named, confidence) as ready:
             door = Door.secure(self.table.ledger)
             return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+    def for_error(
+        self,
+        *,
+        within: Within,
+        of_groups: int | None = None,
+        confidence: Number = 0.95,
+        delta: Number = 0,
+        noise: Noise | None = None,
+        weights: Mapping[str, Number] | None = None,
+    ) -> QuestionPrice:
+        """The price with the least epsilon for which each interval's forecast half-width is at most
+        ``within``, in a group of ``of_groups`` rows; reads no data.
+
+        ``within`` is in the units of the answer: one number for all aggregates, or one for each by
+        its name; for a quantile it is a share of the group's rows. With a ``delta`` both kinds of
+        noise are tried. The epsilon has six digits. Raises `InvalidArgument` if no epsilon up to
+        10,000 is enough.
+        """
+        named = QuestionPrice(1, delta, noise=noise, weights=weights)
+        return price_for_error(self.plan, named, within, of_groups=of_groups, confidence=confidence)
 
     def diagnose(
         self,
