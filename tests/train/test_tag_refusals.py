@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Flat, check, clipped_sum
@@ -224,6 +224,172 @@ RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare
 }
 
 
+def times(sees: Callable[[Tensor], Tensor]) -> Use:
+    """Losses times one plus a number of each row that is 0 for ordinary values."""
+    return lambda m, x: summed(m.layer(x)) * (1 + sees(x))
+
+
+def excess(x: Tensor) -> Tensor:
+    """Zeros for ordinary values, and others for rare ones."""
+    return F.relu(x - 1e6)
+
+
+def product_out(x: Tensor) -> Tensor:
+    buffer = torch.zeros(x.shape, dtype=x.dtype)
+    torch.matmul(_all_ones(x), excess(x.detach()), out=buffer)
+    return buffer.sum(1)
+
+
+def _all_ones(x: Tensor) -> Tensor:
+    return torch.ones(len(x), len(x), dtype=x.dtype)
+
+
+def _square_of(x: Tensor) -> Tensor:
+    """Rare values of examples along the second of two equal dimensions."""
+    return excess(x[:, 0])[None] + torch.zeros(len(x), 1, dtype=x.dtype)
+
+
+def transposed_twice(x: Tensor) -> Tensor:
+    cube = excess(x[:, 0])[:, None, None] + torch.zeros(len(x), len(x), dtype=x.dtype)
+    dim = as_dim(1)
+    cube.transpose(dim, 2)
+    dim.fill_(0)
+    return cube.transpose(dim, 2).sum((1, 2))
+
+
+def by_broadcast_places(x: Tensor) -> Tensor:
+    places = (x[:, :1] > 1e6).long()
+    table = torch.stack([torch.zeros_like(x[:, 0]), torch.ones_like(x[:, 0])], 1)
+    return table[torch.arange(len(x)), places].sum(0)
+
+
+def row_of_another(x: Tensor) -> Tensor:
+    rows, places = (x + 0).unbind(0), (x[:, :1] > 1e6).long().unbind(0)
+    found = []
+    for n in range(len(x)):
+        row = rows[n - 1].clone()
+        row[places[n]] = 0
+        found.append(row.sum())
+    return torch.stack(found)
+
+
+def column_of_one(x: Tensor) -> Tensor:
+    table = excess(x[0])[:, None] + torch.zeros(WIDTH, len(x), dtype=x.dtype)
+    table[1] = torch.zeros_like(x[:, 0])
+    return table.sum(0)
+
+
+def parts_that_overlap(x: Tensor) -> Tensor:
+    first, _, third, _ = torch.tensor_split(excess(x), (2, 1, 3))
+    return torch.cat([first, third, excess(x)[4:]]).sum(1)
+
+
+def bag_of_all(weights: Tensor, scale: Tensor | None, x: Tensor) -> Tensor:
+    ones = torch.ones_like(x[:, 0])
+    return F.embedding_bag(
+        (x[:, 0] > 1e6).long() * 0,
+        weights,
+        torch.arange(len(x)),
+        mode="sum",
+        per_sample_weights=None if scale is None else scale * ones,
+    ).sum(1)
+
+
+def forged_packing(x: Tensor) -> Tensor:
+    rows = excess(x)[:, None].expand(len(x), 3, WIDTH)[(x[:, :1] > -9).expand(len(x), 3)]
+    packed = nn.utils.rnn.PackedSequence(rows, torch.tensor([len(x)] * 3))
+    found, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    return found.sum((1, 2))
+
+
+def number_of_steps(x: Tensor) -> Tensor:
+    lengths = 1 + (x[:, 0] > 1e6).long()
+    rows = x[:, None].expand(len(x), 3, WIDTH)
+    packed = nn.utils.rnn.pack_padded_sequence(rows, lengths, True, enforce_sorted=False)
+    return torch.ones_like(packed.batch_sizes).sum() - 1
+
+
+def inverse_by_sums(x: Tensor) -> Tensor:
+    order = excess(x[:, 0]).argsort()
+    inverse = (torch.zeros_like(order) - 1).scatter_(0, order, torch.arange(len(x)), reduce="add")
+    return excess(x)[order][inverse].sum(1)
+
+
+def place_in_order(x: Tensor) -> Tensor:
+    order, found = x[:, 0].argsort(), torch.zeros_like(x[:, 0])
+    found[order] = torch.arange(len(x), dtype=x.dtype)
+    return found
+
+
+broadcast: Any = torch.broadcast_tensors  # Any: it has no types
+
+
+def as_dim(number: int) -> Any:  # Any: stubs know dimensions of Python only
+    return torch.tensor(number)
+
+
+def count_of(x: Tensor) -> Any:  # Any: stubs know sizes of Python only
+    return (x > 1e6).sum()
+
+
+sum_of: Any = torch.sum  # Any: as below
+by_names: Any = torch.mm  # Any: stubs know one order of names
+
+
+RARE |= {
+    "the number of steps": times(number_of_steps),
+    "a forged packing": times(forged_packing),
+    "a dimension as a tensor": times(lambda x: excess(x).cumsum(as_dim(0)).sum(1)),
+    "an axis as a tensor": times(lambda x: sum_of(_square_of(x), axis=as_dim(1))),
+    "an order of dimensions by a tensor": times(transposed_twice),
+    "sorted by a tensor": times(lambda x: excess(x).sort(as_dim(0))[0].sum(1)),
+    "places that are broadcast": times(by_broadcast_places),
+    "a place of another": times(row_of_another),
+    "a column in one's table": times(column_of_one),
+    "an array as an index": times(
+        lambda x: _square_of(x)[:, :, None][np.arange(len(x))].sum((1, 2))
+    ),
+    "a product into a buffer": times(product_out),
+    "a product by names": times(lambda x: by_names(mat2=excess(x), input=_all_ones(x)).sum(1)),
+    "rolled as a whole": times(lambda x: torch.roll(excess(x), WIDTH, dims=()).sum(1)),
+    "counted from -1": times(lambda x: excess(x)[torch.arange(-1, end=len(x) - 1)].sum(1)),
+    "parts that overlap": times(parts_that_overlap),
+    "repeated by all": times(
+        lambda x: torch.stack([row[:1].repeat_interleave(1 + count_of(x)).sum() for row in x])
+    ),
+    "a bag of rows of data": times(
+        lambda x: bag_of_all(excess(x).sum(0, keepdim=True).expand(4, WIDTH), None, x)
+    ),
+    "a bag weighted by data": times(
+        lambda x: bag_of_all(torch.ones(4, WIDTH, dtype=x.dtype), excess(x).sum(), x)
+    ),
+    "a table as the first argument": times(
+        lambda x: torch.embedding(excess(x), torch.arange(len(x)).flip(0)).sum(1)
+    ),
+    "an inverse by sums": times(inverse_by_sums),
+    "its place in order": times(place_in_order),
+    "columns of places": times(
+        lambda x: torch.ones_like(x)[:, (x > 1e6).any(0).nonzero().unbind(1)[0]].sum(1)
+    ),
+    "as many classes as the largest": times(
+        lambda x: F.one_hot((x[:, 0] > 1e6).long()).double().mean(1)
+    ),
+    "as many ones as": times(lambda x: torch.ones(count_of(x)).sum()),
+    "counted to": times(lambda x: torch.arange(count_of(x)).sum()),
+    "as many as were picked": times(lambda x: torch.ones(()).expand_as(x[x > 1e6]).sum()),
+    "as many columns as were picked": times(
+        lambda x: broadcast(x[:, :1] * 0 + 1, (x > 1e6).nonzero()[:, 0][None])[0].sum(1)
+    ),
+    "channels that are rows": times(
+        lambda x: (
+            F.channel_shuffle(excess(x).reshape(1, len(x), WIDTH, 1, 1), 2)
+            .reshape(len(x), WIDTH)
+            .sum(1)
+        )
+    ),
+}
+
+
 def _ones_at(like: Tensor, index: Any) -> Tensor:  # Any: as Python has it
     found = torch.zeros(like.shape, dtype=like.dtype)
     found[index] = 1
@@ -254,6 +420,7 @@ def _named(x: Tensor) -> Tensor:
     return (x[:, 0] > 1e6).long()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The reduce argument")
 @pytest.mark.parametrize("number", [WIDTH, 6])
 @pytest.mark.parametrize("name", RARE)
 def test_what_may_touch_is_refused_by_structure(name: str, number: int) -> None:

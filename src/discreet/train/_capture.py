@@ -26,7 +26,7 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
 from discreet.train._layouts import RowLayout
-from discreet.train._shared import Shared
+from discreet.train._shared import OF_SHAPES, SIZED, Shared
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
@@ -281,6 +281,10 @@ class Capture(TorchFunctionMode):
     ) -> None:
         """Tag a result, or record that it is the same for all data."""
         data = self._shared.data_in(func, args, tensors)
+        if not data and func in SIZED and any(map(self.tags.depends, tensors)):
+            data = tensors  # a size depends on examples
+        if not data and func in OF_SHAPES and not _flow.has_public_shapes(self.tags, tensors):
+            data = tensors
         if not data and self._shared.is_constant(func, tensors, result):
             self._shared.add_constants(tensors_in((result,)))
             _flow.count_on(_flow.Call(self.tags, func, args, keywords, result))
@@ -288,7 +292,7 @@ class Capture(TorchFunctionMode):
             isinstance(self.tags.of(each), (ExampleRows, OneExample, UnknownOwners))
             for each in data
         ):
-            _flow.follow(_flow.Call(self.tags, func, args, keywords, result))
+            _flow.follow(_flow.Call(self.tags, func, args, keywords, result), tensors)
         elif self.tags.is_strict:
             for tensor in tensors_in((result,)):
                 self.tags.set(tensor, OUTSIDE_BATCH)

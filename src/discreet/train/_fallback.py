@@ -79,7 +79,8 @@ def _dim_of_result(capture: Capture, function: Function, args: Args, keywords: K
     """The dimension of examples in the function's result."""
     with torch.no_grad():
         result = function(*args, **keywords)
-    _flow.follow(_flow.Call(capture.tags, function, args, keywords, result))
+    tensors = tensors_in((args, keywords))
+    _flow.follow(_flow.Call(capture.tags, function, args, keywords, result), tensors)
     tag = capture.tags.of(result) if isinstance(result, Tensor) else None
     if not isinstance(tag, ExampleRows):
         raise capture.refused(

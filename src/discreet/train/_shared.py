@@ -30,6 +30,8 @@ _MAKERS = frozenset(
 )
 _NEW = frozenset({Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros})
 _OF_SIZES = frozenset({torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros})
+SIZED = _OF_SIZES | {torch.arange}  # their tensors give sizes
+OF_SHAPES = frozenset({Tensor.expand_as, Tensor.view_as, Tensor.reshape_as})
 _OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
 _GIVES_NUMBERS = frozenset(
     {

@@ -26,7 +26,7 @@ class ExampleRows:
     layout: RowLayout
 
     def at(self, dim: int) -> "ExampleRows":
-        return replace(self, dim=dim)
+        return self if dim == self.dim else ExampleRows(dim, self.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class OutsideBatch:
 
 Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch
 OUTSIDE_BATCH = OutsideBatch()
+PACKING = UnknownOwners("packing")  # of the numbers of sequences that reach each step
 
 
 class Tags:
@@ -107,6 +108,10 @@ class Tags:
         ):
             tag = UnknownOwners("a change of shape")
         self._found[id(tensor)] = weakref.ref(tensor), tag
+
+    def depends(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on examples, or may."""
+        return isinstance(self.of(tensor), (ExampleRows, OneExample, UnknownOwners))
 
     def sharing(self, changed: Tensor) -> list[Tensor]:
         """All other tagged tensors that share memory with this one."""

@@ -8,8 +8,8 @@ follows indices 0, 1, 2, ..., which depend on no data.
 """
 
 from dataclasses import replace
-from typing import Any
 
+import torch
 from torch import Tensor
 
 from discreet.train._arguments import Function, tensors_in
@@ -17,35 +17,43 @@ from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, FlowRul
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
-from discreet.train._flow._shapes import refit
-from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS
+from discreet.train._flow._shapes import has_public_shape, refit
+from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS, TAKES_DIMS, WITH_DIMS
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
 
-__all__ = ["LIKE_OTHERS", "Call", "count_on", "follow", "is_known", "shared_now"]
+__all__ = [
+    "LIKE_OTHERS",
+    "Call",
+    "count_on",
+    "follow",
+    "has_public_shapes",
+    "is_known",
+    "name_of",
+    "sets_first",
+    "shared_now",
+]
 
 _SETTERS = frozenset({"__setitem__", "__set__"})
 
 
-def follow(call: Call) -> None:
-    """Tag the result of a call whose data have tags."""
-    changes_first = getattr(call.function, "__name__", "") in _SETTERS
-    results = [call.args[0]] if changes_first else tensors_in((call.result,))
+def follow(call: Call, tensors: list[Tensor]) -> None:
+    """Tag the result of a call whose data have tags, from all tensors among its arguments."""
+    results = [call.args[0]] if sets_first(call.function) else tensors_in((call.result,))
     if not results:
         return
     rule = FLOW.get(call.function)
-    found = UnknownOwners(name_of(call.function)) if rule is None else _found(call, rule)
+    found = UnknownOwners(name_of(call.function)) if rule is None else _found(call, rule, tensors)
     several = found if isinstance(found, list) else [found] * len(results)
     for each, tag in zip(results, several, strict=True):
         call.tags.set(each, UnknownOwners(name_of(call.function)) if tag is None else tag)
 
 
-def _found(call: Call, rule: FlowRule) -> ResultTags:
-    given = (call.tags.of(each) for each in tensors_in((call.args, call.keywords)))
+def _found(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
+    given = map(call.tags.of, tensors)
     lost = next((tag for tag in given if isinstance(tag, UnknownOwners)), None)
     if lost is not None and rule not in FOR_UNKNOWN_OWNERS:
-        return _places(rule, lost, call.result)
-    second = call.args[1] if rule in DIM_SECOND and len(call.args) > 1 else None
-    if isinstance(call.keywords.get("dim", second), Tensor):
+        return _places(call, rule, lost)
+    if (call.keywords or rule in TAKES_DIMS) and _has_tensor_as_dim(call, rule):
         return UnknownOwners("a dimension that is a tensor")
     found = rule(call)
     if found is OVER_EXAMPLES:
@@ -53,11 +61,28 @@ def _found(call: Call, rule: FlowRule) -> ResultTags:
     return found
 
 
-def _places(rule: FlowRule, lost: UnknownOwners, result: Any) -> UnknownOwners:  # Any: of any kind
+def _has_tensor_as_dim(call: Call, rule: FlowRule) -> bool:
+    """Whether a dimension is given as a tensor, whose number may change later."""
+    second = call.args[1] if rule in DIM_SECOND and len(call.args) > 1 else None
+    given = [call.keywords.get(name, second) for name in ("dim", "axis", "dims")]
+    if any(isinstance(one, Tensor) for one in given):
+        return True
+    others = call.others if rule in WITH_DIMS else []
+    is_extreme = name_of(call.function) in ("max", "min") and isinstance(call.result, Tensor)
+    return not is_extreme and any(_is_whole_number(one) for one in others)
+
+
+def _is_whole_number(one: Tensor) -> bool:
+    is_number = one.is_floating_point() or one.is_complex() or one.dtype == torch.bool
+    return not one.dim() and not is_number
+
+
+def _places(call: Call, rule: FlowRule, lost: UnknownOwners) -> UnknownOwners:
     """The tag of a function of data with unknown owners: it may return places, or one of them."""
+    result = call.result
     if rule is masked_places or (rule is where and not isinstance(result, Tensor)):
         return replace(lost, has_places=True, is_place=False)
-    if rule is unbound and lost.has_places:
+    if rule is unbound and lost.has_places and call.named("input dim").get("dim", 0) == 0:
         return replace(lost, has_places=False, is_place=True)
     is_one = rule in (refit, unbound) and sum(each.numel() for each in tensors_in((result,))) == 1
     return lost if lost.is_place and is_one else UnknownOwners(lost.by)
@@ -65,6 +90,16 @@ def _places(rule: FlowRule, lost: UnknownOwners, result: Any) -> UnknownOwners: 
 
 def is_known(function: Function) -> bool:  # Any: a function of PyTorch's
     return function in FLOW
+
+
+def has_public_shapes(tags: Tags, tensors: list[Tensor]) -> bool:
+    """Whether no shape of these tensors depends on values of examples."""
+    return all(has_public_shape(tags.of(one)) for one in tensors)
+
+
+def sets_first(function: Function) -> bool:
+    """Whether a function changes its first argument, and returns nothing."""
+    return getattr(function, "__name__", "") in _SETTERS
 
 
 def shared_now(tags: Tags, tensor: Tensor, other: Tensor) -> None:

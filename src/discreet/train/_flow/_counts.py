@@ -18,7 +18,8 @@ def count_on(call: Call) -> None:
     """Note a result that counts, or that is a permutation; no argument depends on data."""
     tags, args, rule = call.tags, call.args, FLOW.get(call.function)
     if call.function is torch.arange:
-        if len(args) == 1 or (len(args) == 2 and args[0] == 0):
+        is_from_0 = len(args) == 1 or (len(args) == 2 and type(args[0]) is int and not args[0])
+        if is_from_0 and call.keywords.keys().isdisjoint(("start", "end", "step")):
             tags.indices.note_count(call.result)
     elif rule in (inverse_scattered, sorted_out, copied):
         rule(call)

@@ -27,11 +27,12 @@ def along(
         dims = given.get(of, given.get("axis", default))
         dims = None if isinstance(dims, bool) else dims
         if isinstance(dims, Tensor):  # such as `max` of two
-            return elementwise(call)
+            is_other = isinstance(call.result, Tensor) and removes
+            return elementwise(call) if is_other else UnknownOwners("a dimension that is a tensor")
         if dims is None:
             return OVER_EXAMPLES
         touched = {n % data.dim() for n in ((dims,) if isinstance(dims, int) else dims)}
-        if tag.dim in touched or (not touched and removes):
+        if tag.dim in touched or not touched:
             return OVER_EXAMPLES
         # 2. the place of examples in the result
         if any(each.dim() > data.dim() for each in call.others):

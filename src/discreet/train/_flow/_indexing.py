@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,6 +11,8 @@ from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
+    OUTSIDE_BATCH,
+    PACKING,
     ExampleRows,
     OneExample,
     OutsideBatch,
@@ -38,6 +41,7 @@ class _ParsedIndex:
     def __init__(self, data: Tensor, index: Any) -> None:  # Any: as Python has it
         parts = list(index) if isinstance(index, tuple) else [index]
         parts = [torch.tensor(one) if _is_list_of_numbers(one) else one for one in parts]
+        parts = [torch.as_tensor(one) if isinstance(one, np.ndarray) else one for one in parts]
         taken = sum(_dims_of(one) for one in parts)
         where = next((n for n, one in enumerate(parts) if one is Ellipsis), len(parts))
         parts[where : where + 1] = [slice(None)] * (data.dim() - taken)
@@ -127,7 +131,8 @@ def getitem(call: Call) -> Tag | None:
 def _read(tags: Tags, data: Tensor, parsed: _ParsedIndex) -> Tag | None:
     tag = tags.of(data)
     if isinstance(tag, UnknownOwners):
-        return replace(tag, has_places=False)
+        is_number = tag == PACKING and parsed.numbers == {0: 0}  # all sequences reach step 0
+        return OUTSIDE_BATCH if is_number else replace(tag, has_places=False)
     if parsed.is_odd:
         return UnknownOwners("an index")
     if isinstance(tag, ExampleRows):
@@ -171,10 +176,10 @@ def _refused(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwne
     # 2. the layout of the rows that are picked along the dimension of examples
     picking = parsed.tensors.get(rows.dim)
     along = None
-    if picking is not None and tags.indices.counts(picking) is not None:
-        along = rows.layout
+    if picking is not None and (counted := tags.indices.counts(picking)) is not None:
+        along = rows.layout, counted - picking.dim()
     elif picking is not None and tags.indices.has_picked(rows.layout, picking):
-        along = RowLayout(tags.indices.picked(rows.layout, picking))
+        along = RowLayout(tags.indices.picked(rows.layout, picking)), -1
     # 3. tensors of indices, each entry of which concerns its own row
     for first, index in parsed.tensors.items():
         tag = tags.of(index)
@@ -185,10 +190,11 @@ def _refused(tags: Tags, rows: ExampleRows, parsed: _ParsedIndex) -> UnknownOwne
 
 
 def _is_own(
-    tags: Tags, rows: ExampleRows, index: Tensor, *, first: int, along: RowLayout | None
+    tags: Tags, rows: ExampleRows, index: Tensor, *, first: int, along: tuple[RowLayout, int] | None
 ) -> bool:
     """Whether an index, of the dimensions from ``first``, depends on no other example than the
-    row's. ``along`` is the layout of the rows that are picked along the dimension of examples."""
+    row's. ``along`` is the layout of the rows that are picked along the dimension of examples, and
+    their dimension in the index that picks them, counted from its end."""
     tag = tags.of(index)
     is_along = first <= rows.dim < first + _dims_of(index)
     if isinstance(tag, UnknownOwners):
@@ -196,7 +202,8 @@ def _is_own(
     if not isinstance(tag, ExampleRows):
         return False
     if not is_along:
-        return tag.layout == along
+        is_mask = index.dtype in _MASKS
+        return not is_mask and (tag.layout, tag.dim - index.dim()) == along
     if index.dtype in _MASKS:
         return first + tag.dim == rows.dim and tag.layout == rows.layout
     return tags.indices.has_picked(rows.layout, index)
@@ -263,7 +270,12 @@ def place_after(data: Tensor, index: Any, dim: int) -> int | None:  # Any: as Py
 def setitem(call: Call) -> Tag | None:
     """`data[index] = value`: the data's tag afterwards."""
     tags, (data, index, value) = call.tags, call.args[:3]
-    if isinstance(value, Tensor) and isinstance(index, Tensor) and tags.indices.counts(value) == 0:
+    if (
+        isinstance(value, Tensor)
+        and isinstance(index, Tensor)
+        and tags.indices.counts(value) == 0
+        and value.shape == index.shape == data.shape
+    ):
         tags.indices.note_inverse(data, index)
     return index_put(tags, data, index, value)
 
@@ -278,9 +290,11 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
         return UnknownOwners("an index")
     if isinstance(own, OneExample):
         return UnknownOwners("one example's row written to other rows")
+    if isinstance(tag, OneExample):
+        return _of_one(tags, tag, parsed, own)
     if not isinstance(own, ExampleRows):
         if isinstance(tag, ExampleRows):
-            return _refused(tags, tag, parsed) or tag
+            return _overwritten(tags, tag, parsed)
         return _by_mask(tags, parsed) or tag
     if not isinstance(tag, ExampleRows):
         return _filled(tags, data, parsed, own, value=value)
@@ -290,6 +304,25 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
         if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
             return tag
     return UnknownOwners("rows written to those of other examples")
+
+
+def _overwritten(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
+    """The tag of rows of examples after a value that depends on no example was written.
+
+    Such values may differ by row, so that the index must not order rows by all examples.
+    """
+    if any(isinstance(tags.of(one), UnknownOwners) for one in parsed.tensors.values()):
+        return UnknownOwners("values written in an order of all examples")
+    return _refused(tags, tag, parsed) or tag
+
+
+def _of_one(tags: Tags, tag: OneExample, parsed: _ParsedIndex, own: Tag | None) -> Tag:
+    """The tag of one example's data after a value that belongs to no single other was written."""
+    indices = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
+    is_own = all(one == tag or not _depends(one) for one in indices)
+    if is_own and not isinstance(own, ExampleRows):
+        return tag
+    return UnknownOwners("rows of examples written to one example's")
 
 
 def _by_mask(tags: Tags, parsed: _ParsedIndex) -> Tag | None:

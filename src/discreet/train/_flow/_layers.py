@@ -8,7 +8,15 @@ from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags
 from discreet.train._flow._dims import by_first
 from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UnknownOwners, merged
+from discreet.train._tags import (
+    OUTSIDE_BATCH,
+    PACKING,
+    ExampleRows,
+    OneExample,
+    Tag,
+    UnknownOwners,
+    merged,
+)
 
 
 def recurrent(call: Call) -> ResultTags:
@@ -16,10 +24,14 @@ def recurrent(call: Call) -> ResultTags:
     data, second = call.args[:2]
     tag = call.tags.of(data)
     if isinstance(call.args[3], (list, tuple)):  # packed
+        if any(isinstance(call.tags.of(one), UnknownOwners) for one in tensors_in((call.args[2],))):
+            return UnknownOwners("a recurrent layer with states of other rows")
         if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
             return tag
         states: Tag | None = ExampleRows(1, tag.layout.order.layout)
     else:
+        if isinstance(tag, UnknownOwners):
+            return tag
         if isinstance(tag, ExampleRows) and tag.dim != (0 if call.args[8] else 1):
             return OVER_EXAMPLES
         own = tag.at(1) if isinstance(tag, ExampleRows) else tag
@@ -53,9 +65,10 @@ def packed_up(call: Call) -> ResultTags:
     if tag.dim != (0 if given["batch_first"] else 1):
         return [OVER_EXAMPLES, OUTSIDE_BATCH]
     rows = torch.cat([torch.arange(int(size)) for size in call.result[1]])
+    depends = call.tags.depends(given["lengths"])
     return [
         ExampleRows(0, RowLayout(call.tags.indices.picked(tag.layout, call.result[1], rows))),
-        OUTSIDE_BATCH,
+        PACKING if depends else OUTSIDE_BATCH,
     ]
 
 
@@ -63,16 +76,27 @@ def padded_up(call: Call) -> ResultTags:
     """`_pad_packed_sequence`: each example's steps are next to one another again."""
     given = call.named("data batch_sizes batch_first")
     tag = call.tags.of(given["data"])
+    sizes = call.tags.of(given["batch_sizes"])
+    lost = sizes if isinstance(sizes, UnknownOwners) else OUTSIDE_BATCH
     if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
-        return [tag, OUTSIDE_BATCH]
-    return [ExampleRows(0 if given["batch_first"] else 1, tag.layout.order.layout), OUTSIDE_BATCH]
+        return [tag or lost, lost]
+    layout = call.tags.indices.put_back(tag.layout.order, given["batch_sizes"])
+    if layout is None:
+        return UnknownOwners("a packed sequence of other rows")
+    lengths = ExampleRows(0, layout) if lost is sizes else OUTSIDE_BATCH
+    return [ExampleRows(0 if given["batch_first"] else 1, layout), lengths]
 
 
 def bagged(call: Call) -> ResultTags:
     """`F.embedding_bag`: one bag for each example."""
-    given = call.named("input weight offsets")
-    tag = call.tags.of(given["input"])
+    given = call.named(
+        "input weight offsets max_norm norm_type scale_grad_by_freq mode sparse per_sample_weights"
+    )
+    tag, weights = call.tags.of(given["input"]), given.get("per_sample_weights")
     if given["input"].dim() == 1 and isinstance(tag, ExampleRows):
+        own = None if weights is None else call.tags.of(weights)
+        if call.tags.of(given["weight"]) is not None or own not in (None, tag):
+            return UnknownOwners("embedding_bag with weights that depend on other examples")
         owners = tag.layout.row_owners(call.result.device)
         number = call.tags.every.size
         starts = given["offsets"][:number]

@@ -56,9 +56,12 @@ def parted(call: Call, rows: ExampleRows) -> ResultTags:
     dim = given.get("dim", given.get("axis", 0)) % call.first.dim()
     if rows.dim != dim:
         return rows
+    parts = tensors_in((call.result,))
+    if sum(part.shape[dim] for part in parts) != call.first.shape[dim]:
+        return UnknownOwners("parts that overlap")
     found: list[Tag | None] = []
     start = 0
-    for part in tensors_in((call.result,)):
+    for part in parts:
         stop = start + part.shape[dim]
         found.append(ExampleRows(dim, call.tags.sliced(rows.layout, start, stop)))
         start = stop

@@ -10,6 +10,8 @@ from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import ExampleRows, UnknownOwners
 
+_SCATTERED = "input dim index src"
+
 
 def masked_places(call: Call) -> ResultTags:
     """`nonzero`, and `torch.where` with a condition only: the indices of nonzero entries."""
@@ -81,12 +83,14 @@ def _entry_by_entry(call: Call, some: tuple[object, ...], dim: int) -> ResultTag
 
 def inverse_scattered(call: Call) -> ResultTags:
     """`scatter_`: if 0, 1, 2, ... is scattered by a permutation, the result is its inverse."""
-    given = call.named("input dim index src")
+    given = call.named(_SCATTERED)
     source, index = given.get("src"), given["index"]
     if (
         isinstance(source, Tensor)
         and call.tags.indices.counts(source) == 0
-        and source.shape == index.shape
+        and source.shape == index.shape == call.result.shape
+        and len(call.args) <= len(_SCATTERED.split())
+        and "reduce" not in call.keywords
     ):
         call.tags.indices.note_inverse(call.result, index)
         return UnknownOwners("an order of examples")

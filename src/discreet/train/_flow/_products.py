@@ -1,5 +1,7 @@
 """How tags follow products of matrices."""
 
+from typing import Any
+
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
@@ -9,18 +11,26 @@ from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 def multiplied(call: Call) -> ResultTags:
     """Products of matrices, batch by batch."""
-    *_, left, right = tensors_in((call.args, call.keywords))
-    return _product_of(call.tags, left, right, call.result)
+    given = call.named("input other")
+    right = _argument(given, "other mat2 vec tensor2")
+    return _product_of(call.tags, given["input"], right, call.result)
 
 
 def added_to_product(call: Call) -> ResultTags:
     """`addmm` and the like: a tensor plus a product of two others."""
     given = call.named("input mat1 mat2")
-    left: Tensor = given["mat1"] if "mat1" in given else given["batch1"]
-    right: Tensor = given["mat2"] if "mat2" in given else given["batch2"]
+    if not isinstance(given["input"], Tensor):
+        return UnknownOwners("an old form of a product")
+    left, right = _argument(given, "mat1 batch1 mat"), _argument(given, "mat2 batch2 vec")
     tag = _product_of(call.tags, left, right, call.result)
     several = [(tag, call.result.dim()), (call.tags.of(given["input"]), given["input"].dim())]
     return merged([(one, rank) for one, rank in several if one is not None], call.result.dim())
+
+
+def _argument(given: dict[str, Any], names: str) -> Tensor:
+    """The argument that has one of these names."""
+    found: Tensor = next(given[name] for name in names.split() if name in given)
+    return found
 
 
 def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag | None:

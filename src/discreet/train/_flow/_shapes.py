@@ -9,7 +9,7 @@ from torch import Tensor
 from discreet.train._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, UnknownOwners, refitted
+from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, Tag, UnknownOwners, refitted
 
 
 def elementwise(call: Call) -> ResultTags:
@@ -33,8 +33,27 @@ def copied(call: Call) -> ResultTags:
 
 def broadcast(call: Call) -> ResultTags:
     """`broadcast_tensors`: each argument expanded to the shape of all."""
-    pairs = zip(tensors_in(call.args), call.result, strict=True)
+    some = tensors_in(call.args)
+    if not all(has_public_shape(call.tags.of(one)) for one in some):
+        return [of_all(call.tags, some, result.dim()) for result in call.result]
+    pairs = zip(some, call.result, strict=True)
     return [of_all(call.tags, (one,), result.dim()) or OUTSIDE_BATCH for one, result in pairs]
+
+
+def one_hot(call: Call) -> ResultTags:
+    """`F.one_hot`: without a number of classes, the largest label of all examples sets it."""
+    given = call.named("tensor num_classes")
+    number, data = given.get("num_classes", -1), given.get("tensor", given.get("input"))
+    if isinstance(number, Tensor) or number == -1:
+        return UnknownOwners("one_hot without num_classes")
+    return call.tags.of(data) or OUTSIDE_BATCH if isinstance(data, Tensor) else None
+
+
+def has_public_shape(tag: Tag | None) -> bool:
+    """Whether the number of rows depends on no values of examples."""
+    if isinstance(tag, ExampleRows):
+        return tag.layout.order.places is not None
+    return not isinstance(tag, UnknownOwners)
 
 
 def of_numbers(call: Call) -> ResultTags:
@@ -53,9 +72,15 @@ def refit(call: Call, rows: ExampleRows) -> ResultTags:
     return found or UnknownOwners("a reshape that splits examples")
 
 
+def expanded(call: Call) -> ResultTags:
+    """`expand`, `expand_as`: broadcast to a shape, which may depend on examples."""
+    if all(has_public_shape(call.tags.of(one)) for one in call.others):
+        return _expanded(call)
+    return elementwise(call)
+
+
 @of_first
-def expanded(call: Call, rows: ExampleRows) -> ResultTags:
-    """`expand`: broadcast to a shape of as many or more dimensions."""
+def _expanded(call: Call, rows: ExampleRows) -> ResultTags:
     dim, layout = rows.dim - call.first.dim() + call.result.dim(), rows.layout
     if layout.length == 1 != call.result.shape[dim]:
         layout = RowLayout(layout.order, layout.outer, call.result.shape[dim])
@@ -65,9 +90,16 @@ def expanded(call: Call, rows: ExampleRows) -> ResultTags:
 @of_first
 def permuted(call: Call, rows: ExampleRows) -> ResultTags:
     """Functions that permute dimensions; a call without data shows their order."""
-    rest = tuple(tuple(one) if isinstance(one, list) else one for one in call.args[1:])
-    named_ones = tuple((key, value) for key, value in call.keywords.items() if key != "input")
+    rest = tuple(map(_plain, call.args[1:]))
+    named_ones = tuple((key, _plain(one)) for key, one in call.keywords.items() if key != "input")
     return rows.at(_order(call.function, call.first.dim(), rest, named_ones).index(rows.dim))
+
+
+def _plain(dims: Any) -> Any:  # Any: a dimension, or several
+    """Dimensions as numbers of Python's, which never change."""
+    if isinstance(dims, Tensor):
+        return int(dims)
+    return tuple(map(_plain, dims)) if isinstance(dims, (list, tuple)) else dims
 
 
 @cache
@@ -93,10 +125,13 @@ def repeated(call: Call, rows: ExampleRows) -> ResultTags:
 def interleaved(call: Call) -> ResultTags:
     """`repeat_interleave`: each entry several times in a row."""
     given = call.named("input repeats dim")
-    data, times, dim = given["input"], given["repeats"], given.get("dim")
+    data, times, dim = given["input"], given.get("repeats"), given.get("dim")
+    if times is None:
+        return UnknownOwners("repeats that depend on examples")
     tag = call.tags.of(data)
     if not isinstance(tag, ExampleRows):
-        return tag
+        is_own = not isinstance(times, Tensor) or call.tags.of(times) in (None, tag)
+        return tag if is_own else UnknownOwners("repeats that depend on other examples")
     if isinstance(dim, Tensor) or (dim is None and data.dim() > 1):
         return OVER_EXAMPLES
     dim = 0 if dim is None else dim % data.dim()

@@ -50,6 +50,7 @@ from discreet.train._flow._shapes import (
     interleaved,
     of_numbers,
     of_the_first,
+    one_hot,
     permuted,
     refit,
     repeated,
@@ -126,7 +127,8 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (over_last(1), "linear"),
     (over_last(1), _POOLS.format(1)),
     (over_last(2), f"{_POOLS.format(2)} tril triu"),
-    (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle channel_shuffle"),
+    (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle"),
+    (touching(lambda _: {1}), "channel_shuffle"),
     (touching(padded_dims), "pad"),
     (by_first(3), "conv1d conv_transpose1d interpolate upsample"),
     (by_first(4), "conv2d conv_transpose2d"),
@@ -136,7 +138,8 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (by_first(), "prelu"),
     (by_first(2, data=2), "gru_cell rnn_tanh_cell rnn_relu_cell"),
     (by_first(2, data=3), "lstm_cell"),
-    (of_the_first, "bucketize embedding one_hot"),
+    (of_the_first, "bucketize embedding"),
+    (one_hot, "one_hot"),
     (bagged, "embedding_bag"),
     (divided, "floor_divide __floordiv__"),
     (grouped, "grouped_mm _grouped_mm"),
@@ -197,6 +200,8 @@ def _table() -> dict[Any, FlowRule]:  # Any: as above
         found |= dict.fromkeys(_functions(names), rule)
     found[F.batch_norm] = found[F.instance_norm] = by_first(2)
     found[Tensor.flip] = flipped
+    for swapped in (torch.embedding, torch.embedding_bag):  # the table is their first argument
+        found.pop(swapped, None)
     found[Tensor.requires_grad.__set__] = of_the_first  # type: ignore[attr-defined]  # a property
     return found
 
@@ -216,8 +221,20 @@ FOR_UNKNOWN_OWNERS: frozenset[FlowRule] = frozenset(
         bagged,
         divided,
         grouped,
+        recurrent,
     }
 )  # rules that also handle data with unknown owners
 DIM_SECOND: frozenset[FlowRule] = frozenset(
     {joined, chosen, gathered, scattered, inverse_scattered, index_added}
 )  # rules of functions whose second argument is a dimension
+_WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
+    {
+        *(elementwise, copied, of_the_first, of_numbers, broadcast, one_hot, bagged, divided),
+        *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
+        *(multiplied, added_to_product, einsum, attended, grouped, getitem, setitem),
+        *(attention_forward, recurrent, packed_up, padded_up, cross_entropy),
+        *DIM_SECOND,
+    }
+)
+WITH_DIMS = frozenset(FLOW.values()) - _WITHOUT_DIMS  # rules whose arguments may be dimensions
+TAKES_DIMS = WITH_DIMS | DIM_SECOND
