@@ -234,6 +234,13 @@ def excess(x: Tensor) -> Tensor:
     return F.relu(x - 1e6)
 
 
+def by_an_offset(x: Tensor) -> Tensor:
+    buffer = torch.zeros(len(x) + 1, dtype=x.dtype)
+    first, second = buffer[1:], buffer[:-1]
+    first.copy_(excess(x).sum(1))
+    return second
+
+
 def product_out(x: Tensor) -> Tensor:
     buffer = torch.zeros(x.shape, dtype=x.dtype)
     torch.matmul(_all_ones(x), excess(x.detach()), out=buffer)
@@ -336,7 +343,49 @@ sum_of: Any = torch.sum  # Any: as below
 by_names: Any = torch.mm  # Any: stubs know one order of names
 
 
+@torch.library.custom_op("discreet_tests::add_into", mutates_args=("buffer",))
+def add_into(rows: Tensor, buffer: Tensor) -> None:
+    buffer.add_(rows)
+
+
+def by_an_own_function(x: Tensor) -> Tensor:
+    buffer = torch.zeros(x.shape, dtype=x.dtype)
+    add_into(excess(x.detach()), buffer)
+    return buffer.sum()
+
+
+def running_mean(normalise: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Use:
+    """A function writes a mean over all examples to a buffer."""
+
+    def seen(x: Tensor) -> Tensor:
+        mean, variance = torch.zeros(WIDTH, dtype=x.dtype), torch.ones(WIDTH, dtype=x.dtype)
+        normalise(excess(x)[:, :, None].expand(-1, -1, 2), mean, variance)
+        return mean.sum()
+
+    return times(seen)
+
+
+def by_an_option(m: Layers, x: Tensor) -> Tensor:
+    """Places of rows are moved by a function that changes its argument by an option."""
+    (places,) = torch.where(x[:, 0] > -9)
+    picked = m.layer(x[places])
+    F.threshold(places.data, len(x) - 2, 0, inplace=True)
+    return summed(put_back(x, places, picked))
+
+
 RARE |= {
+    "changed by an own function": times(by_an_own_function),
+    "a running mean": running_mean(
+        lambda x, mean, var: torch.batch_norm(x, None, None, mean, var, True, 1.0, 1e-5, False)
+    ),
+    "a running mean by a layer": running_mean(
+        lambda x, mean, var: F.batch_norm(x, mean, var, training=True, momentum=1.0)
+    ),
+    "a running mean of each image": running_mean(
+        lambda x, mean, var: F.instance_norm(x, mean, var, momentum=1.0)
+    ),
+    "changed by an option": by_an_option,
+    "changed at an offset": times(by_an_offset),
     "the number of steps": times(number_of_steps),
     "a forged packing": times(forged_packing),
     "a dimension as a tensor": times(lambda x: excess(x).cumsum(as_dim(0)).sum(1)),

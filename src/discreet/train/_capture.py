@@ -12,7 +12,6 @@ model itself is not changed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -25,23 +24,22 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
+from discreet.train._in_place import changed_by, may_change, version_of
 from discreet.train._layouts import RowLayout
 from discreet.train._shared import OF_SHAPES, SIZED, Shared
 from discreet.train._tags import (
     OUTSIDE_BATCH,
     ExampleRows,
     OneExample,
+    Tag,
     Tags,
     UnknownOwners,
 )
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 
-__all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors", "changes_its_first"]
+__all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
-
-_OPERATORS = "add sub mul matmul truediv div floordiv mod pow and or xor lshift rshift"
-_IN_PLACE = frozenset(f"__i{name}__" for name in _OPERATORS.split())
 
 _PROPERTIES = "shape dtype device ndim requires_grad is_cuda is_nested"
 _METADATA = frozenset(  # they return no tensor
@@ -144,25 +142,27 @@ class Capture(TorchFunctionMode):
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = func(*args, **keywords)
-            first = args[:1] if changes_its_first(func) else ()
-            self._shared.add_derived(tensors_in((result, *first)))
+            changed = changed_by(func, args, keywords)
+            self._shared.add_derived([*tensors_in((result,)), *changed])
             return result
         # 2. data with weights, and some functions always, are called by their rule
-        changed = _changed(func, args, keywords) if keywords or _changes_one(func) else []
+        changed = changed_by(func, args, keywords) if keywords or may_change(func) else []
         before = [self.tags.of(each) for each in changed]
         for each in changed:
             self.tags.indices.forget(each)
-        if mixes:
+        # the name of a function without a rule may not show what it changes
+        versions = () if _flow.is_known(func) else self._versions(tensors)
+        if mixes or (func in self.rules.always and not self.replaying):
             self._refuse_complex([each for each in tensors if id(each) in weights])
-            result = self.rules.ruled(self, func, args, keywords, tensors)
-        elif func in self.rules.always and not self.replaying:
             result = self.rules.ruled(self, func, args, keywords, tensors)
         else:
             result = func(*args, **keywords)
             self.follow(func, tensors, args, keywords, result)
         # 3. changes in place concern all tensors of the same memory
         for each, tag in zip(changed, before, strict=True):
-            self._change(each, tag, tensors)
+            self._change(func, each, tag, tensors, result)
+        if versions:
+            self._change_others(func, versions, changed, tensors, result)
         return result
 
     def is_weight(self, tensor: object) -> bool:
@@ -297,10 +297,35 @@ class Capture(TorchFunctionMode):
             for tensor in tensors_in((result,)):
                 self.tags.set(tensor, OUTSIDE_BATCH)
 
-    def _change(self, changed: Tensor, before: object, tensors: list[Tensor]) -> None:
+    def _versions(self, tensors: list[Tensor]) -> list[tuple[Tensor, Tag | None, int]]:
+        """Each tensor with its tag and version."""
+        return [(each, self.tags.of(each), version_of(each)) for each in tensors]
+
+    def _change_others(  # noqa: PLR0917  # as below
+        self,
+        func: Any,
+        versions: Sequence[tuple[Tensor, Tag | None, int]],
+        changed: list[Tensor],
+        tensors: list[Tensor],
+        result: object,
+    ) -> None:
+        """Tag what shares memory with tensors whose version shows that a call changed them."""
+        for each, tag, version in versions:
+            if version != version_of(each) and not any(each is one for one in changed):
+                self.tags.indices.forget(each)
+                self._change(func, each, tag, tensors, result)
+
+    def _change(  # noqa: PLR0917  # what a change is made of
+        self, func: Any, changed: Tensor, before: object, tensors: list[Tensor], result: object
+    ) -> None:
         """Tag the tensors that share memory with one that was changed in place."""
+        if all(map(self.is_shared, tensors)):
+            return
+        is_tagged = _flow.sets_first(func) or any(one is changed for one in tensors_in((result,)))
+        if not is_tagged and any(map(self.tags.depends, tensors)):
+            self.tags.set(changed, UnknownOwners(_flow.name_of(func)))
         now = self.tags.of(changed)
-        if all(map(self.is_shared, tensors)) or (now == before and now is not None):
+        if now == before and now is not None:
             return
         freed = self._shared.forget(changed)
         if self.tags.of(changed) != before:
@@ -338,23 +363,3 @@ def ancestors(derived: Tensor) -> list[Tensor]:
         return [derived]
     leaves = (getattr(node, "variable", None) for node in nodes(derived))
     return [*{id(one): one for one in leaves if one is not None}.values()]
-
-
-def _changed(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
-    """The tensors that a call changes in place."""
-    first = args[:1] if _changes_one(func) else ()
-    return tensors_in((keywords.get("out"), *first))
-
-
-@lru_cache(maxsize=1024)
-def _changes_one(func: Any) -> bool:  # Any: as above
-    return changes_its_first(func) or getattr(func, "__name__", "") == "__set__"
-
-
-def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
-    """Whether a function changes its first argument in place."""
-    name = getattr(func, "__name__", "")
-    name = name.partition(".")[0]  # the overload of a function of torch.ops
-    if name == "__setitem__" or name in _IN_PLACE:
-        return True
-    return name.endswith("_") and not name.endswith("__")

@@ -12,7 +12,8 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
-from discreet.train._capture import Capture, changes_its_first
+from discreet.train._capture import Capture
+from discreet.train._in_place import changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
 from discreet.train._tags import ExampleRows
 from discreet.train._uses import KEEP_FIRST

@@ -117,8 +117,27 @@ def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
     length, stride = tensor.shape[tag.dim], tensor.stride(tag.dim)
     for dim in range(other.dim()):
         if (other.shape[dim], other.stride(dim)) == (length, stride):
-            return tag.at(dim)
+            wider = {*_wider(tensor, tag.dim), *_wider(other, dim)}
+            first = _first_block(tensor, tag.dim, wider)
+            if first is not None and first == _first_block(other, dim, wider):
+                return tag.at(dim)
     return UnknownOwners("a change of memory in place")
+
+
+def _wider(tensor: Tensor, dim: int) -> list[int]:
+    """The strides that step over all rows along a dimension."""
+    rows = tensor.shape[dim] * tensor.stride(dim)
+    return [step for step in tensor.stride() if step >= rows > 0]
+
+
+def _first_block(tensor: Tensor, dim: int, wider: set[int]) -> int | None:
+    """The place in memory of row 0, counted in rows; None if rows overlap."""
+    step, start = tensor.stride(dim), tensor.storage_offset()
+    for one in sorted(wider, reverse=True):
+        start %= one
+    others = [n for n in range(tensor.dim()) if n != dim and tensor.stride(n) not in wider]
+    width = sum((tensor.shape[n] - 1) * tensor.stride(n) for n in others)
+    return None if step == 0 or start % step + width >= step else start // step
 
 
 def name_of(function: Function) -> str:  # Any: a function of PyTorch's

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
-from discreet.train._capture import Capture, changes_its_first
+from discreet.train._capture import Capture
+from discreet.train._in_place import changes_its_first
 from discreet.train._rules._gradients import DenseGradients, RowAligned, wide
 
 

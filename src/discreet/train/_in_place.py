@@ -1,0 +1,68 @@
+"""Which tensors a function of PyTorch's changes in place."""
+
+from functools import lru_cache
+from inspect import signature
+from typing import Any
+
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.train._arguments import Args, Keywords, tensors_in
+
+_OPERATORS = "add sub mul matmul truediv div floordiv mod pow and or xor lshift rshift"
+_IN_PLACE = frozenset(f"__i{name}__" for name in _OPERATORS.split())
+
+
+def version_of(tensor: Tensor) -> int:
+    """PyTorch's count of the changes made to a tensor in place."""
+    return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  has no public name
+
+
+def changed_by(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
+    """The tensors that a call changes in place."""
+    always, inplace, out = _changes(func)
+    if _updates_statistics(func):
+        return tensors_in((args[1:], keywords.values()))
+    is_first = always or _argument(inplace, "inplace", args, keywords)
+    return tensors_in((_argument(out, "out", args, keywords), *(args[:1] if is_first else ())))
+
+
+def _argument(place: int, name: str, args: Args, keywords: Keywords) -> Any:  # Any: as above
+    return args[place] if 0 <= place < len(args) else keywords.get(name)
+
+
+@lru_cache(maxsize=1024)
+def _changes(func: Any) -> tuple[bool, int, int]:  # Any: as above
+    """Whether a function always changes its first argument, and the places of the arguments
+    ``inplace`` and ``out``, -1 if they are given by name only."""
+    try:
+        names = [*signature(func).parameters]
+    except ValueError:  # PyTorch's own functions have no signature, and take these by name
+        names = []
+    places = [names.index(name) if name in names else -1 for name in ("inplace", "out")]
+    name = getattr(func, "__name__", "")
+    return changes_its_first(func) or name == "__set__", places[0], places[1]
+
+
+@lru_cache(maxsize=1024)
+def may_change(func: Any) -> bool:  # Any: as above
+    """Whether a function may change an argument that is given by place."""
+    return _changes(func) != (False, -1, -1) or _updates_statistics(func)
+
+
+@lru_cache(maxsize=1024)
+def _updates_statistics(func: Any) -> bool:  # Any: as above
+    """Whether a function may write means over all examples, without a new version."""
+    if func in (F.batch_norm, F.instance_norm):  # their rules refuse that
+        return False
+    name = getattr(func, "__name__", "")
+    return "batch_norm" in name or "instance_norm" in name
+
+
+def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
+    """Whether a function changes its first argument in place."""
+    name = getattr(func, "__name__", "")
+    name = name.partition(".")[0]  # the overload of a function of torch.ops
+    if name == "__setitem__" or name in _IN_PLACE:
+        return True
+    return name.endswith("_") and not name.endswith("__")
