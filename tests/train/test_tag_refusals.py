@@ -3,7 +3,9 @@
 Where the engine accepts a use all the same, no example moves the sum by more than the norm.
 """
 
+import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -241,6 +243,20 @@ def by_an_offset(x: Tensor) -> Tensor:
     return second
 
 
+def after_a_layer(m: Layers, x: Tensor) -> Tensor:
+    rows = x.clone()
+    found = summed(m.layer(rows))
+    rows.data.add_(excess(x).sum(0))
+    return found
+
+
+def after_a_product(m: Layers, x: Tensor) -> Tensor:
+    rows = x.clone()
+    found = summed(m.layer(x) * rows)
+    rows.data.add_(excess(x).sum(0))
+    return found
+
+
 def product_out(x: Tensor) -> Tensor:
     buffer = torch.zeros(x.shape, dtype=x.dtype)
     torch.matmul(_all_ones(x), excess(x.detach()), out=buffer)
@@ -328,11 +344,23 @@ def place_in_order(x: Tensor) -> Tensor:
     return found
 
 
+def with_hook(m: Layers, x: Tensor) -> Tensor:
+    found = m.layer(x)
+    found.register_hook(lambda gradient: gradient * (1 + excess(gradient).sum()))
+    return summed(found)
+
+
 broadcast: Any = torch.broadcast_tensors  # Any: it has no types
 
 
 def as_dim(number: int) -> Any:  # Any: stubs know dimensions of Python only
     return torch.tensor(number)
+
+
+def of_storage(x: Tensor) -> Tensor:
+    found: Any = torch.empty(0, dtype=x.dtype)  # Any: stubs know fewer arguments of set_
+    found.set_(x.untyped_storage(), 0, x.shape)
+    return excess(found)
 
 
 def count_of(x: Tensor) -> Any:  # Any: stubs know sizes of Python only
@@ -341,6 +369,10 @@ def count_of(x: Tensor) -> Any:  # Any: stubs know sizes of Python only
 
 sum_of: Any = torch.sum  # Any: as below
 by_names: Any = torch.mm  # Any: stubs know one order of names
+
+
+class Own(Tensor):
+    """A type of the user's own."""
 
 
 @torch.library.custom_op("discreet_tests::add_into", mutates_args=("buffer",))
@@ -365,6 +397,14 @@ def running_mean(normalise: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Use:
     return times(seen)
 
 
+def of_a_constant(m: Layers, x: Tensor) -> Tensor:
+    """The gradient of a product needs the constant, which changes through `.data`."""
+    scale = torch.ones(WIDTH, dtype=x.dtype)
+    found = summed(m.layer(x) * scale)
+    scale.data.add_(excess(x).sum(0))
+    return found
+
+
 def by_an_option(m: Layers, x: Tensor) -> Tensor:
     """Places of rows are moved by a function that changes its argument by an option."""
     (places,) = torch.where(x[:, 0] > -9)
@@ -385,7 +425,30 @@ RARE |= {
         lambda x, mean, var: F.instance_norm(x, mean, var, momentum=1.0)
     ),
     "changed by an option": by_an_option,
+    "a constant changed after a product": of_a_constant,
     "changed at an offset": times(by_an_offset),
+    "changed after a layer": after_a_layer,
+    "changed after a product": after_a_product,
+    "another tensor's storage": times(lambda x: of_storage(x).sum()),
+    "a shallow copy": times(lambda x: excess(copy.copy(x.detach())).sum()),
+    "a parameter of data": times(
+        lambda x: excess(nn.Parameter(x.detach(), requires_grad=False)).sum()
+    ),
+    "of an own type": times(lambda x: excess(x.as_subclass(Own)).sum().as_subclass(Tensor)),
+    "made of an own type": times(lambda x: excess(Tensor._make_subclass(Own, x.detach())).sum()),
+    "through DLPack": times(lambda x: excess(torch.utils.dlpack.from_dlpack(x.detach())).sum()),
+    "through NumPy": times(lambda x: torch.from_numpy(x.detach().numpy().clip(1e6)).sum() - 1e6),
+    "through lists and NumPy": times(
+        lambda x: torch.from_numpy(np.array(excess(x).tolist())).to(x.dtype).sum()
+    ),
+    "mapped over columns": times(lambda x: torch.vmap(lambda c: excess(c).sum(), 1)(x).sum()),
+    "mapped over rows": times(lambda x: torch.vmap(lambda c: excess(c).sum())(x).sum()),
+    "mapped over numbers": times(
+        lambda x: torch.vmap(lambda n: excess(x).sum() * n)(torch.arange(2)).sum()
+    ),
+    "a derivative": times(
+        lambda x: torch.func.jvp(lambda c: excess(c).sum(), (x.detach(),), (x.detach(),))[1]
+    ),
     "the number of steps": times(number_of_steps),
     "a forged packing": times(forged_packing),
     "a dimension as a tensor": times(lambda x: excess(x).cumsum(as_dim(0)).sum(1)),
@@ -436,7 +499,43 @@ RARE |= {
             .sum(1)
         )
     ),
+    "a hook": with_hook,
 }
+
+
+def test_lists_in_objects_of_a_batch_are_of_examples() -> None:
+    model, data = Layers(lambda m, x: summed(m.layer(x))).double(), of(6, WIDTH)
+    batch = SimpleNamespace(x=data, more=[data.clone()])
+    with pytest.raises(Refused):
+        clipped_sum(
+            model,
+            lambda: model(batch.x) * (1 + excess(batch.more[0]).sum()),
+            6,
+            Flat(1.0),
+            batch=batch,
+        )
+
+
+def test_memory_of_data_that_were_freed_is_not_of_data() -> None:
+    """PyTorch uses it again, also for constants from functions that nothing intercepts."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        found = summed(m.layer(x))
+        for _ in range(50):
+            x.clone().data.mul(2)
+            with torch._C.DisableTorchFunction():
+                one = torch.ones_like(x)
+            found = found * one.data.add(0)[:, 0]
+        return found
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def test_tensors_from_before_are_the_same_for_all() -> None:
+    before = torch.linspace(0.5, 1, 6, dtype=torch.float64)[:WIDTH]
+    model, data = Layers(lambda m, x: summed(m.layer(x) * before)).double(), of(6, WIDTH)
+    assert len(clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data).sums)
 
 
 def _ones_at(like: Tensor, index: Any) -> Tensor:  # Any: as Python has it

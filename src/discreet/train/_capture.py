@@ -35,6 +35,7 @@ from discreet.train._tags import (
     Tags,
     UnknownOwners,
 )
+from discreet.train._unseen import WATCHED, Unseen, in_func
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 
 __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
@@ -121,6 +122,7 @@ class Capture(TorchFunctionMode):
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
         self.tags = Tags(examples, batch, self.is_shared)
+        self._unseen = Unseen(self.tags, self.is_weight)
         self._refuse_complex([*self.weights.values()])
 
     def __torch_function__(
@@ -146,6 +148,8 @@ class Capture(TorchFunctionMode):
             self._shared.add_derived([*tensors_in((result,)), *changed])
             return result
         # 2. data with weights, and some functions always, are called by their rule
+        if func in WATCHED:
+            self._unseen.watch(func, args[0], tensors)
         changed = changed_by(func, args, keywords) if keywords or may_change(func) else []
         before = [self.tags.of(each) for each in changed]
         for each in changed:
@@ -158,6 +162,8 @@ class Capture(TorchFunctionMode):
         else:
             result = func(*args, **keywords)
             self.follow(func, tensors, args, keywords, result)
+        if in_func() is not None:
+            self._unseen.note_wrapped(tensors, result)
         # 3. changes in place concern all tensors of the same memory
         for each, tag in zip(changed, before, strict=True):
             self._change(func, each, tag, tensors, result)
@@ -176,6 +182,7 @@ class Capture(TorchFunctionMode):
     def saved(self, data: Tensor) -> Callable[[], Tensor]:
         """A function that returns the data later, and refuses if they were changed in place."""
         version = data._version  # noqa: SLF001  PyTorch has no public name for it
+        self._unseen.note_saved(data)
 
         def give_back() -> Tensor:
             if data._version != version:  # noqa: SLF001
@@ -325,6 +332,7 @@ class Capture(TorchFunctionMode):
         if not is_tagged and any(map(self.tags.depends, tensors)):
             self.tags.set(changed, UnknownOwners(_flow.name_of(func)))
         now = self.tags.of(changed)
+        self._unseen.refuse_change(changed, now)
         if now == before and now is not None:
             return
         freed = self._shared.forget(changed)

@@ -185,7 +185,21 @@ def _key(layout: RowLayout, index: Tensor, within: int = 0) -> "_Pick":
 
 def memory_of(tensor: Tensor) -> int:
     """An identifier of a tensor's memory, the same for all its views."""
-    if tensor.layout != torch.strided:
-        return id(tensor)
-    found: int = tensor.untyped_storage()._cdata  # noqa: SLF001  its identity has no other name
+    storage = storage_of(tensor)
+    found: int = id(tensor) if storage is None else storage._cdata  # noqa: SLF001  no other name
     return found
+
+
+def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
+    """A tensor's memory, or None if it has none of its own, such as a sparse one."""
+    try:
+        return tensor.untyped_storage()
+    except RuntimeError:
+        return None
+
+
+def inner_of(tensor: Tensor) -> Tensor:
+    """The tensor within the wrappers of torch.func."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001  no other name
+        tensor = torch._C._functorch.get_unwrapped(tensor)  # noqa: SLF001  as above
+    return tensor

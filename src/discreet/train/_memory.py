@@ -42,7 +42,8 @@ def _kept_bytes(model: nn.Module, losses: Callable[[], Tensor], examples: int) -
 
     def note(saved: Tensor) -> Tensor:
         if saved.layout == torch.strided and not saved.is_nested:
-            storage = saved.untyped_storage()
+            with torch._C.DisableTorchFunction():  # noqa: SLF001  `capture` refuses storages of data
+                storage = saved.untyped_storage()
             found[storage.data_ptr()] = storage.nbytes()
         return saved
 

@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from discreet.train._indices import IndexFacts, memory_of
+from discreet.train._indices import IndexFacts, inner_of, memory_of, storage_of
 from discreet.train._layouts import ExampleOrder, RowLayout
 
 
@@ -79,6 +79,9 @@ class Tags:
         self.plain = RowLayout(self.every)
         self.indices = IndexFacts()
         self._found: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
+        # by identity: storages of tensors that depend on examples; they may be freed
+        self._storages: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+        self.leaks = False  # functions that were not intercepted had data: new tensors may, too
         self._slices: dict[tuple[RowLayout, tuple[int, int, int]], ExampleOrder] = {}
         roots = list(_tensors_of(batch))
         self.is_strict = bool(roots)
@@ -99,6 +102,8 @@ class Tags:
         base = tensor._base  # noqa: SLF001  PyTorch has no public name for it
         if base is not None and _is_all_of(tensor, base):  # a custom function returned its input
             return self.of(base)
+        if self.is_strict and (self.leaks or self._is_of_data(tensor)):
+            return UnknownOwners("a function that is not intercepted")
         return None
 
     def set(self, tensor: Tensor, tag: Tag) -> None:
@@ -108,10 +113,28 @@ class Tags:
         ):
             tag = UnknownOwners("a change of shape")
         self._found[id(tensor)] = weakref.ref(tensor), tag
+        if self.is_strict and not isinstance(tag, OutsideBatch):
+            try:
+                storage = tensor.untyped_storage()
+            except RuntimeError:  # it has none of its own, such as a sparse one
+                return
+            self._storages[id(storage)] = weakref.ref(storage)
 
     def depends(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on examples, or may."""
         return isinstance(self.of(tensor), (ExampleRows, OneExample, UnknownOwners))
+
+    def _is_of_data(self, tensor: Tensor) -> bool:
+        """Whether an untagged tensor shares memory with one that depends on examples.
+
+        PyTorch gives a storage the same Python object as long as it has memory.
+        """
+        inner = inner_of(tensor)
+        if inner is not tensor:
+            return self.depends(inner)
+        storage = storage_of(tensor)
+        found = self._storages.get(id(storage))
+        return found is not None and found() is storage
 
     def sharing(self, changed: Tensor) -> list[Tensor]:
         """All other tagged tensors that share memory with this one."""
@@ -230,4 +253,4 @@ def _values_in(batch: object) -> Iterable[object]:
     if is_dataclass(batch):
         return [getattr(batch, field.name) for field in fields(batch)]
     held = getattr(batch, "__dict__", {})
-    return [one for one in held.values() if isinstance(one, (Tensor, Mapping))]
+    return [one for one in held.values() if isinstance(one, (Tensor, Mapping, list, tuple))]

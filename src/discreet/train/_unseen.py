@@ -1,0 +1,77 @@
+"""Reads and changes of data that neither tags nor PyTorch's versions show: they are refused."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train._arguments import tensors_in
+from discreet.train._indices import memory_of
+from discreet.train._tags import Tags, UnknownOwners
+
+_GET_DATA, _SET_DATA = Tensor.data.__get__, Tensor.data.__set__  # type: ignore[attr-defined]  # a property
+_HOOKS = frozenset({Tensor.register_hook, Tensor.register_post_accumulate_grad_hook})
+_STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
+_GIVES_VALUES = frozenset({Tensor.numpy, Tensor.tolist, Tensor.__array__, Tensor.__dlpack__})
+WATCHED = frozenset({_GET_DATA, _SET_DATA, Tensor.set_, *_HOOKS, *_STORAGES, *_GIVES_VALUES})
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # noqa: SLF001  has no other name
+in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
+
+
+class Unseen:
+    """Looks out for them in one forward pass."""
+
+    def __init__(self, tags: Tags, is_weight: Callable[[object], bool]) -> None:
+        self._tags, self._is_weight = tags, is_weight
+        self._saved: list[weakref.ref[Tensor]] = []  # data that the backward pass needs
+        self._exposed: list[Tensor] = []  # data whose `.data` was taken, which has own versions
+
+    def note_saved(self, data: Tensor) -> None:
+        """Note data that the backward pass needs."""
+        self._saved.append(weakref.ref(data))
+
+    def refuse_change(self, changed: Tensor, now: object) -> None:
+        """Refuse a change through `.data` that the backward pass would not see."""
+        if not self._exposed:
+            return
+        memory = memory_of(changed)
+        if all(memory_of(each) != memory for each in self._exposed):
+            return
+        saved = (each for ref in self._saved if (each := ref()) is not None)
+        if isinstance(now, UnknownOwners) or any(memory_of(each) == memory for each in saved):
+            raise Refused(
+                "data were changed through .data, which hides the change from PyTorch; make a new "
+                "tensor instead"
+            )
+
+    def watch(self, func: Any, first: Tensor, tensors: list[Tensor]) -> None:
+        """Refuse functions of data that no rule could follow, or note what they may hide."""
+        if func == _GET_DATA:
+            if not self._is_weight(first):  # changed weights are found elsewhere
+                self._exposed.append(first)
+            return
+        if not any(map(self._tags.depends, tensors)):
+            return
+        if func in _GIVES_VALUES:
+            self._tags.leaks = self._tags.is_strict
+        elif func in _HOOKS:
+            raise Refused(
+                f"Tensor.{func.__name__} may change gradients of all examples together; train "
+                "without hooks on tensors of data"
+            )
+        elif func in _STORAGES:
+            raise Refused(
+                "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
+            )
+        elif func == Tensor.set_ or not self._is_weight(first):
+            raise Refused("data were assigned to .data or by set_; make a new tensor instead")
+
+    def note_wrapped(self, tensors: list[Tensor], result: object) -> None:
+        """Note that a function within torch.vmap or torch.func had data: nothing intercepts its
+        results when they are unwrapped."""
+        wrapped = any(map(_is_wrapped, (*tensors, *tensors_in((result,)))))
+        if wrapped and self._tags.is_strict and any(map(self._tags.depends, tensors)):
+            self._tags.leaks = True
