@@ -118,6 +118,18 @@ def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
     assert not payer.events
 
 
+class NeedsALoss:
+    """A scheduler of the user's own."""
+
+    def step(self, loss: float) -> None: ...
+
+
+class HasNoState:
+    """A scheduler of the user's own."""
+
+    def step(self) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -127,6 +139,12 @@ def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
         ({"keep": "/proc/self/run.pt"}, r"it can't be written \(.+\); name another"),
         ({"resume": "run.pt"}, "resume is a str: .*torch.load"),
         ({"schedulers": [1]}, "schedulers: 1 has no step"),
+        ({"keep": 3}, "keep = 3: give the path of a file"),
+        ({"keep": b"run.pt"}, "give the path of a file"),
+        ({"schedulers": None}, "schedulers = None: give a list of schedulers"),
+        ({"schedulers": iter([])}, "give a list of schedulers"),
+        ({"schedulers": [NeedsALoss()]}, "NeedsALoss.step needs 'loss'"),
+        ({"schedulers": [HasNoState()], "keep": "run.pt"}, "HasNoState has no state_dict"),
     ],
 )
 def test_what_would_fail_later_is_refused_before_it_is_paid(

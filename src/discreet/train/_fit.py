@@ -64,6 +64,8 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
     check_losses(losses)
     _check_schedulers(schedulers, optimizer, plan, resume)
     if keep is not None:
+        if not isinstance(keep, str | os.PathLike):
+            raise InvalidArgument(f"keep = {keep!r}: give the path of a file")
         _check_file(model, optimizer, schedulers, Path(keep))
     opened = run_through(
         Door.secure(payer),
@@ -105,6 +107,10 @@ def _check_file(
         "model": model.state_dict,
         "optimizer": optimizer.state_dict,
     }
+    for one in schedulers:
+        if not hasattr(one, "state_dict"):
+            name = type(one).__name__
+            raise InvalidArgument(f"schedulers: {name} has no state_dict(), which keep needs")
     parts |= {f"scheduler {n}": one.state_dict for n, one in enumerate(schedulers)}
     trial = _beside(keep)
     try:
@@ -133,6 +139,8 @@ def _check_schedulers(
     resume: Checkpoint | None,
 ) -> None:
     check_checkpoint(resume)
+    if not isinstance(schedulers, Sequence):
+        raise InvalidArgument(f"schedulers = {schedulers!r}: give a list of schedulers")
     for scheduler in schedulers:
         if not hasattr(scheduler, "step"):
             raise InvalidArgument(f"schedulers: {scheduler!r} has no step(); give PyTorch's own")

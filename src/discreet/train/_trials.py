@@ -27,17 +27,11 @@ def try_optimizer(optimizer: torch.optim.Optimizer) -> None:
     """Refuse an optimizer that fails in its first step, or whose step takes arguments."""
     inner = unwrapped(optimizer)
     name = type(inner).__name__
-    for parameter in inspect.signature(inner.step).parameters.values():
-        is_positional = parameter.kind in (
-            parameter.POSITIONAL_ONLY,
-            parameter.POSITIONAL_OR_KEYWORD,
+    if needed := _needed(inner.step):
+        raise InvalidArgument(
+            f"optimizer: {name}.step needs {needed!r}, and a private run calls step() "
+            "once for each batch; take an optimizer such as SGD or Adam"
         )
-        is_needed = parameter.default is parameter.empty and parameter.name != "self"
-        if is_positional and is_needed:  # schedulers replace step by a function that takes self
-            raise InvalidArgument(
-                f"optimizer: {name}.step needs {parameter.name!r}, and a private run calls step() "
-                "once for each batch; take an optimizer such as SGD or Adam"
-            )
     if inner.state or not _is_torchs(inner):  # one that has stepped can step
         return
     found = _stand_ins(inner)
@@ -67,7 +61,14 @@ def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], 
             raise InvalidArgument(
                 f"schedulers: {name} is of another optimizer; make it with the one that is trained"
             )
-        if not _is_torchs(scheduler) or isinstance(scheduler, ReduceLROnPlateau):
+        if isinstance(scheduler, ReduceLROnPlateau):
+            continue
+        if needed := _needed(scheduler.step):
+            raise InvalidArgument(
+                f"schedulers: {name}.step needs {needed!r}, and a private run calls step() after "
+                "each step of the optimizer; take one that depends on the step only"
+            )
+        if not _is_torchs(scheduler):
             continue
         found = _stand_ins(inner, scheduler)
         if found is None:
@@ -82,6 +83,16 @@ def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], 
                 f"schedulers: {name} can't make the plan's {steps} steps: {error}; make one "
                 "for this number"
             ) from error
+
+
+def _needed(step: Any) -> str | None:  # Any: a method of any class
+    """The first argument that a step needs, or None if it needs none."""
+    for one in inspect.signature(step).parameters.values():
+        is_variable = one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        is_needed = one.default is one.empty and not is_variable
+        if is_needed and one.name != "self":  # schedulers replace step by a function of self
+            return one.name
+    return None
 
 
 def _is_torchs(one: object) -> bool:
