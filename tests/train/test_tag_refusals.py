@@ -344,6 +344,30 @@ def place_in_order(x: Tensor) -> Tensor:
     return found
 
 
+def attention_by_names(x: Tensor) -> Tensor:
+    """Keys have examples along the dimension of time."""
+    one, keys = torch.eye(WIDTH, dtype=x.dtype), excess(x[:, 0])[:, None, None]
+    queries = (1 + excess(x)).expand(1, -1, -1)
+    attend: Any = F.multi_head_attention_forward  # Any: stubs know fewer of its names
+    found, _ = attend(
+        queries,
+        key=keys.expand(-1, len(x), WIDTH),
+        value=keys.expand(-1, len(x), WIDTH),
+        embed_dim_to_check=WIDTH,
+        num_heads=1,
+        in_proj_weight=torch.cat([one, one, one]),
+        in_proj_bias=torch.zeros(3 * WIDTH, dtype=x.dtype),
+        bias_k=None,
+        bias_v=None,
+        add_zero_attn=False,
+        dropout_p=0.0,
+        out_proj_weight=one,
+        out_proj_bias=torch.zeros(WIDTH, dtype=x.dtype),
+        need_weights=False,
+    )
+    return found[0].sum(1)
+
+
 def with_hook(m: Layers, x: Tensor) -> Tensor:
     found = m.layer(x)
     found.register_hook(lambda gradient: gradient * (1 + excess(gradient).sum()))
@@ -463,6 +487,7 @@ RARE |= {
     ),
     "a product into a buffer": times(product_out),
     "a product by names": times(lambda x: by_names(mat2=excess(x), input=_all_ones(x)).sum(1)),
+    "attention to keys by name": times(attention_by_names),
     "rolled as a whole": times(lambda x: torch.roll(excess(x), WIDTH, dims=()).sum(1)),
     "counted from -1": times(lambda x: excess(x)[torch.arange(-1, end=len(x) - 1)].sum(1)),
     "parts that overlap": times(parts_that_overlap),

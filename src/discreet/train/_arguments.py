@@ -1,7 +1,9 @@
 """Arguments of PyTorch's functions: by name however they were given, and the tensors in them."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from inspect import signature
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -13,11 +15,31 @@ Keywords = dict[str, Any]  # Any: as above
 
 _PLAIN = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device})  # no tensors
 
+# what a rule raises if it finds other arguments than it expects
+UNREADABLE = AttributeError, IndexError, KeyError, TypeError, ValueError, StopIteration
+
+# by PyTorch's own name of an argument: the names under which it accepts it
+_NAMES = {
+    "self": ("input", "self", "tensor", "x", "a", "x1"),
+    "other": ("other", "x2"),
+    "dim": ("dim", "axis"),
+    "keepdim": ("keepdim", "keepdims"),
+}
+
 
 def named(names: str, args: Args, keywords: Keywords) -> Keywords:
     """All arguments by name, for a function that takes them in this order."""
     given: Keywords = dict(zip(_split(names), args, strict=False))
     return given | keywords if keywords else given
+
+
+def in_order(function: Function, args: Args, keywords: Keywords) -> tuple[Args, Keywords]:
+    """The same arguments, by place as far as possible, as PyTorch or Python states their order."""
+    moved = _moved(function, len(args), tuple(keywords)) if keywords else ()
+    if not moved:
+        return args, keywords
+    rest = {name: value for name, value in keywords.items() if name not in moved}
+    return (*args, *(keywords[name] for name in moved)), rest
 
 
 def pair(value: Any, dimensions: int) -> tuple[int, ...]:  # Any: a number or several
@@ -61,3 +83,37 @@ def replaced(values: Any, change: Callable[[Tensor], Tensor]) -> Any:  # Any: ne
 @cache
 def _split(names: str) -> list[str]:
     return names.split()
+
+
+@lru_cache(maxsize=4096)
+def _moved(function: Function, number: int, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments given by name that could follow ``number`` arguments by place."""
+    for order, others in _orders(function):
+        names = [
+            next((one for one in _NAMES.get(name, ()) if one in given), name) for name in order
+        ]
+        if number <= len(names) and {*given} <= {*names[number:], *others}:
+            return tuple(takewhile(given.__contains__, names[number:]))
+    return ()
+
+
+def _orders(function: Function) -> Iterator[tuple[list[str], list[str]]]:
+    """For each form of a call, the arguments in their order, and those that only have names."""
+    try:
+        several = signature(function).parameters.values()
+    except ValueError:  # not a function of Python's
+        name = getattr(function, "__name__", "")
+        for schema in _schemas(f"aten::{name}"):
+            alone = [one.name for one in schema.arguments if one.kwarg_only]
+            yield [one.name for one in schema.arguments if not one.kwarg_only], alone
+        return
+    if all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in several):
+        alone = [one.name for one in several if one.kind is one.KEYWORD_ONLY]
+        yield [one.name for one in several if one.kind is not one.KEYWORD_ONLY], alone
+
+
+def _schemas(name: str) -> Any:  # Any: PyTorch's lists of arguments have no types
+    try:
+        return torch._C._jit_get_schemas_for_operator(name)  # noqa: SLF001  has no public name
+    except RuntimeError:  # it knows no such function
+        return ()

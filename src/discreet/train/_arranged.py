@@ -9,9 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.errors import Refused
+from discreet.errors import DiscreetError, Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
+from discreet.train._arguments import (
+    UNREADABLE,
+    Args,
+    Function,
+    Keywords,
+    in_order,
+    replaced,
+    tensors_in,
+)
 from discreet.train._capture import Capture
 from discreet.train._tags import (
     OUTSIDE_BATCH,
@@ -36,7 +44,25 @@ class _OwnersUnknown(Refused):
 def ruled(  # noqa: PLR0917  # the parts of a call
     capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
 ) -> Any:
-    """The function's result by its rule, tagged."""
+    """The function's result by its rule, tagged; a named refusal if no rule can read the call."""
+    try:
+        return _ruled(capture, function, args, keywords, tensors)
+    except UNREADABLE as error:
+        if isinstance(error, DiscreetError) or not _succeeds(capture, function, args, keywords):
+            raise
+        name = getattr(function, "__name__", "a function")
+        weights = [each for each in tensors if id(each) in capture.weights]
+        raise capture.refused(
+            *weights,
+            why=f"is used by {name} with arguments that its rule can't read",
+            mend="give them by place, as PyTorch's documentation has them",
+        ) from None
+
+
+def _ruled(  # noqa: PLR0917  # as above
+    capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
+) -> Any:
+    args, keywords = in_order(function, args, keywords)
     weights = [each for each in tensors if id(each) in capture.weights]
     data = [each for each in tensors if not capture.is_shared(each)]
     rule = capture.rules.of.get(function, capture.rules.otherwise)
@@ -68,6 +94,15 @@ def ruled(  # noqa: PLR0917  # the parts of a call
         for each in tensors_in((result,)):
             capture.tags.set(each, ExampleRows(0, rows.layout))
     return result
+
+
+def _succeeds(capture: Capture, function: Function, args: Args, keywords: Keywords) -> bool:
+    """Whether PyTorch's own function takes these arguments."""
+    try:
+        _without_rows(capture, function, args, keywords)
+    except Exception:  # noqa: BLE001  its own error is raised then, whatever it is
+        return False
+    return True
 
 
 def _rows(  # noqa: PLR0917  # as above

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, in_order, tensors_in
 from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by, may_change, version_of
 from discreet.train._layouts import RowLayout
@@ -287,6 +287,7 @@ class Capture(TorchFunctionMode):
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
         """Tag a result, or record that it is the same for all data."""
+        args, keywords = in_order(func, args, keywords)
         data = self._shared.data_in(func, args, tensors)
         if not data and func in SIZED and any(map(self.tags.depends, tensors)):
             data = tensors  # a size depends on examples

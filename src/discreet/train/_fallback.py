@@ -11,7 +11,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import _flow
-from discreet.train._arguments import Args, Function, Keywords, replaced, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, in_order, replaced, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._in_place import changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
@@ -81,7 +81,8 @@ def _dim_of_result(capture: Capture, function: Function, args: Args, keywords: K
     with torch.no_grad():
         result = function(*args, **keywords)
     tensors = tensors_in((args, keywords))
-    _flow.follow(_flow.Call(capture.tags, function, args, keywords, result), tensors)
+    given = in_order(function, args, keywords)
+    _flow.follow(_flow.Call(capture.tags, function, *given, result), tensors)
     tag = capture.tags.of(result) if isinstance(result, Tensor) else None
     if not isinstance(tag, ExampleRows):
         raise capture.refused(

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Function, tensors_in
+from discreet.train._arguments import UNREADABLE, Function, tensors_in
 from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, FlowRule, ResultTags
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
@@ -42,10 +42,16 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
     if not results:
         return
     rule = FLOW.get(call.function)
-    found = UnknownOwners(name_of(call.function)) if rule is None else _found(call, rule, tensors)
+    lost = UnknownOwners(name_of(call.function))
+    try:
+        found = lost if rule is None else _found(call, rule, tensors)
+    except UNREADABLE:  # the function took its arguments, but its rule can't read them
+        found = lost
     several = found if isinstance(found, list) else [found] * len(results)
+    if len(several) != len(results):
+        several = [lost] * len(results)
     for each, tag in zip(results, several, strict=True):
-        call.tags.set(each, UnknownOwners(name_of(call.function)) if tag is None else tag)
+        call.tags.set(each, lost if tag is None else tag)
 
 
 def _found(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:

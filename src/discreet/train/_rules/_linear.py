@@ -40,8 +40,7 @@ def linear(capture: Capture, function: Function, args: Args, keywords: Keywords)
 
 def matmul(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
     """Data (example, ..., in) times a weight (in, out) or (in,)."""
-    given = named("input other", args, keywords)
-    inputs, weight = given["input"], given["other"]
+    inputs, weight = args
     if capture.is_weight(inputs) or weight.dim() > 2 or inputs.dim() < 2:
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
     capture.by_example(inputs, weight, least=2)
