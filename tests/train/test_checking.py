@@ -208,3 +208,20 @@ def test_buffers_that_a_check_leaves_do_not_look_written() -> None:
     model.register_buffer("mean", torch.zeros(3))
     check(model, lambda data: (model(data) - model.mean).sum(1), torch.zeros(5, 3))
     assert model.mean._version == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_losses_under_autocast_are_compared_as_exactly_as_they_are(seed: int) -> None:
+    """Rounding to 8 bits depends on the batch's size, and is no mixing."""
+    torch.manual_seed(seed)
+    model, data = nn.Linear(5, 2), torch.randn(6, 5)
+    labels = torch.arange(6) % 2
+
+    def losses(part: Part, *, mixes: bool = False) -> Tensor:
+        rows = part.x - part.x.mean(0) if mixes else part.x
+        with torch.autocast("cpu", torch.bfloat16):
+            return F.cross_entropy(model(rows), part.y, reduction="none")
+
+    check(model, losses, Part(data, labels))
+    with pytest.raises(Refused):
+        check(model, partial(losses, mixes=True), Part(data, labels))

@@ -20,10 +20,12 @@ from discreet.train._made_up import Values, each, is_same, neighbours
 from discreet.train._microbatch import is_out_of_memory
 from discreet.train._owners import Owners
 from discreet.train._plain_loop import one_by_one
+from discreet.train._precision import AutocastNotice
 from discreet.train._secret_draws import refuse_known_draws
 
 _SHUFFLES = 5  # seeds that are tried, if the model draws random numbers
-_WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative; in other types 0.1
+_WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative
+_MIXED = 0.1  # relative, in all other types and under autocast
 
 ModuleCall = tuple[str, list[Tensor], list[Tensor]]  # a module's label, its inputs and its results
 
@@ -45,6 +47,8 @@ class ModelComparison:
         self.has_values = values is not Values.MADE_UP
         self.model, self.losses = model, self._naming_failures(refuse_known_draws(losses))
         self.examples, self.compared = examples, compared
+        device = next((one.device for one in model.parameters()), torch.device("cpu"))
+        self._precision = AutocastNotice(device)
 
     # Comparisons
 
@@ -204,7 +208,8 @@ class ModelComparison:
 
         def tried(part: Microbatch) -> Tensor:
             try:
-                return losses(part)
+                with self._precision:
+                    return losses(part)
             except DiscreetError:
                 raise
             except Exception as error:
@@ -222,7 +227,8 @@ class ModelComparison:
 
     @property
     def _within(self) -> float:
-        return max(_WITHIN.get(p.dtype, 0.1) for p in self.model.parameters())
+        least = _MIXED if self._precision.is_mixed else 0.0
+        return max(least, *(_WITHIN.get(p.dtype, _MIXED) for p in self.model.parameters()))
 
     def _norms(self, found: Contribution) -> Tensor:
         """Norms of the examples before clipping: (group, example)."""

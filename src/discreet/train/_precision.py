@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import backends
+from torch.overrides import TorchFunctionMode
 
 _WHOLE = "ieee", "none"  # none means the same, where no backend has a default of its own
 _BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn't see all in them
@@ -24,6 +25,24 @@ def unmixed(device: torch.device) -> AbstractContextManager[object]:
     if not _is_mixed(device.type):
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
+
+
+class AutocastNotice(TorchFunctionMode):
+    """Notes whether functions run under autocast on a device, which rounds to 8 or 11 bits."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._kind, self.is_mixed = device.type, False
+
+    def __torch_function__(
+        self,
+        func: Any,  # Any: a function of PyTorch's, and what it takes
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.is_mixed = self.is_mixed or _is_mixed(self._kind)
+        return func(*args, **(kwargs or {}))
 
 
 @contextmanager
