@@ -338,6 +338,35 @@ def inverse_by_sums(x: Tensor) -> Tensor:
     return excess(x)[order][inverse].sum(1)
 
 
+def fewer_in_order(x: Tensor) -> Tensor:
+    """Rows are two for each example, and the permutation is of as many as there are examples."""
+    rows = torch.stack([x, excess(x)], 1).flatten(0, 1)
+    order = excess(x[:, 0]).argsort()
+    picked = torch.zeros_like(rows)
+    picked[order] = 1 + rows[order]
+    return picked.unflatten(0, (-1, 2)).sum((1, 2))
+
+
+def written_by_others(x: Tensor) -> Tensor:
+    """Rows lie along the last dimension, and an index of examples along the others."""
+    found = torch.zeros(len(x), 2, len(x), dtype=x.dtype)
+    found[[*range(len(x))], (x[:, 0] > 1e6).long()] = 1 + x[:, 0] * 0
+    return found[:, 1].sum(0)
+
+
+def written_beside_outside(x: Tensor) -> Tensor:
+    found = torch.zeros(len(x), 2, dtype=x.dtype)
+    places = torch.from_numpy(np.arange(len(x))).clone()
+    found[places, (x[:, 0] > 1e6).long()] = 1
+    return found[:, 1].sum()
+
+
+def written_at_one(x: Tensor) -> Tensor:
+    found = torch.zeros(2, len(x), dtype=x.dtype)
+    found[(x[0, 0] > 1e6).long()] = 1 + x[:, 0] * 0
+    return found[1]
+
+
 def place_in_order(x: Tensor) -> Tensor:
     order, found = x[:, 0].argsort(), torch.zeros_like(x[:, 0])
     found[order] = torch.arange(len(x), dtype=x.dtype)
@@ -504,6 +533,10 @@ RARE |= {
         lambda x: torch.embedding(excess(x), torch.arange(len(x)).flip(0)).sum(1)
     ),
     "an inverse by sums": times(inverse_by_sums),
+    "fewer places in order": times(fewer_in_order),
+    "written where others say": times(written_by_others),
+    "written beside an index from outside": times(written_beside_outside),
+    "written at a place of one": times(written_at_one),
     "its place in order": times(place_in_order),
     "columns of places": times(
         lambda x: torch.ones_like(x)[:, (x > 1e6).any(0).nonzero().unbind(1)[0]].sum(1)

@@ -144,12 +144,13 @@ class IndexFacts:
         parts, and the other index counts the parts."""
         self._divided.set(index, (_Version.of(of), by))
 
-    def is_permutation(self, index: Tensor) -> bool:
-        """Whether an index is a permutation, the inverse of one, or one of coarser rows."""
-        if self._permutations.of(index) is not None or self._inverses.of(index) is not None:
-            return True
+    def permutes(self, index: Tensor, length: int) -> bool:
+        """Whether an index permutes rows of this number, also as parts of coarser rows."""
         divided = self._divided.of(index)
-        return divided is not None and divided[0].is_now and self.is_permutation(divided[0].tensor)
+        if divided is not None and divided[0].is_now:
+            return self.permutes(divided[0].tensor, length * divided[1])
+        known = self._permutations.of(index), self._inverses.of(index)
+        return known != (None, None) and index.numel() == length
 
     def undone(self, layout: RowLayout, index: Tensor) -> RowLayout | None:
         """The layout before rows were permuted, if this index undoes the permutation."""

@@ -198,7 +198,7 @@ def _is_own(
     tag = tags.of(index)
     is_along = first <= rows.dim < first + _dims_of(index)
     if isinstance(tag, UnknownOwners):
-        return is_along and tags.indices.is_permutation(index)
+        return is_along and tags.indices.permutes(index, rows.layout.length)
     if not isinstance(tag, ExampleRows):
         return False
     if not is_along:
@@ -329,15 +329,15 @@ def _by_mask(tags: Tags, parsed: _ParsedIndex) -> Tag | None:
     """The tag after values were written where a mask or indices of examples point."""
     if any(_depends(tags.of(one)) for one in parsed.single()):
         return UnknownOwners("an index that depends on examples")
+    found: Tag | None = None
     for one in parsed.tensors.values():
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
             if len(parsed.tensors) == 1 and one.dtype == torch.bool:
                 return tag.at(tag.dim + next(iter(parsed.tensors)))
             return UnknownOwners("an index that depends on examples")
-        if tag is not None:
-            return tag
-    return None
+        found = tag if _depends(tag) else found or tag
+    return found
 
 
 def _filled(
@@ -346,21 +346,41 @@ def _filled(
     """The tag of data that did not depend on examples, after rows of examples were written."""
     rank = _rank_after(parsed)
     place = own.dim - value.dim() + rank
+    if any(_depends(tags.of(one)) for one in parsed.single()):
+        return UnknownOwners("an index that depends on examples")
+    depending = [one for one in parsed.tensors.values() if _depends(tags.of(one))]
     for dim, (piece, _) in parsed.slices.items():
-        if parsed.after(dim) == place and piece == slice(None):
+        if parsed.after(dim) == place and piece == slice(None) and not depending:
             return own.at(dim)
-    for first, index in parsed.tensors.items():
-        if index.dtype != torch.bool and index.dim() == 1 == parsed.rank:
-            layout = tags.indices.put_back(own.layout.order, index)
-            if layout is None or not own.layout.outer == own.layout.inner == 1:
-                continue
-            if data.shape[first] == layout.length and place == parsed.start:
-                return ExampleRows(first, layout)
-        if index.dtype == torch.bool and isinstance(of_mask := tags.of(index), ExampleRows):
-            layout = tags.indices.put_back(own.layout.order, index, within=of_mask.dim)
-            if layout == of_mask.layout and place == parsed.start:
-                return of_mask.at(of_mask.dim + first)
+    if place == parsed.start and parsed.rank == 1:
+        for first, index in parsed.tensors.items():
+            others = [one for one in depending if one is not index]
+            found = _put_back(tags, index, own, length=data.shape[first])
+            if found is not None and _are_of(tags, others, own):
+                return found.at(found.dim + first)
     return UnknownOwners("rows written to unknown places")
+
+
+def _put_back(tags: Tags, index: Tensor, own: ExampleRows, *, length: int) -> ExampleRows | None:
+    """Where rows are after they were written to the places from which an index picked them.
+
+    The dimension is counted from that of the index; there, the data have this length.
+    """
+    order = own.layout.order
+    if index.dtype == torch.bool:
+        of_mask = tags.of(index)
+        if isinstance(of_mask, ExampleRows):
+            layout = tags.indices.put_back(order, index, within=of_mask.dim)
+            return of_mask if layout == of_mask.layout else None
+        return None
+    is_plain = index.dim() == 1 and own.layout.outer == own.layout.inner == 1
+    layout = tags.indices.put_back(order, index) if is_plain else None
+    return ExampleRows(0, layout) if layout is not None and layout.length == length else None
+
+
+def _are_of(tags: Tags, indices: list[Tensor], own: ExampleRows) -> bool:
+    """Whether each entry of these indices depends only on the example of its own row."""
+    return all(tags.of(one) == ExampleRows(0, own.layout) and one.dim() == 1 for one in indices)
 
 
 def _rank_after(parsed: _ParsedIndex) -> int:
