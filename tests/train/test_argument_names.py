@@ -39,10 +39,10 @@ def schemas(function: Function) -> list[Any]:
     """PyTorch's lists of the arguments of a function, for each form of a call."""
     name = getattr(function, "__name__", "")
     try:
-        found: list[Any] = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+        found: Any = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
     except RuntimeError:  # a function of Python's, or a property
         return []
-    return found
+    return [*found]
 
 
 def choices(argument: Any, tensors: list[Tensor]) -> list[Any]:
@@ -131,9 +131,12 @@ def test_arguments_by_name_have_the_answer_of_those_by_place(part: int, is_whole
         for given in calls(function, [data, *others]):
             answers: list[tuple[str, str]] = []
             for args, named in forms(given):
-                trial = {id(model.weight): model.weight}
+                trial: dict[int, Tensor] = {id(model.weight): model.weight}
                 if is_valid(function, copied(args, trial), copied(named, trial)):
-                    copies = {id(model.weight): model.weight, id(constant): constant}
+                    copies: dict[int, Tensor] = {
+                        id(model.weight): model.weight,
+                        id(constant): constant,
+                    }
                     place, name = copied(args, copies), copied(named, copies)
                     found = answer(model, copied(data, copies), function, place, name)
                     answers.append((found, f"{len(args)} by place, then {[*named]}"))

@@ -344,7 +344,7 @@ def fewer_in_order(x: Tensor) -> Tensor:
     order = excess(x[:, 0]).argsort()
     picked = torch.zeros_like(rows)
     picked[order] = 1 + rows[order]
-    return picked.unflatten(0, (-1, 2)).sum((1, 2))
+    return picked.view(len(x), 2, WIDTH).sum((1, 2))
 
 
 def written_by_others(x: Tensor) -> Tensor:
@@ -394,7 +394,8 @@ def attention_by_names(x: Tensor) -> Tensor:
         out_proj_bias=torch.zeros(WIDTH, dtype=x.dtype),
         need_weights=False,
     )
-    return found[0].sum(1)
+    losses: Tensor = found[0].sum(1)
+    return losses
 
 
 def with_hook(m: Layers, x: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ def named(names: str, args: Args, keywords: Keywords) -> Keywords:
 
 def in_order(function: Function, args: Args, keywords: Keywords) -> tuple[Args, Keywords]:
     """The same arguments, by place as far as possible, as PyTorch or Python states their order."""
-    moved = _moved(function, len(args), tuple(keywords)) if keywords else ()
+    moved = _moved(function, len(args), tuple(keywords))
     if not moved:
         return args, keywords
     rest = {name: value for name, value in keywords.items() if name not in moved}
@@ -60,8 +60,9 @@ def tensors_in(values: Iterable[Any]) -> list[Tensor]:  # Any: nested arguments 
             ends = (value.start, value.stop, value.step)
             found += [one for one in ends if isinstance(one, Tensor)]
         elif isinstance(value, (list, tuple)):
-            found += tensors_in(value)
-        elif isinstance(value, (dict, Mapping)):
+            if value:
+                found += tensors_in(value)
+        elif isinstance(value, (dict, Mapping)) and value:
             found += tensors_in(value.values())
     return found
 

@@ -62,7 +62,8 @@ def ruled(  # noqa: PLR0917  # the parts of a call
 def _ruled(  # noqa: PLR0917  # as above
     capture: Capture, function: Function, args: Args, keywords: Keywords, tensors: list[Tensor]
 ) -> Any:
-    args, keywords = in_order(function, args, keywords)
+    if keywords:
+        args, keywords = in_order(function, args, keywords)
     weights = [each for each in tensors if id(each) in capture.weights]
     data = [each for each in tensors if not capture.is_shared(each)]
     rule = capture.rules.of.get(function, capture.rules.otherwise)

@@ -287,7 +287,8 @@ class Capture(TorchFunctionMode):
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
         """Tag a result, or record that it is the same for all data."""
-        args, keywords = in_order(func, args, keywords)
+        if keywords:
+            args, keywords = in_order(func, args, keywords)
         data = self._shared.data_in(func, args, tensors)
         if not data and func in SIZED and any(map(self.tags.depends, tensors)):
             data = tensors  # a size depends on examples

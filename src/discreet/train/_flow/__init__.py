@@ -38,7 +38,10 @@ _SETTERS = frozenset({"__setitem__", "__set__"})
 
 def follow(call: Call, tensors: list[Tensor]) -> None:
     """Tag the result of a call whose data have tags, from all tensors among its arguments."""
-    results = [call.args[0]] if sets_first(call.function) else tensors_in((call.result,))
+    if isinstance(call.result, Tensor):
+        results = [call.result]
+    else:
+        results = [call.args[0]] if sets_first(call.function) else tensors_in((call.result,))
     if not results:
         return
     rule = FLOW.get(call.function)

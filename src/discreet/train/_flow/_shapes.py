@@ -14,8 +14,8 @@ from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, Tag, UnknownOwners,
 
 def elementwise(call: Call) -> ResultTags:
     """Functions of each entry, with all arguments broadcast."""
-    some = tensors_in((call.result,))
-    return of_all(call.tags, (call.args, call.keywords), some[0].dim())
+    first = call.result if isinstance(call.result, Tensor) else tensors_in((call.result,))[0]
+    return of_all(call.tags, (call.args, call.keywords), first.dim())
 
 
 def of_the_first(call: Call) -> ResultTags:
