@@ -31,14 +31,16 @@ def of_way(model: nn.Module, way: Wrong, part: Any) -> Tensor:
 class Objects:
     """Callable, with a setting."""
 
+    also_mixes = False
+
     def __init__(self, model: nn.Module) -> None:
         self.model, self.mixes = model, False
 
     def __call__(self, part: Any) -> Tensor:
-        return of_way(self.model, self.mixes, part)
+        return of_way(self.model, self.mixes or self.also_mixes, part)
 
     def method(self, part: Any) -> Tensor:
-        return of_way(self.model, self.mixes, part)
+        return of_way(self.model, self.mixes or self.also_mixes, part)
 
 
 WAY: Wrong = False
@@ -46,21 +48,31 @@ MODEL: Wrong = None
 
 
 class Switched(nn.Module):
-    """A layer that subtracts the batch's mean while ``mixes`` is set."""
+    """A layer that subtracts the batch's mean while a setting says so."""
+
+    also_mixes = 0
 
     def __init__(self) -> None:
         super().__init__()
-        self.inner, self.mixes = nn.Linear(3, 1), False
+        self.inner, self.mixes, self._on = nn.Linear(3, 1), False, 0
 
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = self.inner(x)
-        return found - found.mean(0) * self.mixes if self.mixes else found
+        is_mixing = self.mixes or self._on or self.also_mixes
+        return found - found.mean(0) if is_mixing else self.shift(found)
+
+    def shift(self, found: Tensor) -> Tensor:
+        return found
 
 
 def put(owner: Wrong, name: str, value: Wrong) -> bool:
     """Set an attribute."""
     setattr(owner, name, value)
     return True
+
+
+def centred(_: nn.Module, found: Tensor) -> Tensor:
+    return found - found.mean(0)
 
 
 def centre(_: nn.Module, given: Any, result: Tensor) -> Tensor:
@@ -162,6 +174,32 @@ def keyword_of_partial(model: nn.Module) -> Case:
     return losses, lambda: losses.keywords.update(way=True)
 
 
+def item_of_many(model: nn.Module) -> Case:
+    way: dict[str, Wrong] = {str(n): n for n in range(200)} | {"mixes": False}
+    return lambda part: of_way(model, way, part), lambda: way.update(mixes=True)
+
+
+class Criterion(nn.Module):
+    """A loss that is a module, with a setting."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model, self.mixes = model, False
+
+    def forward(self, part: Any) -> Tensor:
+        return of_way(self.model, self.mixes, part)
+
+
+def of_one(losses: Losses, part: Any) -> Tensor:
+    return losses(part)
+
+
+def criterion(model: nn.Module, *, is_within: bool) -> Case:
+    one = Criterion(model)
+    losses: Losses = partial(of_one, one) if is_within else one
+    return losses, lambda: put(one, "mixes", True)
+
+
 def of_object(model: nn.Module, change: Callable[[Objects], object], name: str = "") -> Case:
     one = Objects(model)
     return (getattr(one, name) if name else one), lambda: change(one)
@@ -178,6 +216,18 @@ SWITCHES: dict[str, Callable[[nn.Module], Case]] = {
     "another dictionary": lambda m: replaceable_variable(m, {"mixes": False}, {"mixes": True}),
     "a variable around a function within": variable_within,
     "an item of a dictionary": item,
+    "an item of many": item_of_many,
+    "a setting of a module of losses": lambda m: criterion(m, is_within=False),
+    "a setting of a module that losses call": lambda m: criterion(m, is_within=True),
+    "a number of a private name": of_model(lambda m: put(m, "_on", 1)),
+    "a number of the model's class": of_model(lambda m: put(type(m), "also_mixes", 1)),
+    "a function of the model's class": of_model(lambda m: put(type(m), "shift", centred)),
+    "a number of an object's class": lambda m: of_object(
+        m, lambda one: put(type(one), "also_mixes", True)
+    ),
+    "a number of a method's class": lambda m: of_object(
+        m, lambda one: put(type(one), "also_mixes", True), "method"
+    ),
     "a keyword of a partial": keyword_of_partial,
     "a default": default,
     "the default of a keyword": default_of_keyword,
@@ -194,6 +244,13 @@ SWITCHES: dict[str, Callable[[nn.Module], Case]] = {
     "another forward": of_model(
         lambda m: put(m, "forward", lambda x: centre(m, x, m.inner(x))),
     ),
+}
+
+
+CLASSES: dict[tuple[type, str], Any] = {  # as they are before a test changes them
+    (Objects, "also_mixes"): False,
+    (Switched, "also_mixes"): 0,
+    (Switched, "shift"): Switched.shift,
 }
 
 
@@ -218,6 +275,8 @@ def test_losses_that_change_are_compared_before_they_train(
     for steps_before in (0, 2):
         monkeypatch.setattr(sys.modules[__name__], "WAY", False)
         monkeypatch.setattr(sys.modules[__name__], "MODEL", None)
+        for owner, name in ((Objects, "also_mixes"), (Switched, "also_mixes"), (Switched, "shift")):
+            monkeypatch.setattr(owner, name, CLASSES[owner, name])
         model = Switched()
         losses, change = SWITCHES[switch](model)
         with known(model, data(), short(batch=40), losses=losses) as training:

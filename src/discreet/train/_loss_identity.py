@@ -7,6 +7,7 @@ by identity, numbers and texts by value.
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
+from operator import is_
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -15,7 +16,8 @@ from torch import nn
 Identity = tuple[Hashable, ...]
 
 _DEPTH = 8  # functions and containers within one another
-_ITEMS = 100  # a longer container counts by identity
+_ITEMS = 100  # a longer container counts by the identity of its items
+_PLAIN = bool, int, float, str
 
 
 class _Same:
@@ -33,13 +35,34 @@ class _Same:
         return id(self.value)
 
 
+class _Contents:
+    """A long container, equal to itself as long as it has the same objects."""
+
+    __slots__ = ("items", "value")
+
+    def __init__(self, value: Any) -> None:  # Any: a container
+        self.value = value
+        self.items = (*value, *value.values()) if isinstance(value, dict) else tuple(value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Contents) or other.value is not self.value:
+            return False
+        return len(self.items) == len(other.items) and all(map(is_, self.items, other.items))
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def identity_of(model: nn.Module, losses: Callable[..., Any]) -> Identity:  # Any: a user's own
     """Equal for losses with equal code and variables, if the model's modules work as before.
 
     Not seen are variables of other files, changes within objects other than dictionaries, and
     functions that are reached through many others.
     """
-    return _Walk().of_callable(losses, _DEPTH), tuple(_of_module(one) for one in model.modules())
+    modules = [*model.modules()]
+    classes = {type(one): None for one in modules}
+    of_model = tuple(map(_of_module, modules)), tuple(map(_of_class, classes))
+    return _Walk({id(one) for one in modules}).of_callable(losses, _DEPTH), of_model
 
 
 def _of_module(module: nn.Module) -> Identity:
@@ -50,7 +73,7 @@ def _of_module(module: nn.Module) -> Identity:
     settings = tuple(
         (name, value.__class__, repr(value))
         for name, value in own.items()
-        if name[0] != "_" and isinstance(value, bool | int | float | str)
+        if isinstance(value, _PLAIN) and (name[0] != "_" or not isinstance(value, str))
     )
     return (
         _Same(module),
@@ -61,10 +84,25 @@ def _of_module(module: nn.Module) -> Identity:
     )
 
 
+def _of_class(kind: type) -> Identity:
+    """The functions and numbers of a class that is not PyTorch's or Python's."""
+    found: list[Hashable] = [_Same(kind)]
+    for one in kind.__mro__:
+        if one.__module__.partition(".")[0] in ("torch", "builtins"):
+            continue
+        for name, value in vars(one).items():
+            if isinstance(value, FunctionType):
+                found.append((name, _Same(value)))
+            elif isinstance(value, _PLAIN) and name[:2] != "__":
+                found.append((name, value.__class__, repr(value)))
+    return tuple(found)
+
+
 class _Walk:
     """Follows a function's variables, and each function once at most from each depth."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: set[int]) -> None:
+        self._parts = parts  # of the model, by identity: these are compared anyway
         self._functions: dict[int, tuple[FunctionType, int, int]] = {}  # with number and depth
 
     def of_callable(self, function: Callable[..., Any], depth: int) -> Identity:
@@ -76,14 +114,18 @@ class _Walk:
             own = getattr(owner, "__dict__", {})
             names = _names(code.__code__) if isinstance(code, FunctionType) else ()
             used = tuple((name, self._of(own[name], depth - 1)) for name in names if name in own)
-            return "method", _Same(owner), used, self.of_callable(code, depth)
+            by_class = _of_class(type(owner)) if own else ()
+            return "method", self._of(owner, 0), by_class, used, self.of_callable(code, depth)
         if isinstance(function, FunctionType):
             return self._of_function(function, depth)
-        if isinstance(function, nn.Module) or not hasattr(function, "__dict__"):
+        if isinstance(function, nn.Module):
+            return ("module", self._of(function, depth))
+        if not hasattr(function, "__dict__"):
             return (_Same(function),)
         call = type(function).__call__
         by = self.of_callable(call, depth) if isinstance(call, FunctionType) else _Same(call)
-        return "object", _Same(function), self._of(vars(function), depth - 1), by
+        by_class = _of_class(type(function))
+        return "object", _Same(function), by_class, self._of(vars(function), depth - 1), by
 
     def _of_function(self, function: FunctionType, depth: int) -> Identity:
         """Its code, and the values of all variables that the code names."""
@@ -115,13 +157,19 @@ class _Walk:
     def _of(self, value: Any, depth: int) -> Hashable:  # Any: a user's own
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
             return type(value).__name__, repr(value)
+        if isinstance(value, nn.Module) and id(value) not in self._parts:
+            parts = [*value.modules()]
+            self._parts |= {id(one) for one in parts}
+            return tuple(map(_of_module, parts)), tuple(_of_class(type(one)) for one in parts)
         if depth <= 0:
             return _Same(value)
         if isinstance(value, FunctionType | MethodType | partial):
             return self.of_callable(value, depth)
         is_container = isinstance(value, tuple | frozenset | dict)  # a list may be a log
-        if not is_container or len(value) > _ITEMS:
+        if not is_container:
             return _Same(value)
+        if len(value) > _ITEMS:
+            return _Contents(value)
         items = value.items() if isinstance(value, dict) else value
         return type(value).__name__, tuple(self._of(each, depth - 1) for each in items)
 
