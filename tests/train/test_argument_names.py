@@ -54,8 +54,14 @@ def choices(argument: Any, tensors: list[Tensor]) -> list[Any]:
         return [[tensors[0], tensors[0]], [tensors[0], tensors[1]]]
     if argument.has_default_value():
         return [] if argument.default_value is None else [argument.default_value]
-    numbers = {"int": [1, 0], "List[int]": [[1], [SIZE, SIZE], [0, 1]], "float": [0.5]}
-    return {**numbers, "bool": [False], "number": [2]}.get(kind, [None])
+    values: dict[str, list[Any]] = {
+        "int": [1, 0],
+        "List[int]": [[1], [SIZE, SIZE], [0, 1]],
+        "float": [0.5],
+        "bool": [False],
+        "number": [2],
+    }
+    return values.get(kind, [None])
 
 
 def calls(function: Function, tensors: list[Tensor]) -> Iterator[Given]:

@@ -398,6 +398,14 @@ def attention_by_names(x: Tensor) -> Tensor:
     return losses
 
 
+def by_gradient(x: Tensor) -> Tensor:
+    """A constant gets a gradient of all examples."""
+    scale = torch.zeros(WIDTH, dtype=x.dtype, requires_grad=True)
+    torch.autograd.backward([(excess(x.detach()) * scale).sum()])
+    assert scale.grad is not None
+    return scale.grad.sum()
+
+
 def with_hook(m: Layers, x: Tensor) -> Tensor:
     found = m.layer(x)
     found.register_hook(lambda gradient: gradient * (1 + excess(gradient).sum()))
@@ -492,9 +500,6 @@ RARE |= {
     "made of an own type": times(lambda x: excess(Tensor._make_subclass(Own, x.detach())).sum()),
     "through DLPack": times(lambda x: excess(torch.utils.dlpack.from_dlpack(x.detach())).sum()),
     "through NumPy": times(lambda x: torch.from_numpy(x.detach().numpy().clip(1e6)).sum() - 1e6),
-    "through lists and NumPy": times(
-        lambda x: torch.from_numpy(np.array(excess(x).tolist())).to(x.dtype).sum()
-    ),
     "mapped over columns": times(lambda x: torch.vmap(lambda c: excess(c).sum(), 1)(x).sum()),
     "mapped over rows": times(lambda x: torch.vmap(lambda c: excess(c).sum())(x).sum()),
     "mapped over numbers": times(
@@ -558,6 +563,7 @@ RARE |= {
             .sum(1)
         )
     ),
+    "a gradient of all examples": times(by_gradient),
     "a hook": with_hook,
 }
 

@@ -226,6 +226,18 @@ def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
     assert len(parts) == {1: 4, 4: 3, 7: 3, 1024: 1}[physical]
 
 
+def test_losses_of_units_may_read_arrays_of_their_rows() -> None:
+    """Such as to log them; the shares of rows are known to hold no data."""
+    model = linear()
+
+    def noted(part: Any) -> Tensor:
+        assert part.x.numpy().size
+        return losses_of(model)(part)
+
+    given = Units(data(16), RAGGED, "person", 9, Reduce.MEAN)
+    assert float_sums(work_on(model, noted, given, [0, 2, 3]), Flat(0.1), MicrobatchSize(7))
+
+
 def test_running_out_of_memory_changes_nothing() -> None:
     model, sizes, physical = curved(), list[int](), MicrobatchSize()
     given = Units(data(16), RAGGED, "person", 9)

@@ -183,12 +183,14 @@ def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[Microbatch, Callable
     inputs.check(part)
     if given is None or given.reduce is Reduce.SUM:
         return part, partial(inputs.losses, part)
-    shares = torch.from_numpy(np.repeat(1 / rows.counts, rows.counts))
+    shares = np.repeat(1 / rows.counts, rows.counts).tolist()
 
     def shared() -> Tensor:
         found = inputs.losses(part)
-        is_one_each = isinstance(found, Tensor) and found.shape == shares.shape
-        return found * shares.to(found) if is_one_each else found  # the caller refuses others
+        if not isinstance(found, Tensor) or found.shape != (len(shares),):
+            return found  # the caller refuses it
+        # made here, so that it is known to hold no data, whatever the losses do
+        return found * torch.tensor(shares, dtype=found.dtype, device=found.device)
 
     return part, shared
 

@@ -13,10 +13,13 @@ from discreet.train._indices import memory_of
 from discreet.train._tags import Tags, UnknownOwners
 
 _GET_DATA, _SET_DATA = Tensor.data.__get__, Tensor.data.__set__  # type: ignore[attr-defined]  # a property
+_GET_GRADIENT = Tensor.grad.__get__  # type: ignore[attr-defined]  # a property
 _HOOKS = frozenset({Tensor.register_hook, Tensor.register_post_accumulate_grad_hook})
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
-_GIVES_VALUES = frozenset({Tensor.numpy, Tensor.tolist, Tensor.__array__, Tensor.__dlpack__})
-WATCHED = frozenset({_GET_DATA, _SET_DATA, Tensor.set_, *_HOOKS, *_STORAGES, *_GIVES_VALUES})
+_GIVES_VALUES = frozenset({Tensor.numpy, Tensor.__array__, Tensor.__dlpack__})
+WATCHED = frozenset(
+    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_HOOKS, *_STORAGES, *_GIVES_VALUES}
+)
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # noqa: SLF001  has no other name
 in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
 
@@ -53,6 +56,10 @@ class Unseen:
             if not self._is_weight(first):  # changed weights are found elsewhere
                 self._exposed.append(first)
             return
+        if func == _GET_GRADIENT and first.grad is not None and not self._is_weight(first):
+            raise Refused(
+                "a gradient was read from .grad within the losses; take it by torch.autograd.grad"
+            )
         if not any(map(self._tags.depends, tensors)):
             return
         if func in _GIVES_VALUES:
@@ -66,7 +73,7 @@ class Unseen:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
             )
-        elif func == Tensor.set_ or not self._is_weight(first):
+        elif func == Tensor.set_ or (func == _SET_DATA and not self._is_weight(first)):
             raise Refused("data were assigned to .data or by set_; make a new tensor instead")
 
     def note_wrapped(self, tensors: list[Tensor], result: object) -> None:
