@@ -210,7 +210,7 @@ def test_nothing_is_asked_beyond_the_budget(ask: Run) -> None:
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT MAX(wage) FROM wages", "MAX"),
+        ("SELECT MODE(wage) FROM wages", "MODE"),
         ("SELECT wage FROM wages", "wage"),
         ("SELECT AVG(hours) FROM wages", "'hours' is not declared"),
         ("SELECT COUNT(*) FROM wages GROUP BY wage", "--key wage="),

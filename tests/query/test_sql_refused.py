@@ -28,7 +28,7 @@ SELECT COUNT(*) FROM wages UNION SELECT 1  | asks one question
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
-SELECT MAX(wage) FROM wages  | `MAX(` (line 1, column 8): there are COUNT, SUM, AVG
+SELECT MODE(wage) FROM wages | `MODE(` (line 1, column 8): there is no such function; there are COUNT, SUM, AVG
 SELECT MODE(wage) FROM wages  | there is no such function
 SELECT SUM(ABS(wage)) FROM wages  | `ABS(` (line 1, column 12): there is no such function
 SELECT "count"(*) FROM wages  | there is no such function
