@@ -147,7 +147,7 @@ def test_a_stopped_request_tells_what_became_of_it(
             case "keep":
                 planted.setattr(Ledger, "keep", stopped_behind(Ledger.keep))
             case "after":
-                planted.setattr(_asking, "_show_answer", stop)
+                planted.setattr(_asking, "show_answer", stop)
         ended = ask(*asked)
     assert (ended.code, ended.out) == (130, "")
     assert "stopped; what was paid stays paid" in ended.err
@@ -241,7 +241,7 @@ def test_a_question_without_a_rule_is_refused(sql: str, message: str, ask: Run) 
         (["--epsilon", "1", "--noise", "gaussian"], "'--noise': gaussian needs a delta"),
         (["--epsilon", "1", "--weight", "x=2"], "'--weight': 'x=2': give NAME=NUMBER for one of n"),
         (["--epsilon", "1", "--weight", "n=0"], "'--weight': '0'"),
-        (["--epsilon", "1", "--group-size", "9"], "'--group-size': use it with --forecast"),
+        (["--epsilon", "1", "--group-size", "0"], "'--group-size'"),
         (["--epsilon", "1", "--forecast", "--group-size", "0"], "'--group-size'"),
         (["--epsilon", "1", "--forecast", "--csv"], "'--forecast': use it without --csv"),
         (["--epsilon", "1", "--csv", "--json"], "give one of them"),

@@ -84,6 +84,7 @@ def test_the_most_steps_are_found(run: Run) -> None:
         "epsilon": loss.epsilon(1e-5),
         "delta": 1e-5,
         "is_least": False,
+        "admitted_one_by_one": 29,
     }
 
 

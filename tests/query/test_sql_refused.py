@@ -28,8 +28,7 @@ SELECT COUNT(*) FROM wages UNION SELECT 1  | asks one question
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
-SELECT MODE(wage) FROM wages | `MODE(` (line 1, column 8): there is no such function; there are COUNT, SUM, AVG
-SELECT MODE(wage) FROM wages  | there is no such function
+SELECT MODE(wage) FROM wages | `MODE(` (line 1, column 8): there is no such function
 SELECT SUM(ABS(wage)) FROM wages  | `ABS(` (line 1, column 12): there is no such function
 SELECT "count"(*) FROM wages  | there is no such function
 SELECT SUM(CASE WHEN in_union THEN 1 ELSE 0 END) FROM wages  | ask each case with a WHERE of its own

@@ -2,8 +2,6 @@
 
 import json
 import secrets
-from collections.abc import Callable
-from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +13,16 @@ from discreet._budget import Receipt
 from discreet._exact import fraction
 from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
+from discreet.cli._answers import (
+    answer_json,
+    cost_json,
+    forecast_json,
+    show_answer,
+    show_forecast,
+    write_file,
+)
+from discreet.cli._before_paying import asked_price, is_repeated, warn
 from discreet.cli._exit_codes import log_beside
-from discreet.cli._failures import FAILED
 from discreet.cli._options import (
     ByOption,
     ConfidenceOption,
@@ -26,17 +32,20 @@ from discreet.cli._options import (
     JsonOption,
     NoiseName,
     NoiseOption,
+    OptionalEpsilonOption,
     RequestOption,
     SqlArgument,
     TableArgument,
     WeightsOption,
+    WithinOption,
     login,
     weights,
+    within_of,
 )
-from discreet.cli._output import busy, say, show, table, write, write_json
+from discreet.cli._output import busy, say, show, write_json
 
 if TYPE_CHECKING:
-    from discreet.query import Answer, Forecast, Noise
+    from discreet.query import Noise
     from discreet.query._declaration_file import TableFile
 
 _FILE = Path("discreet.toml")
@@ -50,7 +59,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     name: TableArgument,
     sql: SqlArgument,
     *,
-    epsilon: EpsilonOption,
+    epsilon: OptionalEpsilonOption = None,
+    within: WithinOption = None,
     delta: DeltaOption = _NO_DELTA,
     confidence: ConfidenceOption = _CONFIDENCE,
     forecast: Annotated[
@@ -65,9 +75,12 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         typer.Option(
             metavar="ROWS",
             min=1,
-            help="With --forecast: the number of rows in a group, for the error of means.",
+            help="The number of rows in a group, for the errors of --forecast and --within.",
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Pay even if the answer will tell nothing; don't ask.")
+    ] = False,
     noise: NoiseOption = None,
     weight: WeightsOption = None,
     request: RequestOption = None,
@@ -96,55 +109,50 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     # 1. check everything that can be checked before the charge
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
     _check_path(receipt, "--receipt")
-    if group_size is not None and not forecast:
-        raise typer.BadParameter("use it with --forecast", param_hint="'--group-size'")
     declared = query.open(file).file(name)
     question = declared.table().question(sql)
-    shares, kind = weights(weight, question), _noise(noise, delta)
+    named = asked_price(
+        question,
+        epsilon,
+        within_of(within, question),
+        query.QuestionPrice(
+            1, delta, noise=_noise(noise, delta), weights=weights(weight, question)
+        ),
+        of_groups=group_size,
+        confidence=confidence,
+    )
+    predicted = question.forecast(named, confidence=confidence, group_size=group_size)
     # 2. forecast, or pay and ask
     if forecast:
-        predicted = question.forecast(
-            epsilon=epsilon,
-            delta=delta,
-            confidence=confidence,
-            group_size=group_size,
-            noise=kind,
-            weights=shares,
-        )
-        _show_forecast(predicted, delta, as_json=as_json)
+        show_forecast(predicted, delta, as_json=as_json)
         return
     log_beside(declared.ledger)
+    by = by or login()
+    if predicted.warnings and not is_repeated(declared, by, request):
+        warn(predicted, is_asked=not (yes or as_json))
     is_repeat, request = request is not None, request or secrets.token_hex(8)
-    is_new_ledger, by = not declared.ledger.exists(), by or login()
+    is_new_ledger = not declared.ledger.exists()
     try:
         with busy("paying, then asking"):
-            answer = question.release(
-                epsilon=epsilon,
-                delta=delta,
-                confidence=confidence,
-                noise=kind,
-                weights=shares,
-                by=by,
-                request=request,
-            )
+            answer = question.release(named, confidence=confidence, by=by, request=request)
         say(_FREE.format(request))
     except KeyboardInterrupt:
         _say_whether_paid(declared, by, request)
         raise
     # 3. the answer on stdout, its cost on stderr
     if not as_json:
-        _show_answer(answer, as_csv=as_csv, parquet=parquet)
+        show_answer(answer, as_csv=as_csv, parquet=parquet)
     for note in answer.notes:
         say(note)
     if receipt is not None:
-        _write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
+        write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
     if is_new_ledger:
         say(f"created the ledger {declared.ledger}")
     if is_repeat and answer.receipt.kept is None:
         say(f"request {request} is new for {by}: no earlier answer was found")
     _say_cost("question", answer.receipt, answer.privacy_loss, delta)
     if as_json:
-        write_json(_answer_json(answer, delta))
+        write_json(answer_json(answer, delta))
 
 
 def explain(  # noqa: PLR0913  # each is an option of the command
@@ -177,7 +185,7 @@ def explain(  # noqa: PLR0913  # each is an option of the command
     )
     if as_json:
         sections = {title: list(lines) for title, lines in explanation.sections}
-        write_json({"explanation": sections, **_forecast_json(explanation.forecast, delta)})
+        write_json({"explanation": sections, **forecast_json(explanation.forecast, delta)})
         return
     for title, lines in explanation.sections:
         show(Text(title, "bold"))
@@ -227,26 +235,10 @@ def check(  # each is an option of the command
             "share_low": share.low,
             "share_high": share.high,
             "confidence": float(share.confidence),
-            **_cost_json(share.privacy_loss, _NO_DELTA),
+            **cost_json(share.privacy_loss, _NO_DELTA),
             "receipt": json.loads(share.receipt.to_json()),
         }
         write_json(shown)
-
-
-def _answer_json(answer: "Answer", delta: Decimal) -> dict[str, object]:
-    """The answer, its caps, bounds, cost and receipt."""
-    shown: dict[str, object] = json.loads(answer.to_json())
-    receipt = json.loads(answer.receipt.to_json())
-    return {**shown, **_cost_json(answer.privacy_loss, delta), "receipt": receipt}
-
-
-def _cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
-    """A cost as JSON: epsilon at this delta, and the privacy loss itself."""
-    return {
-        "epsilon": loss.epsilon(delta),
-        "delta": float(delta),
-        "privacy_loss": json.loads(loss.to_json()),
-    }
 
 
 def _say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
@@ -299,49 +291,3 @@ def _noise(name: NoiseName | None, delta: Decimal) -> "Noise | None":
             "gaussian needs a delta: name one too, such as --delta 1e-6", param_hint="'--noise'"
         )
     return None if name is None else Noise(name)
-
-
-def _show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> None:
-    loss = predicted.privacy_loss
-    if not as_json:
-        rows = [
-            [
-                line.name,
-                "" if line.group_size is None else f"{line.group_size:,}",
-                f"± {line.half_width:,.4g}",
-                "" if line.stddev is None else f"{line.stddev:,.4g}",
-            ]
-            for line in predicted.lines
-        ]
-        level = f"error at {float(predicted.confidence):.4g}"
-        show(table(["aggregate", "rows in group", level, "standard deviation"], rows))
-    say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
-    if as_json:
-        write_json(_forecast_json(predicted, delta))
-
-
-def _forecast_json(predicted: "Forecast", delta: Decimal) -> dict[str, object]:
-    return {
-        "confidence": float(predicted.confidence),
-        "expected": [asdict(line) for line in predicted.lines],
-        **_cost_json(predicted.privacy_loss, delta),
-    }
-
-
-def _show_answer(answer: "Answer", *, as_csv: bool, parquet: Path | None) -> None:
-    if as_csv:
-        write(answer.to_csv())
-    elif parquet is not None:
-        _write_file(parquet, lambda: answer.to_parquet(parquet))
-    else:
-        head, *rows = answer.cells()
-        show(table(head, rows, left=len(answer.plan.query.keys)))
-
-
-def _write_file(path: Path, written: Callable[[], object]) -> None:
-    try:
-        written()
-    except OSError as error:
-        say(f"error: {path}: it can't be written ({error.strerror}); repeat the request", "red")
-        raise typer.Exit(FAILED) from None
-    say(f"wrote {path}")

@@ -101,6 +101,24 @@ EpsilonOption = Annotated[
         show_default=False,
     ),
 ]
+OptionalEpsilonOption = Annotated[
+    Decimal | None,
+    typer.Option(
+        "--epsilon",
+        metavar="NUMBER",
+        parser=above_zero,
+        help="The question's cost, shared over its aggregates; or give --within.",
+        show_default=False,
+    ),
+]
+WithinOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--within",
+        metavar="[NAME=]NUMBER",
+        help="Find the least epsilon for errors of at most this; for one aggregate, or for all.",
+    ),
+]
 DeltaOption = Annotated[
     Decimal,
     typer.Option(
@@ -154,17 +172,31 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def weights(given: list[str] | None, question: "Question") -> dict[str, Decimal]:
     """The weights by the names of the question's aggregates."""
+    return _by_name(given, question, "--weight")
+
+
+def within_of(given: list[str] | None, question: "Question") -> Decimal | dict[str, Decimal] | None:
+    """The largest error for all aggregates, or for each by its name."""
+    if given and len(given) == 1 and "=" not in given[0]:
+        try:
+            return above_zero(given[0])
+        except typer.BadParameter as error:
+            raise typer.BadParameter(error.message, param_hint="'--within'") from None
+    return _by_name(given, question, "--within") if given else None
+
+
+def _by_name(given: list[str] | None, question: "Question", option: str) -> dict[str, Decimal]:
     names = [aggregate.name for aggregate in question.query.aggregates]
     found = {}
     for text in given or []:
-        name, _, weight = text.rpartition("=")
+        name, _, number_text = text.rpartition("=")
         if name not in names:
             allowed = f"give NAME=NUMBER for one of {', '.join(names)}"
-            raise typer.BadParameter(f"{text!r}: {allowed}", param_hint="'--weight'")
+            raise typer.BadParameter(f"{text!r}: {allowed}", param_hint=f"'{option}'")
         try:
-            found[name] = above_zero(weight)
+            found[name] = above_zero(number_text)
         except typer.BadParameter as error:
-            raise typer.BadParameter(error.message, param_hint="'--weight'") from None
+            raise typer.BadParameter(error.message, param_hint=f"'{option}'") from None
     return found
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,26 +19,29 @@ from discreet.accounting import (
     calibrate_count,
 )
 from discreet.cli import _format
-from discreet.cli._options import JsonOption, above_zero, from_zero
+from discreet.cli._failures import UsageError
+from discreet.cli._options import FileOption, JsonOption, above_zero, from_zero
 from discreet.cli._output import say, show, write_json
+from discreet.cli._planning import show_plan
 from discreet.errors import NoBound
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+_FILE = Path("discreet.toml")
 _NO_DELTA = Decimal(0)
 _DIGITS = 6
 
 
 def price(
     expression: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="EXPRESSION",
             help="The accesses, such as '1000 * Gaussian(1.1) + Pure(0.1)'.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
     delta: Annotated[
         Decimal,
@@ -62,9 +66,16 @@ def price(
             help="Find the best value of this name for which epsilon stays within the target.",
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="PATH", help="Plan the questions in this file, in place of terms."
+        ),
+    ] = None,
     as_json: JsonOption = False,
+    file: FileOption = _FILE,
 ) -> None:
-    """Show the cost of accesses, written as terms; reads no table and no ledger.
+    """Show the cost of accesses, written as terms, or of a plan of questions; reads no data.
 
     Examples:
 
@@ -73,7 +84,17 @@ def price(
     discreet price "1000 * Gaussian(sigma)" --find sigma --epsilon 3 --delta 1e-5
 
     discreet price "steps * Gaussian(8)" --find steps --epsilon 3 --delta 1e-5
+
+    discreet price --plan month.toml
     """
+    if (expression is None) == (plan is None):
+        raise UsageError("Give either EXPRESSION or --plan.")
+    if plan is not None:
+        if delta or epsilon is not None or find is not None:
+            raise typer.BadParameter("its file names epsilon and delta", param_hint="'--plan'")
+        show_plan(plan, file, as_json=as_json)
+        return
+    assert expression is not None
     read = Expression.of(expression)
     _check_names(read, find)
     if find is None:
@@ -175,13 +196,14 @@ def _show_found(
     cost = _format.spent(fraction(found.epsilon), found.delta)
     which = "smallest" if found.is_least else "largest"
     say(f"the {which} value that fits: it costs {cost}, of at most ε = {epsilon:g}")
+    count = None
     if one is not None:
         limit = Limit(epsilon, found.delta)
         chosen = Filter.for_limit(limit)
         count = chosen.count_left(chosen.start, one)
         say(f"a ledger with the limit {limit} admits {count} of them, charged one by one")
     if as_json:
-        shown_values = {
+        shown_values: dict[str, object] = {
             "name": name,
             "value": json.loads(value),
             "epsilon": found.epsilon,
@@ -189,6 +211,8 @@ def _show_found(
             "is_least": found.is_least,
             "privacy_loss": json.loads(found.loss.to_json()),
         }
+        if count is not None:
+            shown_values["admitted_one_by_one"] = count
         write_json(shown_values)
 
 

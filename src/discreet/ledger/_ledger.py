@@ -177,6 +177,11 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         return self._opening().filter
 
     @property
+    def sums(self) -> Spent:
+        """The filter's running sums of all charges so far."""
+        return self._look()[1]
+
+    @property
     def path(self) -> Path | None:
         """The ledger's file; None for a ledger in memory."""
         return self._store.path
@@ -351,6 +356,11 @@ is left for one more pure charge; lower the budget of this query or ask the owne
         with self._reading() as (rows, head):
             opening, spent = rows.opening(head), head.state.spent
         return opening.filter.count_left(spent, whole.for_unit(opening.unit))
+
+    def has_request(self, request: str, by: str) -> bool:
+        """Whether this analyst charged under this request id before."""
+        with self._reading() as (rows, _):
+            return rows.has(request_key(by, Request(request, "")))
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified."""

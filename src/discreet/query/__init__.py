@@ -6,11 +6,14 @@ through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
-3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`
+3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
+   and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the
    whole, `_engine` the role of an engine, `_duckdb` the one there is
 5. what comes out: `_question` (price, pay, release), `_answer`, `_intervals`, `_forecast`
-6. `_table`, `_selection`: what users call; `_hand_over`, `_statistics` reach other mechanisms
+6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
+   `_workload` (several questions)
+7. `_table`, `_selection`: what users call; `_hand_over`, `_statistics` reach other mechanisms
 """
 
 from importlib import import_module
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from discreet.query._selection import Selection
     from discreet.query._statistics import TopGroups
     from discreet.query._table import Table
+    from discreet.query._workload import PlannedQuestion, Workload, plan_workload
 
 __all__ = [
     "AggregateFunction",
@@ -56,6 +60,7 @@ __all__ = [
     "Forecast",
     "Noise",
     "NullShare",
+    "PlannedQuestion",
     "Query",
     "Question",
     "QuestionExplanation",
@@ -63,6 +68,7 @@ __all__ = [
     "Selection",
     "Table",
     "TopGroups",
+    "Workload",
     "aggregate",
     "col",
     "count",
@@ -71,6 +77,7 @@ __all__ = [
     "mean",
     "median",
     "open",
+    "plan_workload",
     "quantile",
     "release_question",
     "sum",
@@ -81,10 +88,13 @@ _OTHER_FILES = {
     "CutShare": "_diagnosis",
     "Diagnosis": "_diagnosis",
     "NullShare": "_null_share",
+    "PlannedQuestion": "_workload",
     "Question": "_question",
     "Selection": "_selection",
     "TopGroups": "_statistics",
+    "Workload": "_workload",
     "open": "_declaration_file",
+    "plan_workload": "_workload",
     "release_question": "_question",
 }
 

@@ -1,6 +1,6 @@
 """Forecasts the cost of a question and the errors of its answer, without reading the data."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet import _checks
@@ -13,6 +13,7 @@ from discreet.query._columns import Column, written
 from discreet.query._plan import Plan, SumOf
 from discreet.query._price import Noise, PricedPlan
 from discreet.query._query import columns_used, condition_text
+from discreet.query._ranges import answer_range, is_useless
 
 _SIZES = (100, 1_000, 10_000)
 
@@ -21,13 +22,19 @@ _SIZES = (100, 1_000, 10_000)
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
     noise's standard deviation. Other errors depend on the number of rows in the group. A quantile's
-    half-width ``is_in_ranks``: a share of the rows, counted from the level."""
+    half-width ``is_in_ranks``: a share of the rows, counted from the level.
+
+    ``is_useless`` says that the interval is as wide as the range that is known without asking, in a
+    group of ``judged_size`` rows.
+    """
 
     name: str
     group_size: int | None
     half_width: float
     stddev: float | None
     is_in_ranks: bool = False
+    is_useless: bool = False
+    judged_size: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +42,21 @@ class Forecast:
     """The cost of a release, and the widths of its intervals; prints as a table.
 
     Half-widths of means and variances hold for a group's true size and its worst mean. The bias of
-    caps and clamping is not included.
+    caps and clamping is not included. ``warnings`` name the aggregates whose intervals will tell
+    nothing, and the epsilon at which they would.
     """
 
     privacy_loss: PrivacyLoss = field(repr=False)
     confidence: Fraction
     lines: tuple[ForecastLine, ...]
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         head = (
             f"expected error at {float(self.confidence):.4g} confidence, for each group by itself"
         )
-        return "\n".join([head, *(f"  {_line(line)}" for line in self.lines)])
+        warnings = (f"warning: {warning}" for warning in self.warnings)
+        return "\n".join([head, *(f"  {_line(line)}" for line in self.lines), *warnings])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,17 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
                 )
                 for size in sizes
             ]
-    return Forecast(priced.privacy_loss, level, tuple(lines))
+    judged = (_judged(line, priced.plan, sizes[-1]) for line in lines)
+    return Forecast(priced.privacy_loss, level, tuple(judged))
+
+
+def _judged(line: ForecastLine, plan: Plan, largest: int) -> ForecastLine:
+    """The line with its use; a count is judged by the largest size that is forecast."""
+    size = largest if line.group_size is None else line.group_size
+    (aggregate,) = (one for one in plan.query.aggregates if one.name == line.name)
+    known = answer_range(aggregate, plan.declaration, size)
+    is_wide = is_useless(line.half_width, known)
+    return replace(line, is_useless=is_wide, judged_size=size)
 
 
 def law(priced: PricedPlan, sources: tuple[str, ...]) -> NoisySums | NoisyQuantile:
@@ -108,9 +128,10 @@ def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
 def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
+    useless = " (as wide as the range)" if line.is_useless else ""
     if line.is_in_ranks:
-        return f"{line.name}{size}: ± {100 * line.half_width:.3g} % of the rows"
-    return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}"
+        return f"{line.name}{size}: ± {100 * line.half_width:.3g} % of the rows{useless}"
+    return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}{useless}"
 
 
 def explain(

@@ -24,6 +24,7 @@ from discreet.query._plan import Plan, plan
 from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
 from discreet.query._source import TableSource, check_schema
+from discreet.query._usefulness import warned
 
 
 class DeclaredTable(Protocol):
@@ -82,7 +83,7 @@ class Question:
         """The cost and the expected errors of a release; it costs nothing and reads no data."""
         named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
         offered = self.price(named, confidence)
-        return _forecast.forecast(offered, confidence, group_size)
+        return warned(self.plan, named, _forecast.forecast(offered, confidence, group_size))
 
     def explain(
         self,
@@ -97,9 +98,8 @@ class Question:
         """The assumptions, the cost and the errors of a release in words; it reads no data."""
         named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
         offered = self.price(named, confidence)
-        return _forecast.explain(
-            offered, named.epsilon, named.delta, _forecast.forecast(offered, confidence, None)
-        )
+        predicted = warned(self.plan, named, _forecast.forecast(offered, confidence, None))
+        return _forecast.explain(offered, named.epsilon, named.delta, predicted)
 
     def release(
         self,

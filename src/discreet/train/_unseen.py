@@ -12,8 +12,9 @@ from discreet.train._arguments import tensors_in
 from discreet.train._indices import memory_of
 from discreet.train._tags import Tags, UnknownOwners
 
-_GET_DATA, _SET_DATA = Tensor.data.__get__, Tensor.data.__set__  # type: ignore[attr-defined]  # a property
-_GET_GRADIENT = Tensor.grad.__get__  # type: ignore[attr-defined]  # a property
+_DATA: Any = Tensor.data  # Any: a property, which PyTorch's types give as a tensor
+_GRADIENT: Any = Tensor.grad  # Any: the same
+_GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__get__
 _HOOKS = frozenset({Tensor.register_hook, Tensor.register_post_accumulate_grad_hook})
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
 _GIVES_VALUES = frozenset({Tensor.numpy, Tensor.__array__, Tensor.__dlpack__})

@@ -1,0 +1,66 @@
+"""Before `discreet ask` pays: the price that was meant, and warnings about useless answers."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import typer
+
+from discreet._exact import shown
+from discreet.cli._failures import Declined, UsageError
+from discreet.cli._output import say
+
+if TYPE_CHECKING:
+    from discreet.query import Forecast, Question, QuestionPrice
+    from discreet.query._declaration_file import TableFile
+
+
+def asked_price(
+    question: "Question",
+    epsilon: Decimal | None,
+    within: Decimal | Mapping[str, Decimal] | None,
+    others: "QuestionPrice",
+    *,
+    of_groups: int | None,
+    confidence: Decimal,
+) -> "QuestionPrice":
+    """The price by ``epsilon`` or by accuracy, with the delta, noise and weights of ``others``."""
+    if epsilon is None and within is None:
+        raise UsageError("Missing option '--epsilon', or '--within'.")
+    if epsilon is not None and within is not None:
+        raise typer.BadParameter("use it without --epsilon", param_hint="'--within'")
+    if epsilon is not None:
+        return replace(others, epsilon=epsilon)
+    assert within is not None
+    found = question.for_error(
+        within=within,
+        of_groups=of_groups,
+        confidence=confidence,
+        delta=others.delta,
+        noise=others.noise,
+        weights=others.weights,
+    )
+    noise = "" if found.noise is None else f", by {found.noise.value} noise"
+    say(f"this accuracy needs ε = {shown(found.epsilon)}{noise}")
+    return found
+
+
+def warn(predicted: "Forecast", *, is_asked: bool) -> None:
+    """Show the warnings of a forecast; on a terminal, ask whether to go on if ``is_asked``."""
+    for warning in predicted.warnings:
+        say(f"warning: {warning}", "yellow")
+    if not (predicted.warnings and is_asked and sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    sys.stderr.write("Pay for this answer? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Declined("nothing was paid or read")
+
+
+def is_repeated(declared: "TableFile", by: str, request: str | None) -> bool:
+    """Whether this analyst's request was charged before, so that it costs nothing."""
+    if request is None or not declared.ledger.exists():
+        return False
+    return declared.open_ledger().has_request(request, by)

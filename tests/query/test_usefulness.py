@@ -1,0 +1,97 @@
+"""A forecast says which answers will tell nothing, and which epsilon would help."""
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from discreet.query import AggregateFunction, Noise, Question, QuestionPrice
+from discreet.query._aggregates import ESTIMATORS
+from discreet.query._forecast import Forecast
+from discreet.query._ranges import answer_range
+from discreet.query._usefulness import needed_price
+from tests.query.test_accuracy import DECLARATION, TABLE
+
+
+def asked(kind: str, argument: str) -> Question:
+    return TABLE.question(f"SELECT {kind}({argument}) AS x, COUNT(*) AS n FROM t GROUP BY place")
+
+
+@pytest.mark.parametrize("function", AggregateFunction)
+def test_every_function_has_a_range(function: AggregateFunction) -> None:
+    """At the most noise its interval fills the range, and at little noise it doesn't."""
+    question = asked(function.value, "wage")
+    aggregate = question.query.aggregates[0]
+    assert answer_range(aggregate, DECLARATION, 500) is not None
+    for epsilon, is_useless in ((1e-6, True), (1000, False)):
+        line = question.forecast(epsilon=epsilon, group_size=500).lines[0]
+        assert line.is_useless == is_useless
+        assert line.judged_size == 500
+    known = answer_range(aggregate, DECLARATION, 500)
+    line = question.forecast(epsilon=1e-6, group_size=500).lines[0]
+    if not ESTIMATORS[function].has_stddev:  # its interval is cut to the range
+        assert 2 * line.half_width == pytest.approx(known, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "epsilon", "size", "delta"),
+    [
+        ("COUNT", "wage", 1e-5, None, 0),
+        ("SUM", "wage * 2 - age", 0.003, 500, 1e-8),
+        ("AVG", "age / 7", 0.003, 500, 0),
+        ("AVG", "age", 0.05, 20, 1e-3),
+        ("VARIANCE", "wage", 0.05, 500, 0),
+        ("STDDEV_POP", "age", 0.003, 1000, 0),
+    ],
+)
+def test_the_named_epsilon_is_enough_and_less_is_not(
+    kind: str, argument: str, epsilon: float, size: int | None, delta: float
+) -> None:
+    question = asked(kind, argument)
+
+    def predicted(price: QuestionPrice) -> Forecast:
+        return question.forecast(price, group_size=size)
+
+    price = QuestionPrice(epsilon, delta)
+    found = predicted(price)
+    useless = {name for name in ("x", "n") if is_useless(found, name)}
+    warned = {warning.partition(":")[0] for warning in found.warnings}
+    assert warned == useless
+    assert useless
+    needed = needed_price(question.plan, price, found, useless)
+    if needed is None:
+        return
+    assert needed.epsilon > price.epsilon
+    assert not any(is_useless(predicted(needed), name) for name in useless)
+    less = QuestionPrice(needed.epsilon * Fraction(99, 100), needed.delta, noise=needed.noise)
+    assert any(is_useless(predicted(less), name) for name in useless)
+    named = re.search(r"at least epsilon ([\d.e+-]+)", found.warnings[0])
+    assert named is not None
+    assert needed.epsilon <= Fraction(named[1]) <= needed.epsilon * Fraction(102, 100)
+
+
+def is_useless(found: Forecast, name: str) -> bool:
+    """Whether the aggregate is useless at each size of the forecast."""
+    return all(line.is_useless for line in found.lines if line.name == name)
+
+
+def test_gaussian_noise_is_proposed_where_it_helps_and_is_enough() -> None:
+    names = ", ".join(f"SUM(age + {number}) AS x{number}" for number in range(30))
+    question = TABLE.question(f"SELECT {names} FROM t")
+    found = question.forecast(epsilon=0.5, group_size=1500)
+    assert len(found.warnings) == 30
+    assert "or delta 1e-06 for Gaussian noise" in found.warnings[0]
+    gaussian = question.forecast(epsilon=0.5, delta=1e-6, noise=Noise.GAUSSIAN, group_size=1500)
+    assert gaussian.warnings == ()
+
+
+def test_an_explanation_has_the_warnings() -> None:
+    explanation = asked("AVG", "wage").explain(epsilon=1e-5)
+    assert [text.partition(":")[0] for text in explanation.forecast.warnings] == ["x", "n"]
+    assert f"warning: {explanation.forecast.warnings[0]}" in str(explanation)
+
+
+def test_where_no_epsilon_helps_other_ways_are_named() -> None:
+    """One row can't have a mean: the noise of the count alone is as large."""
+    (warning, *_) = asked("AVG", "wage").forecast(epsilon=1, group_size=1).warnings
+    assert "no epsilon up to 100 helps" in warning
