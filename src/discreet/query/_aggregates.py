@@ -284,7 +284,8 @@ def _quantile(law: NoisyQuantile, noisy: Sequence[Sequence[float]], _: Fraction)
 
 def _quantile_half_width(law: NoisyQuantile, rows: int, _: Fraction) -> float:
     """At the interval's confidence an end lies within twice the padding of the level's rank."""
-    return min(2 * law.mechanism.padding / rows, 1.0)
+    level = law.mechanism.level
+    return min(2 * law.mechanism.padding / rows, float(max(level, 1 - level)))
 
 
 def _at_level(level: Fraction | None = None, *other_spellings: str, note: str = "") -> Estimator:

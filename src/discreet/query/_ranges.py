@@ -32,10 +32,12 @@ _WIDTHS: dict[AggregateFunction, Callable[[float, int], float]] = {
 
 def answer_range(aggregate: Aggregate, declaration: Declaration, rows: int) -> float | None:
     """The width of the range of an aggregate over a group of this many rows, by the declared bounds
-    alone; None if it is not known. Of a quantile, in shares of the rows."""
+    alone; None if it is not known. Of a quantile, in
+    shares of the rows, on both sides of its level."""
     width = _WIDTHS.get(aggregate.function)
-    if ESTIMATORS[aggregate.function].is_in_ranks:
-        return 1.0
+    level = aggregate.level or ESTIMATORS[aggregate.function].level
+    if level is not None:
+        return 2 * float(max(level, 1 - level))
     if width is None:
         return None
     if aggregate.function in _COUNTS:
