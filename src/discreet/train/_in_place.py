@@ -18,7 +18,7 @@ def version_of(tensor: Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  has no public name
 
 
-def changed_by(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: as above
+def changed_by(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: PyTorch's
     """The tensors that a call changes in place."""
     always, inplace, out = _changes(func)
     if _updates_statistics(func):
