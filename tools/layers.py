@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_ownership", "_frozen", "_bisection"),
     ("_exact",),
+    ("_html",),
     ("_checks",),
     ("_fields",),
     ("_unit",),

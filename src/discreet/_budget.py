@@ -12,7 +12,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, shown
 from discreet._fields import Converted, Delta, Positive, field, frozen
 from discreet.errors import InvalidArgument
@@ -219,6 +219,19 @@ class Receipt:
             "statement": None if self.statement is None else json.loads(self.statement),
         }
         return receipt_text({**facts, "checksum": receipt_checksum(facts)})
+
+    def _repr_html_(self) -> str:
+        """The receipt as a table in notebooks."""
+        rows = [
+            ("number", str(self.number)),
+            ("digest", self.digest),
+            ("at", self.at.isoformat()),
+            ("purpose", self.purpose),
+            ("by", self.by),
+            *([] if self.request is None else [("request", self.request)]),
+            *([("INSECURE", "the noise was not secret")] if self.is_insecure else []),
+        ]
+        return _html.table("receipt", (), rows)
 
 
 def receipt_text(facts: Mapping[str, object]) -> str:

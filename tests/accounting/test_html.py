@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from discreet import _html
 from discreet._exact import fraction
 from discreet._unit import Unit
-from discreet.accounting import Gaussian, Interval, PoissonSampled, PrivacyLoss, Pure, _html
+from discreet.accounting import Gaussian, Interval, PoissonSampled, PrivacyLoss, Pure
 
 SGD = 1000 * PoissonSampled(Gaussian(1), 0.01) + Pure(0.5)
 

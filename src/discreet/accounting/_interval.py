@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet import _html
 from discreet._exact import float_up
-from discreet.accounting import _bounds, _html, _pairs
+from discreet.accounting import _bounds, _pairs
 from discreet.accounting._analytic import gaussian_attained
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._theorems import distribution_epsilon, epsilon

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, float_up, precision
 from discreet._fields import as_code
 from discreet._unit import Change, Unit
-from discreet.accounting import _bounds, _html, _interval, _json, _profile, _theorems, _trade_off
+from discreet.accounting import _bounds, _interval, _json, _profile, _theorems, _trade_off
 from discreet.accounting._bounds import Bounds, Unknown, known
 from discreet.accounting._interval import Interval
 from discreet.accounting._profile import Profile

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, float_up, fraction
-from discreet.accounting import _bounds, _html, _pairs, _theorems
+from discreet.accounting import _bounds, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Side

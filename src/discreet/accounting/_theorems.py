@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from flint import arb
 
+from discreet import _html
 from discreet._exact import ball, float_up, fraction, precision, upper_fraction
-from discreet.accounting import _bounds, _html, _pairs
+from discreet.accounting import _bounds, _pairs
 from discreet.accounting._analytic import gaussian_deltas, gaussian_epsilon
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._renyi import Curve, delta_from_curve, epsilon_from_curve

@@ -11,9 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number
-from discreet.accounting import _html
 from discreet.accounting._bounds import Sum
 from discreet.accounting._profile import profile
 from discreet.accounting.pld._continuous import Floats

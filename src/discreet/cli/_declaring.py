@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _FILE = Path("discreet.toml")
 _MOST_SHOWN = 6
+_MOST_COLUMNS = 10  # on lines of their own
+_MOST_REASONS = 4
+_FEW = 3
 
 Many = list[str] | None
 
@@ -199,18 +203,19 @@ def tables(*, file: FileOption = _FILE) -> None:
 
 
 def _report(proposal: "Proposal") -> None:
-    """Show what was written, what is missing, and what to do next."""
+    """Show what was written, what is missing, and what to do next, on one screen."""
     from discreet.query._query import quoted
 
-    _describe(proposal.table)
-    for name, why in proposal.left_out.items():
-        say(f"left out {name}: {why}", "yellow")
+    _describe(proposal.table, is_short=True)
+    for names, why in _alike(proposal.left_out):
+        say(f"left out {names}: {why}", "yellow")
     facts = proposal.table.declaration
     sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
     say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
 
 
-def _describe(declared: "TableFile") -> None:
+def _describe(declared: "TableFile", *, is_short: bool = False) -> None:
+    """Show a table's unit, limit and columns; in the short form, equal columns on one line."""
     facts = declared.declaration
     show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
     show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
@@ -218,7 +223,43 @@ def _describe(declared: "TableFile") -> None:
         show(f"one {facts.unit.column} counts for {facts.caps.in_words()}")
     head = ["column", "type", "values", "use"]
     lines = [[name, *_column(column)] for name, column in facts.columns.items()]
+    if is_short and len(lines) > _MOST_COLUMNS:
+        found: dict[tuple[str, ...], list[str]] = {}
+        for name, *public in lines:
+            found.setdefault(tuple(public), []).append(name)
+        lines = [[_listed(names), *public] for public, names in found.items()]
+        hidden = len(lines) - _MOST_COLUMNS
+        lines = lines[:_MOST_COLUMNS]
+    else:
+        hidden = 0
     show(table(head, lines, left=len(head)))
+    if hidden > 0:
+        show(f"and {hidden} more kinds of columns: discreet tables lists all")
+
+
+def _alike(left_out: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The columns that are left out for one reason, and the reason; few columns one by one."""
+    found: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        found.setdefault(why.replace(f"{name}=", "COLUMN="), []).append(name)
+    if len(left_out) <= _FEW:
+        return list(left_out.items())
+    reasons = list(found.items())
+    shown_reasons = [
+        (_listed(names), why if len(names) > 1 else left_out[names[0]]) for why, names in reasons
+    ]
+    more = len(shown_reasons) - _MOST_REASONS
+    if more > 0:
+        others = sum(len(names) for _, names in reasons[_MOST_REASONS:])
+        last = (f"{others} more columns", "declare each by itself to see why")
+        return [*shown_reasons[:_MOST_REASONS], last]
+    return shown_reasons
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or the first few and the number of the others."""
+    more = len(names) - _FEW
+    return ", ".join(names[:_FEW]) + (f", … ({more} more)" if more > 0 else "")
 
 
 def _column(column: "Column") -> list[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
+from discreet import _html
 from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
@@ -125,6 +126,16 @@ class Balance:
         fixed = self.epsilon_if_fixed_beforehand
         figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
         return f"{said}\n(ε = {figure}: valid only if the charges were fixed beforehand)"
+
+    def _repr_html_(self) -> str:
+        """The balance as a table in notebooks."""
+        rows = [
+            ("limit", str(self.limit)),
+            ("spent", f"{self.limit.symbol} = {up(self.reached)}"),
+            ("charges", f"{self.charges:,}"),
+            ("one more pure charge may cost at most", f"ε = {down(self.left)}"),
+        ]
+        return _html.table("balance", (), rows)
 
 
 def summary(limit: AnyLimit, reached: Fraction | None, charges: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Payer, Receipt, Request
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
@@ -82,6 +82,21 @@ class Release(Generic[W]):
         """
         value, done = function(self.value), (*self.processing, _checks.text(by=by))
         return cast("Release[U]", replace(self, value=value, processing=done))  # type: ignore[arg-type]  # the value's type changes
+
+    def _repr_html_(self) -> str:
+        """The release as a table in notebooks."""
+        insecure = [("INSECURE", "bits were not secret; for tests only")]
+        rows = [
+            *(insecure if self.receipt.is_insecure else []),
+            ("value", written(self.value)),
+            *([("after", ", ".join(self.processing))] if self.processing else []),
+            ("mechanism", repr(self.mechanism)),
+            ("unit", str(self.privacy_loss.unit)),
+            ("sensitivity", self.basis),
+            ("privacy loss", _html.plain(str(self.privacy_loss))),
+            ("receipt", f"{self.receipt.number} ({self.receipt.digest[:12]})"),
+        ]
+        return _html.table(self.name, (), rows)
 
     def __repr__(self) -> str:
         """The release's statement in words."""

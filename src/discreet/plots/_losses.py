@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from discreet import _checks
 from discreet._exact import Number, fraction
+from discreet._html import up
 from discreet.accounting import PrivacyLoss, Term
-from discreet.accounting._html import up
 from discreet.errors import InvalidArgument
 from discreet.plots import _style
 

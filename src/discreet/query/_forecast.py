@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace
@@ -16,6 +16,7 @@ from discreet.query._query import columns_used, condition_text
 from discreet.query._ranges import answer_range, is_useless
 
 _SIZES = (100, 1_000, 10_000)
+_USELESS = " (as wide as the range)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,22 @@ class Forecast:
         warnings = (f"warning: {warning}" for warning in self.warnings)
         return "\n".join([head, *(f"  {_line(line)}" for line in self.lines), *warnings])
 
+    def _repr_html_(self) -> str:
+        """The expected errors as a table in notebooks."""
+        heads = "aggregate", "rows in group", "error", "standard deviation"
+        rows = [
+            (
+                line.name,
+                "" if line.group_size is None else f"{line.group_size:,}",
+                f"± {line.half_width:,.4g}{_USELESS * line.is_useless}",
+                "" if line.stddev is None else f"{line.stddev:,.4g}",
+            )
+            for line in self.lines
+        ]
+        caption = f"expected errors at {float(self.confidence):.4g} confidence, each by itself"
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        return _html.table(caption, heads, rows) + _html.notes(warnings)
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionExplanation:
@@ -71,6 +88,13 @@ class QuestionExplanation:
             "\n".join([title, *(f"  - {line}" for line in lines)]) for title, lines in self.sections
         ]
         return "\n".join([*texts, str(self.forecast)])
+
+    def _repr_html_(self) -> str:
+        """A table for each section in notebooks."""
+        tables = (
+            _html.table(title, (), [(line,) for line in lines]) for title, lines in self.sections
+        )
+        return "".join([*tables, self.forecast._repr_html_()])
 
 
 def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> Forecast:
@@ -128,7 +152,7 @@ def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
 def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
-    useless = " (as wide as the range)" if line.is_useless else ""
+    useless = _USELESS * line.is_useless
     if line.is_in_ranks:
         return f"{line.name}{size}: ± {100 * line.half_width:.3g} % of the rows{useless}"
     return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}{useless}"

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from discreet import _html
 from discreet._bisection import edge
 from discreet._budget import AnyLimit
 from discreet._exact import Number, decimal_down, decimal_up, fraction, shown
-from discreet.accounting import Filter, PrivacyLoss, Spent, _html
+from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._forecast import Forecast

@@ -10,6 +10,7 @@ from discreet._exact import decimal_down, decimal_up, fraction
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 _CAPTION = "caption-side:top;text-align:left;padding:0 0 0.3em;opacity:0.75"
 _CELL = "padding:0.15em 1.2em 0.15em 0;text-align:left;border:0;background:none"
+_NOTE = "margin:0.3em 0;opacity:0.75"
 _DIGITS = 6
 
 
@@ -21,6 +22,11 @@ def table(
     body = "".join(_row(row, "td", is_marked=n == marked) for n, row in enumerate(rows))
     title = f'<caption style="{_CAPTION}">{escape(caption)}</caption>'
     return f'<table style="{_TABLE}">{title}{head}{body}</table>'
+
+
+def notes(lines: Sequence[str]) -> str:
+    """Lines of text below a table, with the characters that HTML needs escaped."""
+    return "".join(f'<p style="{_NOTE}">{escape(line)}</p>' for line in lines)
 
 
 def up(number: float, digits: int = _DIGITS) -> str:

@@ -1,0 +1,97 @@
+"""Everything that a question meets is a table in notebooks, and no text of it becomes markup."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from discreet import Ledger, Limit, Unit
+from discreet.mechanisms import Bounded, DiscreteLaplace, release
+from discreet.query import Column, Table, plan_workload
+
+ODD = "<script>alert(1)</script> & \"'\u202e\u0301 ✓"
+UNIT = Unit("<b>id</b>")
+ROWS = {"<b>id</b>": [1, 2, 3], "wage": [1.0, 2.0, 3.0], "place": [ODD, "b", ODD]}
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, Any]:
+    ledger = Ledger.in_memory(unit=UNIT, limit=Limit(9, 1e-6))
+    columns = {"wage": Column.number(0, 9), "place": Column.text(keys=[ODD, "b"])}
+    table = Table(pa.table(ROWS), name="<i>t", unit=UNIT, columns=columns, rows=1, ledger=ledger)
+    question = table.question('SELECT place, AVG(wage) AS "<u>x" FROM "<i>t" GROUP BY place')
+    single = Bounded(lambda: 3, sensitivity=1, unit=UNIT, name=ODD)
+    answer = question.release(epsilon=1, by=ODD, request=ODD)
+    released = release(single, DiscreteLaplace(2), ledger, by=ODD)
+    return {
+        "Answer": answer,
+        "Receipt": answer.receipt,
+        "Release": released,
+        "processed": released.processed(lambda value: [value, ODD], ODD),
+        "Balance": ledger.spent(),
+        "Forecast": question.forecast(epsilon=1e-4),
+        "QuestionExplanation": question.explain(epsilon=1e-4),
+        "Workload": plan_workload(table, [question], epsilon=1),
+        "PrivacyLoss": answer.privacy_loss,
+    }
+
+
+class Read(HTMLParser):
+    """The tags and the text of a piece of HTML."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+NAMES = ["Answer", "Receipt", "Release", "processed", "Balance", "Forecast"]
+NAMES += ["QuestionExplanation", "Workload", "PrivacyLoss"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_a_table_of_harmless_tags(shown: dict[str, Any], name: str) -> None:
+    read = Read(shown[name]._repr_html_())
+    assert "table" in read.tags
+    assert set(read.tags) <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "br"}
+    assert read.open == []
+    assert read.text.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Answer", ODD),
+        ("Receipt", ODD),
+        ("Receipt", "digest"),
+        ("Release", ODD),
+        ("processed", "after"),
+        ("Balance", "one more pure charge may cost at most"),
+        ("Forecast", "warning: <u>x: in a group of 10,000 rows"),
+        ("Forecast", "as wide as the range"),
+        ("QuestionExplanation", "Who is protected"),
+        ("QuestionExplanation", "<b>id</b>"),
+        ("Workload", 'FROM "<i>t"'),
+    ],
+)
+def test_its_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:
+    assert text in Read(shown[name]._repr_html_()).text
+
+
+def test_every_public_object_of_a_question_is_listed(shown: dict[str, Any]) -> None:
+    assert set(NAMES) == set(shown)
