@@ -1,6 +1,7 @@
 """The statement of a release: every mechanism has one, and additive ones give their loss again."""
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -78,6 +79,34 @@ def test_every_mechanism_has_a_statement(case: Any) -> None:
     (text,) = texts
     assert json.loads(text)["mechanism"]["kind"] == case.kind.__name__
     assert " at 0x" not in text
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A mechanism from elsewhere, with rows in a field that its printed form leaves out."""
+
+    rows: tuple[int, ...]
+
+    def privacy_loss(self, bounded: Any) -> PrivacyLoss:
+        return DiscreteLaplace(2).privacy_loss(bounded)
+
+    def sample(self, value: Any, bits: Any) -> Any:
+        return DiscreteLaplace(2).sample(value, bits)
+
+    def __repr__(self) -> str:
+        return "Foreign(a public text)"
+
+
+def test_the_fields_of_other_mechanisms_stay_private() -> None:
+    bounded = Bounded.together(
+        dict, parts=(Part("a", (), SENSITIVITIES[0]),), unit=Unit.ROW, name="x"
+    )
+    single = Bounded(lambda: 1, sensitivity=1, unit=Unit.ROW, name="x")
+    foreign = Foreign((4711, 4712))
+    for each, mechanism in ((single, foreign), (bounded, Together({"a": foreign}))):
+        text = statement_of(each, mechanism)
+        assert "4711" not in text
+        assert "Foreign(a public text)" in text
 
 
 @pytest.mark.parametrize(

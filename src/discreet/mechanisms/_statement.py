@@ -24,6 +24,7 @@ from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._together import Together
 
 _DEEPEST = 12
+_OWN = tuple(f"discreet.{part}." for part in ("mechanisms", "accounting", "noise", "local"))
 _SAFE = 2**53  # whole numbers up to here are the same in every reader of JSON
 _KNOWN = {kind.__name__: kind for kind in (DiscreteLaplace, Gaussian, DiscreteGaussian)}
 _UNREADABLE = (DiscreetError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
@@ -95,7 +96,8 @@ def _not_json(constant: str) -> None:
 
 
 def _plain(value: object, depth: int) -> Json:
-    """A public value as JSON: its fields where it is a dataclass, else the name of its kind."""
+    """A public value as JSON: its fields where it is a dataclass of this package, the printed form
+    of a mechanism from elsewhere, and for other objects, which may hold rows, their kind alone."""
     match value:
         case Enum():
             return _plain(value.value, depth)
@@ -110,8 +112,15 @@ def _plain(value: object, depth: int) -> Json:
         return {key: _plain(one, depth - 1) for key, one in named}
     if depth and isinstance(value, tuple | list):
         return [_plain(one, depth - 1) for one in value]
-    if depth and is_dataclass(value) and not isinstance(value, type):
+    if depth and _is_own(value) and is_dataclass(value) and not isinstance(value, type):
         shown = [field.name for field in fields(value) if field.repr]
         stated = {name: _plain(getattr(value, name), depth - 1) for name in shown}
         return {"kind": type(value).__name__, **stated}
+    if all(callable(getattr(value, verb, None)) for verb in ("privacy_loss", "sample")):
+        return {"kind": type(value).__name__, "text": repr(value)}
     return {"kind": type(value).__name__}
+
+
+def _is_own(value: object) -> bool:
+    """Whether all fields of such values are public parameters."""
+    return type(value).__module__.startswith(_OWN)
