@@ -27,7 +27,7 @@ def show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> No
             [
                 line.name,
                 "" if line.group_size is None else f"{line.group_size:,}",
-                f"± {line.half_width:,.4g}",
+                line.width,
                 "" if line.stddev is None else f"{line.stddev:,.4g}",
             ]
             for line in predicted.lines

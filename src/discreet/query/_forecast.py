@@ -37,6 +37,13 @@ class ForecastLine:
     is_useless: bool = False
     judged_size: int = field(default=0, repr=False)
 
+    @property
+    def width(self) -> str:
+        """Half of the interval's width as text."""
+        if self.is_in_ranks:
+            return f"± {100 * self.half_width:.3g} % of the rows"
+        return f"± {self.half_width:,.4g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -66,7 +73,7 @@ class Forecast:
             (
                 line.name,
                 "" if line.group_size is None else f"{line.group_size:,}",
-                f"± {line.half_width:,.4g}{_USELESS * line.is_useless}",
+                f"{line.width}{_USELESS * line.is_useless}",
                 "" if line.stddev is None else f"{line.stddev:,.4g}",
             )
             for line in self.lines
@@ -152,10 +159,7 @@ def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
 def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
-    useless = _USELESS * line.is_useless
-    if line.is_in_ranks:
-        return f"{line.name}{size}: ± {100 * line.half_width:.3g} % of the rows{useless}"
-    return f"{line.name}{size}: ± {line.half_width:.4g}{stddev}{useless}"
+    return f"{line.name}{size}: {line.width}{stddev}{_USELESS * line.is_useless}"
 
 
 def explain(
