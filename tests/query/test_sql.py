@@ -157,6 +157,16 @@ def test_a_number_is_exact(written: str, exact: str) -> None:
     assert value(written) == Literal(Fraction(exact))
 
 
+@pytest.mark.parametrize("number", ["1e5", "1E5", "1e+5", "1.5e-3", ".5e3", "5.e3", "12", "1.5"])
+@pytest.mark.parametrize("sign", "+-*/")
+def test_a_number_ends_where_a_sign_begins(number: str, sign: str) -> None:
+    for right in ("1e5", "2", "1e-5", ".5", *(["wage"] if sign != "/" else [])):
+        assert where(f"wage > {number}{sign}{right}") == where(f"wage > {number} {sign} {right}")
+    assert where(f"note = '{number}{sign}1' -- {number}{sign}1") == Comparison(
+        Relation.EQUAL, ColumnRef("note"), Literal(f"{number}{sign}1")
+    )
+
+
 def test_arithmetic_binds_as_ever() -> None:
     assert scalar_text(value("wage + age * 2 - wage / 4")) == '((wage + ("Age" * 2)) - (wage / 4))'
     assert scalar_text(value("wage - (age - 2) - 3")) == '((wage - ("Age" - 2)) - 3)'
@@ -250,15 +260,22 @@ def test_names_match_as_in_sql() -> None:
         where('"rank" = 1', table)
 
 
-@pytest.mark.parametrize(
-    "source", ["wages", "WAGES", '"wages"', '"Wages"', "wages w", 'wages AS "W"']
-)
+@pytest.mark.parametrize("source", ["wages", "WAGES", '"wages"', "wages w", 'wages AS "W"'])
 def test_the_table_and_its_alias(source: str) -> None:
     name = source.rsplit(maxsplit=1)[-1]
     for column in ("wage", f"{name}.wage", f'{name}."wage"'):
         assert parse(f"SELECT SUM({column}) FROM {source}", WAGES) == parse(
             "SELECT SUM(wage) FROM wages", WAGES
         )
+
+
+@pytest.mark.parametrize(("declared", "written"), [("wages", '"Wages"'), ("Pay", '"pay"')])
+def test_a_quoted_table_matches_exactly(declared: str, written: str) -> None:
+    table = Declaration(declared, Unit("p"), Caps(1), {"x": Column.number(0, 1)})
+    with pytest.raises(QueryRefused, match=f"this one is '{declared}'"):
+        parse(f"SELECT COUNT(*) FROM {written}", table)
+    for same in (f'"{declared}"', declared.upper()):
+        assert parse(f"SELECT COUNT(*) FROM {same}", table).table == declared
 
 
 def test_keys_are_in_the_order_of_group_by_once_each() -> None:
@@ -283,7 +300,24 @@ def test_so_does_a_table() -> None:
     table = Declaration("order", Unit("p"), Caps(1), {"a": Column.boolean()})
     with pytest.raises(QueryRefused, match='write "order" in double quotes'):
         parse("SELECT COUNT(*) FROM order", table)
-    assert parse('SELECT COUNT(*) FROM "Order"', table).table == "order"
+    assert parse('SELECT COUNT(*) FROM "order"', table).table == "order"
+
+
+def test_a_quoted_name_is_never_a_word_of_sql() -> None:
+    words = {word.lower() for word in Tokenizer.KEYWORDS if word.isidentifier()}
+    words |= {"symmetric", "asymmetric", "escape", "unknown", "of", "recursive", "first", "json"}
+    for word in sorted(words | {word.lower() for word in RESERVED}):
+        text = (
+            "SELECT COUNT(NAME), SUM(-NAME) s FROM t WHERE x BETWEEN NAME AND NAME AND NAME IN (1) "
+            "AND NOT NAME IS NULL AND x > NAME AND x NOT BETWEEN NAME + 1 AND t.NAME GROUP BY NAME"
+        )
+        for spelled in (f'"{word}"', f'"{word.upper()}"'):
+            name = spelled.strip('"')
+            columns = {one: Column.integer(0, 9, keys=[1]) for one in ("x", name)}
+            table = Declaration("t", Unit("p"), Caps(1), columns)
+            query = parse(text.replace("NAME", spelled), table)
+            assert query.keys == (name,)
+            assert parse(str(query), table) == query
 
 
 OTHER_WORDS = [word.lower() for word in Tokenizer.KEYWORDS if word.isidentifier()]

@@ -115,6 +115,12 @@ w day > CURRENT_DATE  | does not depend on when
 w day > now()  | does not depend on when
 w day > day + 1  | arithmetic is defined for numbers only
 w wage = NULL  | `NULL` (line 1, column 41): nothing equals NULL, not even NULL; write IS NULL
+w NOT NULL  | `NULL` (line 1, column 38): nothing equals NULL
+w wage > 1 AND NOT NULL  | `NULL` (line 1, column 51): nothing equals NULL
+w wage IS NOT NULL AND NOT NULL  | `NULL` (line 1, column 59): nothing equals NULL
+w ()  | `(` (line 1, column 34): there is nothing in these parentheses
+w wage > ()  | `(` (line 1, column 41): there is nothing in these parentheses
+SELECT COUNT(*) FROM wages GROUP BY ()  | `(` (line 1, column 37): there is nothing in these
 w wage IN (1, NULL)  | write IS NULL
 w wage ISNULL  | write IS NULL
 w in_union IS TRUE  | a boolean column is a condition

@@ -153,8 +153,11 @@ def _table(found: SqlText, declaration: Declaration) -> str:
     source = found.select.args.get("from_")
     if source is None:
         raise QueryRefused(f"FROM is missing; {FORM}")
-    table = source.this
-    if table.name.lower() != declaration.name.lower():
+    table, name = source.this, declaration.name
+    is_ours = table.name == name or (
+        not found.is_quoted(table.this) and table.name.lower() == name.lower()
+    )
+    if not is_ours:
         raise found.refused(table.this, f"{ONE_TABLE}: this one is {declaration.name!r}")
     return str(table.alias_or_name).lower()
 

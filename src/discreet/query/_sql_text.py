@@ -64,8 +64,14 @@ _PREFIXES = {TokenType.DASH, TokenType.NOT, TokenType.PLUS}
 _BLANKS = re.compile(r"(?:\s|--[^\n\r]*+|/\*(?:[^*/]|\*(?!/)|/(?!\*))*+\*/)*+")
 _NAME = re.compile(r"[^\W\d]\w*+")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
+_EXPONENTS = re.compile(  # what may hold the letters of a number, and numbers with exponents
+    r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n\r]*+|/\*.*?\*/|[^\W\d]\w*+"""
+    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+(?![\w.]))",
+    re.DOTALL,
+)
 
 _LOST = f"this is not expected here, or something is missing beside it; {FORM}"
+_EMPTY = "there is nothing in these parentheses"
 _NO_NAME = "a name stands bare or in double quotes"
 _NO_NUMBER = "a number is written 12, 1.5 or 1e3"
 _NO_SIGN = "this sign has no meaning here"
@@ -80,11 +86,17 @@ class _Tokenizer(Tokenizer):
 
 
 class _Parser(Parser):
-    """Parses every call as a call by name."""
+    """Parses every call as a call by name. A name is never taken for a word of SQL: every word that
+    has a meaning here is a token of its own kind."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}  # Any: as sqlglot has it
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
+
+    def _match_text_seq(self, *texts: Any, advance: bool = True) -> Any:  # Any: as sqlglot has it
+        if self._curr and self._curr.token_type is TokenType.IDENTIFIER:
+            return None
+        return super()._match_text_seq(*texts, advance=advance)
 
 
 class _Generator(Generator):
@@ -187,7 +199,7 @@ def _tokens(text: str) -> list[Token]:
     column of a token is the number of its first character."""
     tokenizer = _Tokenizer()
     try:
-        tokenizer.tokenize(text)
+        tokenizer.tokenize(_without_exponents(text))
         end_of_text = len(text)
     except TokenError:  # a quote has no end; the tokens before it are there
         end_of_text = None
@@ -205,6 +217,12 @@ def _tokens(text: str) -> list[Token]:
     for token, after in zip(found, [*found[1:], None], strict=False):
         _classify(text, token, after)
     return found
+
+
+def _without_exponents(text: str) -> str:
+    """The text with other digits for each exponent, since sqlglot reads 1e5+1 as one number.
+    Places, quotes and comments stay the same, and `_joined` takes numbers from the text itself."""
+    return _EXPONENTS.sub(lambda found: "0" * len(found[0]) if found["number"] else found[0], text)
 
 
 def _check_blanks(text: str, start: int, end: int | None) -> None:
@@ -265,21 +283,25 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
 
 def _check_places(text: str, found: Sequence[Token]) -> None:
     """Refuse more than one SELECT, a compared NULL, and a NOT that negates nothing."""
-    befores, afters = [None, *found], [*found[1:], None]
-    for before, token, after in zip(befores, found, afters, strict=False):
-        kind = token.token_type
-        is_after_value = before is not None and before.token_type in _VALUE_ENDS
-        is_tested = before is not None and before.token_type in (TokenType.IS, TokenType.NOT)
-        next_kind = after and after.token_type
+    kinds = [None, None, *(token.token_type for token in found), None]
+    for token, earlier, before, kind, next_kind in zip(
+        found, kinds, kinds[1:], kinds[2:], kinds[3:], strict=False
+    ):
+        is_after_value = before in _VALUE_ENDS
+        tests = earlier if before is TokenType.NOT else before
+        is_tested = tests is TokenType.IS or (before is TokenType.NOT and tests in _VALUE_ENDS)
+        is_list = before in (TokenType.IN, TokenType.VAR)
+        is_empty = kind is TokenType.L_PAREN and next_kind is TokenType.R_PAREN and not is_list
         negates = next_kind in _AFTER_NOT
         for applies, why in (
             (kind is TokenType.SELECT and before is not None, NO_SUBQUERY),
+            (is_empty, _EMPTY),
             (kind is TokenType.FROM and next_kind is not TokenType.IDENTIFIER, ONE_TABLE),
             (kind is TokenType.SEMICOLON, ONE_QUESTION),
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
             (kind is TokenType.NOT and is_after_value and not negates, _LOST),
             (kind is TokenType.ALIAS and next_kind is not TokenType.IDENTIFIER, _NO_NAME),
-            (kind is TokenType.GROUP_BY and after is None, _LOST),
+            (kind is TokenType.GROUP_BY and next_kind is None, _LOST),
         ):
             if applies:
                 raise _refused(text, token.start, token.end + 1, why)
