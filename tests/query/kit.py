@@ -30,12 +30,16 @@ from discreet.query._query import (
     Aggregate,
     Arithmetic,
     Both,
+    Branch,
+    Call,
+    Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
     Holds,
     IsNull,
+    Key,
     Literal,
     Membership,
     Negation,
@@ -43,7 +47,9 @@ from discreet.query._query import (
     Query,
     Relation,
     Scalar,
+    Truth,
 )
+from discreet.query._scalar_rules import ScalarFunction
 
 SCHEMA = pa.schema(
     {
@@ -109,6 +115,17 @@ _NASTY = [  # of all magnitudes, and pairs that floats round to neighbours far a
 _NUMBERS = st.one_of(st.sampled_from(_ORDINARY), st.sampled_from(_NASTY))
 
 
+_FUNCTIONS = [
+    ScalarFunction.ABS,
+    ScalarFunction.CEIL,
+    ScalarFunction.EXP,
+    ScalarFunction.LN,
+    ScalarFunction.ROUND,
+    ScalarFunction.SQRT,
+    ScalarFunction.TO_INTEGER,
+]
+
+
 def scalars(depth: int = 2) -> st.SearchStrategy[Scalar]:
     """A numeric expression."""
     leaf = st.sampled_from([ColumnRef("wage"), ColumnRef("age")])
@@ -124,7 +141,19 @@ def scalars(depth: int = 2) -> st.SearchStrategy[Scalar]:
     over = st.builds(
         Arithmetic, st.just(Operator.DIVIDE), deeper, _NUMBERS.filter(bool).map(Literal)
     )
-    return st.one_of(leaf, times, over)
+    called = st.sampled_from(_FUNCTIONS).flatmap(
+        lambda one: deeper.map(lambda value: Call(one, (value,)))
+    )
+    chosen = st.builds(
+        lambda relation, left, right, value: Case(
+            (Branch(Comparison(relation, left, right), value),), left
+        ),
+        st.sampled_from(list(Relation)),
+        leaf,
+        deeper,
+        leaf,
+    )
+    return st.one_of(leaf, times, over, called, chosen)
 
 
 _COMPARISONS = st.one_of(
@@ -190,11 +219,28 @@ _OF_OTHER_FORMS = {
 }
 
 
+_WAGE, _DAY, _PLACE = ColumnRef("wage"), ColumnRef("day"), ColumnRef("place")
+_KEYS: list[str | Key] = [
+    "union",
+    "place",
+    "day",
+    Key(Truth(Comparison(Relation.GREATER, _WAGE, Literal(Fraction(10)))), "high"),
+    Key(Call(ScalarFunction.MONTH, (_DAY,)), "month"),
+    Key(Call(ScalarFunction.LOWER, (_PLACE,)), "lower"),
+    Key(Call(ScalarFunction.DATE_TRUNC, (Literal("week"), _DAY)), "week"),
+    Key(
+        Call(
+            ScalarFunction.FLOOR,
+            (Arithmetic(Operator.DIVIDE, _WAGE, Literal(Fraction(7))),),
+        ),
+        "bin",
+    ),
+]
 QUERIES = st.builds(
     Query,
     st.just("t"),
     st.one_of(st.tuples(_aggregates(0)), st.tuples(_aggregates(0), _aggregates(1))),
-    st.lists(st.sampled_from(["union", "place", "day"]), unique=True, max_size=2).map(tuple),
+    st.lists(st.sampled_from(_KEYS), unique=True, max_size=2).map(tuple),
     st.one_of(st.none(), CONDITIONS),
 )
 

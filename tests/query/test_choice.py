@@ -100,7 +100,7 @@ def kept_of(
         source_of(table, table.column_names).rows(table.column_names) as rows,
     ):
         there = own.table(rows.schema)
-        compiler = Compiler(there, planned.declaration)
+        compiler = Compiler(planned.declaration)
         addends = {_bounding.sum_name(0): compiler.addend(planned.sums[0])}
         counted = _bounding._rows(planned, there, compiler, addends)
         kept = _bounding._first_groups(planned, _bounding._per_unit(planned, counted))

@@ -281,7 +281,9 @@ def _number(raw: Any, column: Column) -> float | None:
     value = _value(raw)
     if value is None:
         return None
-    return min(max(_float(value), float(column.lower or 0)), float(column.upper or 0))
+    return min(
+        max(_float(value), float((column.range or (0, 0))[0])), float((column.range or (0, 0))[1])
+    )
 
 
 def _integer(raw: Any, column: Column) -> int | None:
@@ -292,11 +294,11 @@ def _integer(raw: Any, column: Column) -> int | None:
         whole: int = 10**50 if value > 0 else -(10**50)
     else:
         whole = round(Fraction(value))  # halves to even
-    if column.lower is None or column.upper is None:
+    if column.range is None:
         if isinstance(raw, bytes) and re.search(rb"e-?\d{10}", raw):
             return None  # the engine takes no such exponent for a whole number
         return whole if -(2**63) <= whole < 2**63 else None
-    return min(max(whole, int(column.lower)), int(column.upper))
+    return min(max(whole, int(column.range[0])), int(column.range[1]))
 
 
 def _text(raw: Any, column: Column) -> Any:

@@ -29,10 +29,33 @@ SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
 SELECT MODE(wage) FROM wages | `MODE(` (line 1, column 8): there is no such function
-SELECT SUM(ABS(wage)) FROM wages  | `ABS(` (line 1, column 12): there is no such function
+SELECT SUM(SIN(wage)) FROM wages  | `SIN(` (line 1, column 12): there is no such function
+SELECT SUM("abs"(wage)) FROM wages  | there is no such function
+SELECT SUM(ABS(wage, 1)) FROM wages  | `ABS(wage, 1)` (line 1, column 12): ABS does not take 2
+SELECT SUM(ABS(note)) FROM wages  | note is text: ABS takes integer or number here
+SELECT SUM(ROUND(wage, Age)) FROM wages  | "Age" is no literal: ROUND takes one here
+SELECT SUM(ROUND(wage, 99)) FROM wages  | the number of digits is a whole number from -15 to 15
+SELECT SUM(EXP(wage * 10)) FROM wages  | it could exceed 1e150
+SELECT SUM(wage % 0) FROM wages  | only the remainder by a number other than 0
+SELECT SUM(WIDTH_BUCKET(wage, 60, 0, 3)) FROM wages  | with lower below upper
+SELECT SUM(CASE WHEN in_union THEN 1 ELSE 'a' END) FROM wages  | of several types: integer, text
+SELECT SUM(CASE WHEN in_union THEN NULL END) FROM wages  | is always NULL
+SELECT SUM(CASE WHEN wage THEN 1 END) FROM wages  | wage is no condition
+SELECT SUM(CASE WHEN in_union THEN 1) FROM wages  | this is not expected here
+SELECT SUM(CASE in_union THEN 1 END) FROM wages  | this is not expected here
+SELECT SUM(CAST(wage AS DECIMAL)) FROM wages  | the types of a cast are INTEGER
+SELECT SUM(CAST(wage AS "INTEGER")) FROM wages  | the types of a cast are INTEGER
+SELECT SUM(CAST(wage)) FROM wages  | write CAST(x AS INTEGER
+SELECT SUM(CAST(note AS INTEGER)) FROM wages  | no declared lower and upper; name them: LEAST(
+SELECT SUM(EXTRACT(HOUR FROM day)) FROM wages  | the parts of a date are day
+SELECT SUM(EXTRACT(YEAR day)) FROM wages  | this is not expected here
+SELECT SUM(YEAR(day)) FROM wages  | YEAR(day) has no declared lower and upper
+SELECT SUM(DATE_DIFF('month', day, day)) FROM wages  | write DATE_DIFF('day', start, end)
+SELECT SUM(POWER(wage, 2)) FROM wages  | write x * x
+SELECT COUNT(IFNULL(wage, 0)) FROM wages  | or COALESCE(x, 0)
+SELECT COUNT(DATE_TRUNC('hour', day)) FROM wages  | the unit is one of 'year'
+SELECT COUNT(SUBSTR(note, 0)) FROM wages  | the first character is a whole number from 1
 SELECT "count"(*) FROM wages  | there is no such function
-SELECT SUM(CASE WHEN in_union THEN 1 ELSE 0 END) FROM wages  | ask each case with a WHERE of its own
-SELECT SUM(CAST(wage AS INT)) FROM wages  | columns have their declared types
 SELECT SUM(wage::INT) FROM wages  | `::` (line 1, column 16): columns have their declared types
 SELECT * FROM wages  | `*` (line 1, column 8): SELECT takes keys and aggregates
 SELECT wages.* FROM wages  | table.column
@@ -45,7 +68,7 @@ SELECT SUM(wage ORDER BY year) FROM wages  | sorted by its keys
 SELECT SUM(wage) + 1 FROM wages  | `SUM(wage) + 1` (line 1, column 8): an aggregate
 SELECT SUM(AVG(wage)) FROM wages  | `AVG(wage)` (line 1, column 12): an aggregate stands by itself
 w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands by itself
-SELECT SUM(wage > 1) FROM wages  | `wage > 1` (line 1, column 12): this is no value
+SELECT SUM(wage > 1) FROM wages  | such as CASE WHEN ... THEN 1 ELSE 0 END
 SELECT SUM(wage / 0) FROM wages  | only division by a number other than 0
 SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
 SELECT SUM(note) FROM wages  | it is text
@@ -53,12 +76,16 @@ SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): this is not expected he
 SELECT wage FROM wages  | `wage` (line 1, column 8): a column in SELECT stands in GROUP BY too
 SELECT year FROM wages GROUP BY year  | at least one of COUNT, SUM, AVG
 SELECT year + 1, COUNT(*) FROM wages GROUP BY year  | `year + 1` (line 1, column 8): SELECT takes
-SELECT year AS y, COUNT(*) FROM wages GROUP BY year  | `y` (line 1, column 16): a key keeps its name
-SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes the names
+SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes columns and
 SELECT COUNT(*) FROM wages GROUP BY ALL  | name the keys
 SELECT COUNT(*) FROM wages GROUP BY year, year  | two columns 'year'
-SELECT COUNT(*) FROM wages GROUP BY wage  | discreet declare ... --key wage=
-SELECT COUNT(*) FROM wages GROUP BY year + 1  | GROUP BY takes the names
+SELECT COUNT(*) FROM wages GROUP BY wage  | group by bins, such as FLOOR(x / 10)
+SELECT COUNT(*) FROM wages GROUP BY note  | discreet declare ... --key note=
+SELECT COUNT(*) FROM wages GROUP BY LOWER(note)  | don't follow from declared facts
+SELECT COUNT(*) FROM wages GROUP BY 2  | GROUP BY takes the places 1 to 1 of SELECT
+SELECT COUNT(*) FROM wages GROUP BY 'a'  | it is the same for all rows
+SELECT COUNT(*) FROM wages GROUP BY FLOOR(wage * 1e6)  | more than 1,000,000 groups
+SELECT year AS y, year AS z, COUNT(*) FROM wages GROUP BY year  | is called 'y' already
 SELECT COUNT(*) FROM wages GROUP BY (year, place)  | one value stands in parentheses
 SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year)  | answers for each combination
 SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year))  | answers for each combination
@@ -88,11 +115,12 @@ w wage > ?  | `?` (line 1, column 41): there are no parameters
 w wage > $1  | `$1` (line 1, column 41): there are no parameters
 w wage > :x  | there are no parameters
 w wage > @x  | there are no parameters
-w note LIKE 'a%'  | `LIKE` (line 1, column 39): texts are compared by
-w note SIMILAR TO 'a'  | texts are compared by
+w note LIKE note  | note is no literal: LIKE takes one here
+w note ILIKE 'a%'  | write LOWER(x) LIKE
+w note LIKE 'a' ESCAPE 'b'  | this is not expected here
+w note NOT SIMILAR TO 'a'  | texts are compared by
 w note ~ 'a'  | texts are compared by
-w note || 'a' = 'a'  | texts are not joined
-w note = 'a' COLLATE nocase  | columns have their declared types
+w note = 'a' COLLATE nocase  | texts are compared by their code points
 w note = E'a'  | each of its characters
 w note = X'41'  | each of its characters
 w note = U&'a'  | `&` (line 1, column 42)
@@ -126,14 +154,11 @@ w wage ISNULL  | write IS NULL
 w in_union IS TRUE  | a boolean column is a condition
 w wage == 1  | write =
 w !in_union  | write NOT
-w wage % 2 = 1  | + - * /
 w wage // 2 = 1  | which divides exactly
 w wage  | wage is no condition
 w 1  | `1` (line 1, column 34): this is no condition
 w TRUE  | `TRUE` (line 1, column 34): this is no condition
-w wage = 1 = TRUE  | `wage = 1` (line 1, column 34): this is no value
-w 1 < wage < 2  | `1 < wage` (line 1, column 34): this is no value
-w (wage = 1) IS NULL  | this is no value
+w 1 < wage < 2  | (1 < wage) is boolean, 2 is integer: they don't compare
 w (wage, year) IN ((1, 2))  | one value stands in parentheses
 w wage IN (year)  | IN takes literals
 w wage IN ()  | IN takes literals: IN (1, 2, 3)

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import Tokenizer
 
@@ -17,6 +17,9 @@ from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._columns import ColumnType
+from discreet.query._frame import aggregate, col
+from discreet.query._inference import infer
 from discreet.query._plan import plan
 from discreet.query._query import (
     Aggregate,
@@ -35,8 +38,11 @@ from discreet.query._query import (
     Relation,
     Scalar,
     condition_text,
+    scalar_text,
 )
+from discreet.query._sql import plan_sql
 from discreet.query._sql_words import RESERVED
+from tests.query.test_functions import FACTS, of_type
 from tests.query.wages import DAY, parse, where
 
 
@@ -218,6 +224,42 @@ def _renamed(part: Any, names: dict[str, str]) -> Any:  # Any: any part of a que
 def test_the_text_of_a_query_gives_that_query(question: tuple[Query, Declaration]) -> None:
     query, declaration = question
     assert parse(str(query), declaration) == query
+
+
+@pytest.mark.parametrize(
+    "number", [Fraction(1, 3), Fraction(-2, 7), Fraction(10**20, 3), 1 / 3, Fraction(5, 2), -2]
+)
+def test_an_odd_fraction_of_python_is_read_back(number: Fraction | float) -> None:
+    table = Declaration("t", Unit.ROW, Caps(1), {"x": Column.number(-9, 9)})
+    x = col("x")
+    for value in (x + number, x - number, x * number, x / number, number - x, abs(x).least(number)):
+        for condition in (value > number, value.between(number, 3), x.isin([number, 2])):
+            query = Query(
+                "t",
+                (aggregate(AggregateFunction.COUNT, value).named("n"),),
+                where=condition.condition,
+            )
+            plan(query, table)
+            assert parse(str(query), table) == query
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(st.sampled_from(list(ColumnType)), st.data())
+def test_the_text_of_any_function_gives_it(kind: ColumnType, data: st.DataObject) -> None:
+    value = data.draw(of_type(kind, 2))
+    try:
+        infer(value, FACTS)
+    except QueryRefused:
+        assume(False)
+    try:
+        text = f"SELECT COUNT({scalar_text(value)}) AS n FROM t"
+        read = plan_sql(text, FACTS).query
+    except QueryRefused as refusal:
+        assume("it may have" not in str(refusal))
+        raise
+    # the strategy makes values and conditions that stand in more parentheses than they need
+    assert re.sub("[()]", "", str(read)) == re.sub("[()]", "", text)
+    assert parse(str(read), FACTS) == read
 
 
 @settings(max_examples=200)

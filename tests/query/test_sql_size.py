@@ -31,6 +31,20 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "long list": lambda n: f"wage IN ({', '.join(['1'] * n)})",
     "is": lambda n: "wage" + " IS NOT NULL" * n,
     "cases": lambda n: "CASE WHEN " * n + "1" + " END" * n,
+    "values of cases": lambda n: "CASE WHEN in_union THEN " * n + "1" + " END" * n + " = 1",
+    "conditions of cases": lambda n: "CASE WHEN " * n + "wage" + " = 1 THEN 2 END" * n + " = 2",
+    "compared cases": lambda n: "CASE " * n + "wage" + " WHEN 1 THEN 2 ELSE 3 END" * n + " = 2",
+    "long case": lambda n: "CASE" + " WHEN wage = 1 THEN 2" * n + " END = 2",
+    "betweens in cases": lambda n: (
+        "CASE WHEN " * n + "wage" + " BETWEEN 1 AND 2 THEN 1 END" * n + " = 1"
+    ),
+    "null ifs": lambda n: "NULLIF(" * n + "wage" + ", 1)" * n + " = 1",
+    "functions": lambda n: "ABS(" * n + "wage" + ")" * n + " = 1",
+    "many arguments": lambda n: f"LEAST({', '.join(['wage'] * (n + 1))}) = 1",
+    "joined texts": lambda n: " || ".join(["note"] * n) + " = 'a'",
+    "remainders": lambda n: "wage" + " % 3" * n + " = 1",
+    "patterns": lambda n: f"note LIKE '{'%a' * n}'",
+    "exponents and signs": lambda n: "wage > " + "1e5+" * n + "1",
     "brackets": lambda n: "[" * n + "1" + "]" * n,
     "braces": lambda n: "{" * n,
     "calls": lambda n: "COUNT(" * n + "1" + ")" * n,
@@ -59,6 +73,9 @@ SHAPES: dict[str, Callable[[int], str]] = {
 }
 
 
+LONG = {"blanks", "closed comments", "patterns", "semicolons", "texts"}  # of any length
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", [1, 10, 23, 24, 25, 60, 90, 99, 200, 500, 2000, 9000, 200_000])
 def test_no_size_breaks_it(shape: str, size: int) -> None:
@@ -71,7 +88,7 @@ def test_no_size_breaks_it(shape: str, size: int) -> None:
         else:
             said = ""
             assert parse(str(query), WAGES) == query
-            assert size <= 500 or shape in {"blanks", "closed comments", "semicolons", "texts"}
+            assert size <= 500 or shape in LONG
     assert len(said) < 2000
 
 
@@ -112,6 +129,27 @@ def test_a_long_chain_is_read() -> None:
     conditions = " AND ".join(f"wage <> {number}" for number in range(90))
     query = parse(f"SELECT COUNT(*) FROM wages WHERE {conditions}", WAGES)
     assert parse(str(query), WAGES) == query
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*"])
+@pytest.mark.parametrize("terms", [2, 24, 25, 27, 60, 97])
+def test_a_flat_chain_is_read(sign: str, terms: int) -> None:
+    for text in (
+        f"SELECT SUM({sign.join(['in_year'] * terms)}) FROM t",
+        f"SELECT COUNT(*) FROM t WHERE NOT (1 + {sign.join(['in_year'] * (terms - 1))}) > 1 / 3",
+        f"SELECT SUM(ABS(in_year {sign} {sign.join(['in_year'] * (terms - 1))} - 2)) FROM t",
+    ):
+        query = parse(text, SMALL)
+        assert parse(str(query), SMALL) == query
+
+
+SMALL = Declaration("t", Unit.ROW, Caps(1), {"in_year": Column.number(0, 1)})
+
+
+def test_a_text_that_was_short_enough_stays_the_same() -> None:
+    """A request's id belongs to the text of its query, so the text never changes."""
+    nested = f"SELECT SUM({'(' * 22}wage{' + wage)' * 22}) AS s FROM wages"
+    assert str(parse(f"SELECT SUM({' + '.join(['wage'] * 23)}) s FROM wages", WAGES)) == nested
 
 
 def test_a_long_list_is_read() -> None:

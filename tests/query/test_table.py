@@ -70,7 +70,10 @@ def _plain(sql: str) -> list[tuple[Any, ...]]:
 
 def _values(question: Question) -> list[tuple[Any, ...]]:
     answer = without_noise(question)
-    names = [*question.query.keys, *(aggregate.name for aggregate in question.query.aggregates)]
+    names = [
+        *question.query.key_names,
+        *(aggregate.name for aggregate in question.query.aggregates),
+    ]
     return [tuple(row[name] for name in names) for row in answer.rows()]
 
 

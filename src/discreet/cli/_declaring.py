@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from discreet._exact import shown
 from discreet.cli._options import FileOption, above_zero, from_zero, some_text
 from discreet.cli._output import say, show, table
 
@@ -265,8 +264,8 @@ def _listed(names: Sequence[str]) -> str:
 def _column(column: "Column") -> list[str]:
     """A column's type, public values, and the clauses that can use it."""
     values, uses = [], ["WHERE", "COUNT"]
-    if column.lower is not None and column.upper is not None:
-        values.append(f"{shown(column.lower)} .. {shown(column.upper)}")
+    if column.range_in_words is not None:
+        values.append(column.range_in_words)
         uses += ["SUM", "AVG"]
     if column.format is not None:
         values.append(f"as {column.format}")

@@ -1,5 +1,6 @@
 """The answer to a question: noisy numbers, each with its interval, and the receipt."""
 
+import datetime
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from discreet.mechanisms import Release
 from discreet.query._aggregates import ESTIMATORS, Numbers
 from discreet.query._columns import ColumnType
 from discreet.query._forecast import law, limits_in_words
-from discreet.query._inference import column_of
+from discreet.query._inference import infer
 from discreet.query._plan import Plan
 from discreet.query._price import PricedPlan
 from discreet.query._query import Aggregate, column_names, columns_used
@@ -125,13 +126,17 @@ class Answer:
         facts = self.plan.declaration
         return None if facts.unit.column is None else asdict(facts.caps)
 
-    def _bounds(self) -> dict[str, list[float]]:
+    def _bounds(self) -> dict[str, list[float | str]]:
         columns = self.plan.declaration.columns
         used = {name: columns[name] for name in columns_used(self.plan.query)}
         return {
-            name: [float(column.lower), float(column.upper)]
+            name: [
+                str(end) if isinstance(end, datetime.date) else float(end)
+                for end in (column.lower, column.upper)
+                if end is not None
+            ]
             for name, column in used.items()
-            if column.lower is not None and column.upper is not None
+            if column.range is not None
         }
 
     def __repr__(self) -> str:
@@ -172,10 +177,13 @@ class Answer:
     def cells(self) -> list[list[str]]:
         """The table as texts, each aggregate in two columns: its value and its interval."""
         query = self.plan.query
-        head = [*query.keys, *(text for a in query.aggregates for text in (a.name, "interval"))]
+        head = [
+            *query.key_names,
+            *(text for a in query.aggregates for text in (a.name, "interval")),
+        ]
         body = [
             [
-                *(_key(row[key]) for key in query.keys),
+                *(_key(row[key]) for key in query.key_names),
                 *(t for a in query.aggregates for t in _number(row, a)),
             ]
             for row in self.rows()
@@ -199,9 +207,9 @@ def columns(
     """The answer's columns by name, from the noisy sums alone."""
     plan = priced.plan
     arrays: dict[str, pa.Array] = {}
-    for index, key in enumerate(plan.query.keys):
-        kind = _ARROW[column_of(key, plan.declaration).type]
-        arrays[key] = pa.array([group[index] for group in plan.groups], kind)
+    for index, key in enumerate(plan.query.named_keys):
+        kind = _ARROW[infer(key.value, plan.declaration).type]
+        arrays[key.name] = pa.array([group[index] for group in plan.groups], kind)
     for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
         estimator, numbers = ESTIMATORS[aggregate.function], [noisy[one] for one in sources]
         steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)

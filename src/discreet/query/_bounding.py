@@ -10,7 +10,7 @@ nothing of a unit depends on another unit's rows.
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,11 +22,12 @@ from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, identity
 from discreet.query._engine import as_bytes, quotient
-from discreet.query._inference import column_of
+from discreet.query._keys import keys_of
 from discreet.query._numbering import comparable, in_memory, placed
 from discreet.query._plan import Counted, Plan
+from discreet.query._stages import Term, combined
 
-RowValue = Callable[[Compiler], ir.Value]
+RowValue = Callable[[Compiler], Term]
 """The expression of a value in each row."""
 
 _UNIT = "unit"
@@ -45,7 +46,7 @@ _SALT_OF_VALUES = b"discreet: values in each group, 1"
 
 def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
     """The expression of all sums: one row for each group that has rows."""
-    compiler = Compiler(table, plan.declaration)
+    compiler = Compiler(plan.declaration)
     sums = {sum_name(number): compiler.addend(one) for number, one in enumerate(plan.sums_of_rows)}
     rows = _rows(plan, table, compiler, sums)
     if plan.declaration.unit.column is None:
@@ -66,8 +67,8 @@ def bounded_rows(plan: Plan, table: ir.Table, values: Mapping[str, RowValue]) ->
     rows with these values are, for an offset o from 0 to n - 1 that the unit's id and the place
     decide. So each row has the same share on average over the offsets.
     """
-    compiler, names = Compiler(table, plan.declaration), list(values)
-    expressions = {name: comparable(value(compiler)) for name, value in values.items()}
+    compiler, names = Compiler(plan.declaration), list(values)
+    expressions = {name: combined(comparable, value(compiler)) for name, value in values.items()}
     rows = _rows(plan, table, compiler, expressions)
     rows = rows.filter(*[rows[name].notnull() for name in names])
     if plan.declaration.unit.column is None:
@@ -101,7 +102,7 @@ def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
 
     The place is a bin: 0 for no rows, n >= 1 for at least 2^(n-1) and less than 2^n rows.
     """
-    compiler = Compiler(table, plan.declaration)
+    compiler = Compiler(plan.declaration)
     rows = _rows(plan, table, compiler, {})
     cells = numbered(rows.group_by([_UNIT, PLACE]).aggregate(**{_ROWS: rows.count()}))
     taken = _allotted(plan, _first_groups(plan, cells))
@@ -121,19 +122,16 @@ def _summed(found: ir.Table, names: list[str]) -> ir.Table:
     return summed.filter(summed[TIMES] > 0)
 
 
-def _rows(plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, Any]) -> ir.Table:
+def _rows(plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, Term]) -> ir.Table:
     """The rows that count: of a known unit, in a declared group, meeting the condition; with these
     expressions as columns."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, Term] = {}
     if plan.declaration.unit.column is not None:
-        columns[_UNIT] = _unit(table[plan.declaration.unit.column])
-    for index, name in enumerate(plan.query.keys):
-        columns[_key(index)] = compiler.column(name)
+        columns[_UNIT] = compiler.raw(plan.declaration.unit.column, _unit)
+    for index, key in enumerate(plan.query.named_keys):
+        columns[_key(index)] = compiler.scalar(key.value)
     columns |= values
-    counted = table
-    if plan.query.where is not None:
-        counted = table.filter(compiler.holds(plan.query.where))
-    selected = counted.select(**columns)
+    selected = compiler.select(table, columns, plan.query.where)
     if _UNIT in columns:
         selected = selected.filter(selected[_UNIT].notnull())
     columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
@@ -226,9 +224,9 @@ def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
     return totals.group_by(PLACE).aggregate(**sums)
 
 
-def _keys(plan: Plan) -> dict[str, tuple[KeyValue, ...]]:
-    """The declared keys of each column that the query groups by."""
-    return {name: column_of(name, plan.declaration).keys or () for name in plan.query.keys}
+def _keys(plan: Plan) -> dict[str, Sequence[KeyValue]]:
+    """The keys of each expression that the query groups by, under its name."""
+    return {key.name: keys_of(key.value, plan.declaration) for key in plan.query.named_keys}
 
 
 def _sum_names(plan: Plan) -> list[str]:

@@ -35,7 +35,7 @@ class ColumnType(Enum):
 class Column:
     """The public facts of one column.
 
-    ``lower`` and ``upper`` bound a numeric column: every value is clamped to them first. ``keys``
+    ``lower`` and ``upper`` bound a number or date: every value is clamped to them first. ``keys``
     are all the values that GROUP BY shows; a boolean column always has both. ``null`` replaces
     NULL, NaN and values that the declared type can't hold. With ``None`` they are NULL: aggregates
     skip them, and no condition holds for them. ``format`` says how dates in texts are written, if
@@ -48,8 +48,8 @@ class Column:
     """
 
     type: ColumnType
-    lower: Fraction | None = None
-    upper: Fraction | None = None
+    lower: Fraction | datetime.date | None = None
+    upper: Fraction | datetime.date | None = None
     keys: tuple[KeyValue, ...] | None = None
     null: KeyValue | Fraction | None = None
     format: str | None = None
@@ -59,10 +59,30 @@ class Column:
         if self.keys is not None:
             object.__setattr__(self, "keys", tuple(_plain(key) for key in self.keys))
         object.__setattr__(self, "null", _plain(self.null))
+        if self.type is ColumnType.DATE:
+            object.__setattr__(self, "lower", _plain(self.lower))
+            object.__setattr__(self, "upper", _plain(self.upper))
         _check_bounds(self)
         _check_keys(self)
         _check_null(self)
         _check_format(self)
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction] | None:
+        """The bounds, if there are any; those of dates as `datetime.date.toordinal` counts."""
+        if self.lower is None or self.upper is None:
+            return None
+        return _ordinal(self.lower), _ordinal(self.upper)
+
+    @property
+    def range_in_words(self) -> str | None:
+        """The bounds as text, such as 0 .. 60, if there are any."""
+        if self.lower is None or self.upper is None:
+            return None
+        return " .. ".join(
+            end.isoformat() if isinstance(end, datetime.date) else shown(end)
+            for end in (self.lower, self.upper)
+        )
 
     @staticmethod
     def number(lower: Number, upper: Number, *, null: Number | None = None) -> "Column":
@@ -93,18 +113,22 @@ class Column:
 
     @staticmethod
     def date(
+        lower: datetime.date | None = None,
+        upper: datetime.date | None = None,
         *,
         keys: Iterable[datetime.date] | None = None,
         null: datetime.date | None = None,
         format: str | None = None,  # noqa: A002  # as in discreet.toml
     ) -> "Column":
-        """A column of calendar days, with public keys if it is to be grouped by.
+        """A column of calendar days within public bounds, or with public keys, or both.
+
+        GROUP BY shows the keys; without them, all days, months or years within the bounds.
 
         ``format`` is for texts that are not written as 2013-01-02: %d, %m (or %b, as in Jan) and
         %Y (or %y, 69 to 99 for 1969 to 1999), each once, with - / . , or blanks between them.
         """
         days = None if keys is None else _sorted(keys)
-        return Column(ColumnType.DATE, keys=days, null=null, format=format)
+        return Column(ColumnType.DATE, lower, upper, days, null, format)
 
 
 def _cap(**named: Any) -> int:  # Any: what a user gives
@@ -233,12 +257,19 @@ def _check_bounds(column: Column) -> None:
                 "a number column needs lower and upper: nothing else bounds its values"
             )
         return
-    if not column.type.is_numeric:
+    if not (column.type.is_numeric or column.type is ColumnType.DATE):
         raise InvalidArgument(
             f"a {column.type.value} column has no lower and upper; declare keys instead"
         )
     if lower is None or upper is None:
         raise InvalidArgument("give both lower and upper, or neither")
+    if (
+        column.type is ColumnType.DATE
+        or isinstance(lower, datetime.date)
+        or isinstance(upper, datetime.date)
+    ):
+        _check_days(column)
+        return
     if lower >= upper:
         raise InvalidArgument(
             f"lower = {shown(lower)}, upper = {shown(upper)}: lower must lie below upper"
@@ -253,6 +284,23 @@ def _check_bounds(column: Column) -> None:
         )
     if max(abs(lower), abs(upper)) > Fraction(10) ** 100:
         raise InvalidArgument("bounds beyond 1e100 are refused: arithmetic on them could overflow")
+
+
+def _check_days(column: Column) -> None:
+    lower, upper = column.lower, column.upper
+    if column.type is not ColumnType.DATE or not (
+        fits(ColumnType.DATE, lower) and fits(ColumnType.DATE, upper)
+    ):
+        raise InvalidArgument(
+            f"lower = {lower!r}, upper = {upper!r}: give two dates to a date column, two numbers "
+            "to a column of numbers"
+        )
+    if lower >= upper:  # type: ignore[operator]  # two dates, as they fit
+        raise InvalidArgument(f"lower = {lower}, upper = {upper}: lower must lie before upper")
+
+
+def _ordinal(end: Fraction | datetime.date) -> Fraction:
+    return Fraction(end.toordinal()) if isinstance(end, datetime.date) else end
 
 
 def _check_keys(column: Column) -> None:

@@ -8,24 +8,29 @@ whether it is known to hold, and whether it is known not to hold.
 
 import math
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
 import ibis
 import ibis.expr.types as ir
 
-from discreet.query._columns import ColumnType, KeyValue
+from discreet.query._columns import Column, ColumnType, KeyValue
 from discreet.query._conversion import ENGINE_TYPES, beyond, clamped, converted, outcomes
 from discreet.query._declaration import Declaration
+from discreet.query._engine import valid_text
+from discreet.query._functions import FUNCTIONS
 from discreet.query._grid import SumGrid
-from discreet.query._inference import ScalarFacts, column_of, infer
+from discreet.query._inference import column_of, infer
 from discreet.query._numbering import comparable
 from discreet.query._plan import ColumnOutcome, Outcome, SumOf
 from discreet.query._query import (
     Arithmetic,
     Both,
+    Branch,
+    Call,
+    Case,
     ColumnRef,
     Comparison,
     Condition,
@@ -38,7 +43,10 @@ from discreet.query._query import (
     Operator,
     Relation,
     Scalar,
+    Truth,
 )
+from discreet.query._scalar_rules import NUMERIC, TEXTS, Argument, ScalarFacts
+from discreet.query._stages import Stages, Term, combined, constant
 
 _ARITHMETIC: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.ADD: operator.add,
@@ -66,147 +74,291 @@ _INT64 = 2**63
 _FALSE, _TRUE = ibis.literal(value=False), ibis.literal(value=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compiler:
-    """Compiles the expressions of one table."""
+    """Compiles the expressions of one question to terms, and selects them from a table."""
 
-    table: ir.Table
     declaration: Declaration
+    _stages: Stages = field(default_factory=Stages)
+    _known: dict[object, Term] = field(default_factory=dict)
 
-    def column(self, name: str) -> ir.Value:
-        """The column as declared: converted to its type, clamped, with NaN and NULL replaced."""
-        column = column_of(name, self.declaration)
-        value = converted(self.table[name], column)
-        if column.null is None:
-            return value
-        return ibis.coalesce(value, _constant(column.null, column.type))
+    def select(
+        self, table: ir.Table, terms: Mapping[str, Term], where: Condition | None = None
+    ) -> ir.Table:
+        """The terms as columns, for the rows in which the condition is known to hold."""
+        return self._stages.select(table, terms, None if where is None else self.holds(where))
 
-    def scalar(self, scalar: Scalar) -> ir.Value:
+    def raw(self, name: str, meaning: Callable[[Any], Any]) -> Term:  # Any: Ibis expressions
+        """An expression of an undeclared column, such as the id."""
+        return self._stages.keep(Term(0, lambda table: meaning(table[name])))
+
+    def scalar(self, scalar: Scalar) -> Term:
         """The value, or NULL; never NaN, and within the range that `infer` derives."""
-        value, fact = self._computed(scalar), self.infer(scalar)
-        if not isinstance(scalar, Arithmetic) or fact.type is not ColumnType.NUMBER:
-            return value
-        # the range was derived in exact fractions; floats round, and can leave it by far
-        ends = (ibis.literal(float(end), "float64") for end in _ends(fact))
-        return clamped(ibis.ifelse(value.isnan(), ibis.null("float64"), value), *ends)
+        if scalar not in self._known:
+            self._known[scalar] = self._value(scalar)
+        return self._known[scalar]
 
-    def _computed(self, scalar: Scalar) -> ir.Value:
-        match scalar:
-            case ColumnRef(name):
-                return self.column(name)
-            case Literal(value):
-                return _constant(value, self.infer(scalar).type)
-            case Arithmetic(symbol, left, right):
-                fact = self.infer(scalar)
-                if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
-                    return _constant(
-                        fact.lower, fact.type
-                    )  # some engines compute constants in 32 bits
-                one, other = (
-                    self._computed(side).cast(ENGINE_TYPES[fact.type]) for side in (left, right)
-                )
-                return _ARITHMETIC[symbol](one, other)
+    def holds(self, condition: Condition) -> Term:
+        """Whether the condition is known to hold: SQL's WHERE."""
+        return self._decided(condition)[0]
 
     def infer(self, scalar: Scalar) -> ScalarFacts:
         """The facts that hold for the value."""
         return infer(scalar, self.declaration)
 
-    def holds(self, condition: Condition) -> ir.BooleanValue:
-        """Whether the condition is known to hold: SQL's WHERE."""
-        return self._known(condition)[0]
+    # --- values ---
 
-    def _known(self, condition: Condition) -> tuple[Any, Any]:  # Any: Ibis' boolean expressions
+    def _value(self, scalar: Scalar) -> Term:
+        fact = self.infer(scalar)
+        match scalar:
+            case ColumnRef(name):
+                return self.raw(name, lambda raw: _declared(raw, self._column(name)))
+            case Literal(value):
+                return constant(_constant(value, fact.type))
+            case Arithmetic():
+                made = self._computed(scalar)
+                if fact.type is not ColumnType.NUMBER:
+                    return self._stages.keep(made)
+            case Call():
+                made = self._called(scalar, fact)
+            case Case(branches, otherwise):
+                made = self._chosen(branches, otherwise, fact)
+            case Truth(condition):
+                true, false = self._decided(condition)
+                return self._stages.keep(combined(_truth, true, false))
+        if fact.type not in NUMERIC:
+            return self._stages.keep(made)
+        # ranges were derived in exact fractions; floats round, and can leave them by far
+        plain = self._stages.keep(combined(lambda value: _without_nan(value, fact), made))
+        if fact.lower is None and fact.upper is None:
+            return plain
+        return self._stages.keep(combined(lambda value: _within(value, fact), plain))
+
+    def _computed(self, scalar: Scalar) -> Term:
+        """Arithmetic without a clamp at each operation; its facts bound what it can reach."""
+        if not isinstance(scalar, Arithmetic):
+            return self.scalar(scalar)
+        fact = self.infer(scalar)
+        if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
+            return constant(_constant(fact.lower, fact.type))  # some engines compute it in 32 bits
+        sides = [self._computed(side) for side in (scalar.left, scalar.right)]
+        if self.infer(scalar.left).type is ColumnType.DATE:
+            return combined(lambda end, start: end.delta(start, unit="day").cast("int64"), *sides)
+        kind, operation = ENGINE_TYPES[fact.type], _ARITHMETIC[scalar.operator]
+        return combined(lambda one, other: operation(one.cast(kind), other.cast(kind)), *sides)
+
+    def _called(self, call: Call, fact: ScalarFacts) -> Term:
+        rule = FUNCTIONS[call.function]
+        arguments = [
+            self._argument(argument, rule.argument(place))
+            for place, argument in enumerate(call.arguments)
+        ]
+        return combined(lambda *values: rule.meaning(fact, *values), *arguments)
+
+    def _argument(self, scalar: Scalar, taken: Argument) -> Term:
+        if taken.is_constant and isinstance(scalar, Literal):
+            return constant(scalar.value)
+        if taken.types != TEXTS.types:
+            return self.scalar(scalar)
+        if ("valid", scalar) not in self._known:
+            valid = combined(valid_text, self.scalar(scalar))
+            self._known["valid", scalar] = self._stages.keep(valid)
+        return self._known["valid", scalar]
+
+    def _chosen(
+        self, branches: tuple[Branch, ...], otherwise: Scalar | None, fact: ScalarFacts
+    ) -> Term:
+        kind = ENGINE_TYPES[fact.type]
+
+        def result(value: Scalar | None) -> Term:
+            if value is None:
+                return constant(ibis.null(kind))
+            return combined(lambda found: found.cast(kind), self.scalar(value))
+
+        conditions = [self.holds(branch.condition) for branch in branches]
+        return combined(
+            _first,
+            result(otherwise),
+            *(
+                term
+                for condition, branch in zip(conditions, branches, strict=True)
+                for term in (condition, result(branch.value))
+            ),
+        )
+
+    def _column(self, name: str) -> Column:
+        return column_of(name, self.declaration)
+
+    # --- conditions ---
+
+    def _decided(self, condition: Condition) -> tuple[Term, Term]:
+        """Whether the condition is known to hold, and whether it is known not to hold."""
         match condition:
             case Comparison(relation, left, right):
-                return _decided(self._compared(relation, left, right))
+                return self._known_or_not(self._compared(relation, left, right))
             case Membership(value, options):
-                return _decided(self._is_one_of(value, options))
-            case Holds(column):
-                return _decided(self.column(column.name))
+                return self._known_or_not(self._is_one_of(value, options))
+            case Holds(value):
+                return self._known_or_not(self.scalar(value))
             case IsNull(value):
-                missing = self.scalar(value).isnull()
-                return missing, ~missing
+                term = self.scalar(value)
+                return combined(lambda v: v.isnull(), term), combined(lambda v: v.notnull(), term)
             case Negation(inner):
-                true, false = self._known(inner)
+                true, false = self._decided(inner)
                 return false, true
             case Both(one, other):
-                (true, false), (also_true, also_false) = self._known(one), self._known(other)
-                return true & also_true, false | also_false
+                (true, false), (also_true, also_false) = self._decided(one), self._decided(other)
+                return _all(true, also_true), _any(false, also_false)
             case Either(one, other):
-                (true, false), (also_true, also_false) = self._known(one), self._known(other)
-                return true | also_true, false & also_false
+                (true, false), (also_true, also_false) = self._decided(one), self._decided(other)
+                return _any(true, also_true), _all(false, also_false)
 
-    def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> ir.BooleanValue:
+    def _known_or_not(self, answer: Term) -> tuple[Term, Term]:
+        """For a truth value that may be NULL."""
+        return (
+            combined(lambda known: ibis.coalesce(known, _FALSE), answer),
+            combined(lambda known: ibis.coalesce(~known, _FALSE), answer),
+        )
+
+    def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> Term:
         """SQL's comparison. A 64-bit integer is compared exactly with a literal that is none."""
         if isinstance(left, Literal) and not isinstance(right, Literal):
             left, right, relation = right, left, _TURNED[relation]
         if not (isinstance(right, Literal) and self._is_integer_and_not(left, right)):
-            one, other = (comparable(self.scalar(side)) for side in (left, right))
-            return _RELATIONS[relation](one, other)
-        value = self.scalar(left)
-        holds = _of_whole(value, relation, cast(Fraction, right.value))
-        return ibis.ifelse(value.isnull(), ibis.null("boolean"), holds)
+            related = _RELATIONS[relation]
+            return combined(
+                lambda one, other: related(comparable(one), comparable(other)),
+                self.scalar(left),
+                self.scalar(right),
+            )
+        number = cast(Fraction, right.value)
+        return combined(
+            lambda value: ibis.ifelse(
+                value.isnull(), ibis.null("boolean"), _of_whole(value, relation, number)
+            ),
+            self.scalar(left),
+        )
 
-    def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> ir.BooleanValue:
-        value = self.scalar(scalar)
+    def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> Term:
         equal = [option for option in options if not self._is_integer_and_not(scalar, option)]
-        if equal:
-            return comparable(value).isin([comparable(self.scalar(option)) for option in equal])
-        return ibis.ifelse(value.isnull(), ibis.null("boolean"), _FALSE)
+        if not equal:
+            return combined(
+                lambda value: ibis.ifelse(value.isnull(), ibis.null("boolean"), _FALSE),
+                self.scalar(scalar),
+            )
+        return combined(
+            lambda value, *others: comparable(value).isin([comparable(one) for one in others]),
+            self.scalar(scalar),
+            *(self.scalar(option) for option in equal),
+        )
 
     def _is_integer_and_not(self, scalar: Scalar, literal: Literal) -> bool:
         """Whether the scalar is a 64-bit integer, and the literal a number that is not."""
         kinds = self.infer(scalar).type, self.infer(literal).type
         return kinds == (ColumnType.INTEGER, ColumnType.NUMBER)
 
-    def addend(self, one: SumOf) -> ir.IntegerValue:
+    # --- sums ---
+
+    def addend(self, one: SumOf) -> Term:
         """A row's addend to the sum: an integer within its ends, 0 where the argument is NULL."""
+        zero, unit = ibis.literal(0, "int64"), ibis.literal(1, "int64")
         if one.argument is None:
-            return ibis.literal(1, "int64")
+            return constant(unit)
         if isinstance(one.argument, ColumnOutcome):
-            return self._outcome(one.argument).cast("int64")
+            return self._outcome(one.argument)
         if one.grid is None:
             value = self.scalar(one.argument)
-            return value.notnull().ifelse(ibis.literal(1, "int64"), ibis.literal(0, "int64"))
-        point = self.point(one.argument, one.grid)
+            return combined(lambda value: value.notnull().ifelse(unit, zero), value)
+        moved = self.point(one.argument, one.grid)
         if one.is_squared:
-            point = clamped(point * point - one.shift, *one.ends)
-        return ibis.coalesce(point, ibis.literal(0, "int64"))
+            squared = self._stages.keep(combined(lambda n: n * n - one.shift, moved))
+            moved = combined(lambda n: clamped(n, *one.ends), squared)
+        return combined(lambda n: ibis.coalesce(n, zero), moved)
 
-    def point(self, argument: Scalar, grid: SumGrid) -> ir.IntegerValue:
+    def point(self, argument: Scalar, grid: SumGrid) -> Term:
         """The argument in steps of the grid from its centre, within its ends; NULL stays NULL."""
-        value = self.scalar(argument)
-        if grid.exponent == 0 and self.infer(argument).type is ColumnType.INTEGER:
-            steps = value
-        else:  # clamped to its range, scaled and rounded it fits 64 bits
-            steps = (
-                (value.cast("float64") * ibis.literal(2.0**grid.exponent, "float64"))
-                .round()
-                .cast("int64")
+        if (argument, grid) in self._known:
+            return self._known[argument, grid]
+        steps = self.scalar(argument)
+        if grid.exponent != 0 or self.infer(argument).type is not ColumnType.INTEGER:
+            # clamped to its range, scaled and rounded it fits 64 bits
+            scale = ibis.literal(2.0**grid.exponent, "float64")
+            scaled = combined(
+                lambda value: (value.cast("float64") * scale).round().cast("int64"), steps
             )
-        return clamped(steps, grid.lower + grid.center, grid.upper + grid.center) - grid.center
+            steps = self._stages.keep(scaled)
+        ends = grid.lower + grid.center, grid.upper + grid.center
+        moved = combined(lambda n: clamped(n, *ends) - grid.center, steps)
+        self._known[argument, grid] = self._stages.keep(moved)
+        return self._known[argument, grid]
 
-    def _outcome(self, one: ColumnOutcome) -> ir.BooleanValue:
-        column, raw = column_of(one.column, self.declaration), self.table[one.column]
-        lost, held = outcomes(raw, column)
-        match one.outcome:
-            case Outcome.THERE:
-                return lost | held
-            case Outcome.LOST:
-                return lost
-        below, above = beyond(raw, column)
-        return below if one.outcome is Outcome.BELOW else above
+    def _outcome(self, one: ColumnOutcome) -> Term:
+        column = self._column(one.column)
+
+        def meaning(raw: Any) -> Any:  # Any: Ibis expressions
+            lost, held = outcomes(raw, column)
+            match one.outcome:
+                case Outcome.THERE:
+                    return (lost | held).cast("int64")
+                case Outcome.LOST:
+                    return lost.cast("int64")
+            below, above = beyond(raw, column)
+            return (below if one.outcome is Outcome.BELOW else above).cast("int64")
+
+        return self.raw(one.column, meaning)
+
+
+def _declared(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
+    """The column as declared: converted to its type, clamped, with NaN and NULL replaced."""
+    value = converted(raw, column)
+    if column.null is None:
+        return value
+    return ibis.coalesce(value, _constant(column.null, column.type))
+
+
+def _without_nan(value: Any, fact: ScalarFacts) -> Any:  # Any: Ibis expressions
+    typed = value.cast(ENGINE_TYPES[fact.type])
+    if fact.type is ColumnType.INTEGER:
+        return typed
+    return ibis.ifelse(typed.isnan(), ibis.null("float64"), typed)
+
+
+def _within(value: Any, fact: ScalarFacts) -> Any:  # Any: Ibis expressions
+    """The value moved into its range, or to the one end that it has."""
+    lower, upper = (
+        value if end is None else _constant(end, fact.type) for end in (fact.lower, fact.upper)
+    )
+    return clamped(value, lower, upper)
+
+
+def _first(otherwise: Any, *branches: Any) -> Any:  # Any: Ibis expressions
+    pairs = zip(branches[::2], branches[1::2], strict=True)
+    return ibis.cases(*pairs, else_=otherwise)
+
+
+def _truth(true: Any, false: Any) -> Any:  # Any: Ibis expressions
+    return ibis.ifelse(true, _TRUE, ibis.ifelse(false, _FALSE, ibis.null("boolean")))
+
+
+def _all(one: Term, other: Term) -> Term:
+    return combined(operator.and_, one, other)
+
+
+def _any(one: Term, other: Term) -> Term:
+    return combined(operator.or_, one, other)
 
 
 def _constant(value: KeyValue | Fraction, kind: ColumnType) -> ir.Value:
+    """The constant in the engine's type. A number is cast from its digits, since engines take plain
+    digits for decimals or for integers of 32 bits, and compute in these."""
     if (
         kind is ColumnType.INTEGER
         and isinstance(value, int | Fraction)
         and -_INT64 <= value < _INT64
     ):
-        return ibis.literal(int(value), "int64")
+        return ibis.literal(str(int(value))).cast("int64")
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
-        return ibis.literal(float(value), "float64")
+        return ibis.literal(repr(float(value))).cast("float64")
     return ibis.literal(value, ENGINE_TYPES[kind])
 
 
@@ -220,12 +372,3 @@ def _of_whole(value: Any, relation: Relation, number: Fraction) -> ir.BooleanVal
         return _TRUE if (number > 0) is is_below else _FALSE
     below = value <= ibis.literal(math.floor(number), "int64")
     return below if is_below else ~below
-
-
-def _ends(fact: ScalarFacts) -> tuple[Fraction, Fraction]:
-    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # arithmetic has both
-    return fact.lower, fact.upper
-
-
-def _decided(answer: Any) -> tuple[Any, Any]:  # Any: a boolean expression that may be NULL
-    return ibis.coalesce(answer, _FALSE), ibis.coalesce(~answer, _FALSE)

@@ -122,7 +122,7 @@ def converted(raw: Any, column: Column) -> ir.Value:  # Any: a column of any typ
         case ColumnType.BOOLEAN:
             return _truth(raw)
         case ColumnType.DATE:
-            return _day(raw, column.format)
+            return _bounded_day(raw, column)
         case ColumnType.TEXT:
             return raw
         case ColumnType.NUMBER:
@@ -144,13 +144,27 @@ def outcomes(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressi
 def beyond(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expressions
     """Two truth values: the value of a bounded column is less than its lower bound; it is more than
     its upper bound. Both are false for NULL, and for what is no number."""
-    assert column.lower is not None and column.upper is not None  # noqa: PT018  # its callers check
+    assert column.range is not None  # its callers check
+    no = ibis.literal(value=False)
+    if column.type is ColumnType.DATE:
+        day = _day(raw, column.format)
+        first, last = (ibis.literal(end, "date") for end in (column.lower, column.upper))
+        return ibis.coalesce(day < first, no), ibis.coalesce(day > last, no)
     value = raw.cast("int64") if raw.type().is_boolean() else raw
     number, near = _float(value), 0.5 if column.type is ColumnType.INTEGER else 0  # it is rounded
-    lower, upper = float(column.lower) - near, float(column.upper) + near
+    lower, upper = float(column.range[0]) - near, float(column.range[1]) + near
     ends = [ibis.literal(end, "float64") for end in (lower, upper)]
-    no = ibis.literal(value=False)
     return ibis.coalesce(number < ends[0], no), ibis.coalesce(number > ends[1], no)
+
+
+def cast_to(kind: ColumnType, value: Any) -> Any:  # Any: an expression of a declared type
+    """The value as another type, NULL where that can't hold it. Texts are read as those of a
+    declared column; whole numbers, days and truth values are written as there."""
+    if kind is ColumnType.NUMBER:
+        return _float(value) if not value.type().is_floating() else value
+    if kind is ColumnType.TEXT:
+        return value.cast("string")
+    return converted(value, Column(kind))
 
 
 def _truth(raw: Any) -> Any:  # Any: Ibis expressions
@@ -179,9 +193,16 @@ def _day(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
     return ibis.ifelse(inside, day, ibis.null("date"))
 
 
+def _bounded_day(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
+    day = _day(raw, column.format)
+    if column.lower is None or column.upper is None:
+        return day
+    return clamped(day, *(ibis.literal(end, "date") for end in (column.lower, column.upper)))
+
+
 def _number(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
-    assert column.lower is not None and column.upper is not None  # noqa: PT018  # every number has them
-    ends = [ibis.literal(float(end), "float64") for end in (column.lower, column.upper)]
+    assert column.range is not None  # every number has bounds
+    ends = [ibis.literal(float(end), "float64") for end in column.range]
     return clamped(_float(raw), *ends)
 
 
@@ -209,7 +230,7 @@ def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
     else:
         inside = (_float(raw) if kind.is_floating() else raw).try_cast("int64")
     is_wide = not (kind.is_boolean() or kind.is_signed_integer())
-    if column.lower is None or column.upper is None:
+    if column.range is None:
         return inside
     if is_wide:
         far, zero = _float(raw), ibis.literal(0, "int64")
@@ -217,7 +238,7 @@ def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
         beyond = ibis.cases((far >= 1, most), (far <= -1, least), (far.notnull(), zero))
         # a text with an exponent may have more digits than the engine's decimals
         inside = ibis.coalesce(inside, far.try_cast("int64"), beyond)
-    lower, upper = (ibis.literal(int(end), "int64") for end in (column.lower, column.upper))
+    lower, upper = (ibis.literal(int(end), "int64") for end in column.range)
     return clamped(inside, lower, upper)
 
 

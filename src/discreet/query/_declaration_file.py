@@ -4,6 +4,7 @@ It may be written by hand, so each error names the line, the value there, and wh
 number means exactly the decimal that is written.
 """
 
+import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -44,7 +45,7 @@ TABLE = (
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
-    ColumnType.DATE: ("type", "format", "keys", "null"),
+    ColumnType.DATE: ("type", "lower", "upper", "format", "keys", "null"),
     ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
     ColumnType.NUMBER: ("type", "lower", "upper", "null"),
     ColumnType.TEXT: ("type", "keys", "null"),
@@ -305,8 +306,7 @@ def _column(entry: TomlEntry) -> Column:
         if key not in COLUMN[kind]:
             allowed = ", ".join(COLUMN[kind])
             raise setting.mistake(f"a column of type {kind.value} has no {key}, only {allowed}")
-    lower = fraction(given["lower"].number()) if "lower" in given else None
-    upper = fraction(given["upper"].number()) if "upper" in given else None
+    lower, upper = (_bound(given.get(name), kind) for name in ("lower", "upper"))
     both = (False, True) if kind is ColumnType.BOOLEAN else None
     at = given.get("lower", given.get("upper", entry))
     column = _made(at, lambda: Column(kind, lower, upper, both))
@@ -318,6 +318,16 @@ def _column(entry: TomlEntry) -> Column:
     if null := given.get("null"):
         column = _made(null, lambda: replace(column, null=_value(null, kind)))
     return column
+
+
+def _bound(entry: TomlEntry | None, kind: ColumnType) -> Fraction | datetime.date | None:
+    if entry is None:
+        return None
+    if kind is not ColumnType.DATE:
+        return fraction(entry.number())
+    if isinstance(entry.value, datetime.date) and fits(kind, entry.value):
+        return entry.value
+    raise entry.mistake(f"give {_VALUE_OF[kind]}")
 
 
 def _keys(entry: TomlEntry, kind: ColumnType) -> tuple[KeyValue, ...]:

@@ -5,6 +5,7 @@ unit lies in one bin of a histogram by the number of rows that it loses. Values 
 bounds are counted like rows, within the caps.
 """
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -250,9 +251,9 @@ def _diagnosis(
     return tuple(cuts), left_out
 
 
-def _end(bound: Fraction | None) -> str:
+def _end(bound: Fraction | datetime.date | None) -> str:
     assert bound is not None  # of bounded columns
-    return shown(bound)
+    return bound.isoformat() if isinstance(bound, datetime.date) else shown(bound)
 
 
 def _share(title: str, noise: DiscreteLaplace, level: Fraction, noisy: Sequence[Any]) -> CutShare:

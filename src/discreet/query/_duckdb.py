@@ -24,6 +24,9 @@ from discreet.errors import Refused
 FUNCTIONS = {
     "discreet_quotient(dividend, divisor)": "divide(dividend, divisor)",
     "discreet_bytes(given)": "encode(given)",
+    "discreet_text(given)": (
+        "CASE WHEN octet_length(encode(given)) <= 65536 THEN try(decode(encode(given))) END"
+    ),
     "discreet_md5(given)": "md5(given)",
     "discreet_moment(given, form)": "try_strptime(given, form)",
     "discreet_microseconds(given)": "epoch_us(given)",

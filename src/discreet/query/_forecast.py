@@ -194,8 +194,8 @@ def limits_in_words(plan: Plan) -> str:
         limits.append(f"one {facts.unit.column} counts for {facts.caps.in_words(len(plan.groups))}")
     for name in columns_used(plan.query):
         column = facts.columns[name]
-        if column.lower is not None and column.upper is not None:
-            limits.append(f"{name} is clamped to {shown(column.lower)} .. {shown(column.upper)}")
+        if column.range_in_words is not None:
+            limits.append(f"{name} is clamped to {column.range_in_words}")
     return "; ".join(limits)
 
 
@@ -214,7 +214,8 @@ def _protected(plan: Plan) -> tuple[str, ...]:
 
 def _asked(plan: Plan) -> tuple[str, ...]:
     keys = (
-        f"grouped by {', '.join(plan.query.keys)}: all {len(plan.groups)} declared groups appear"
+        f"grouped by {', '.join(plan.query.key_names)}: all {len(plan.groups)} declared groups "
+        "appear"
         if plan.query.keys
         else "over all rows"
     )
@@ -233,8 +234,8 @@ def _public(plan: Plan) -> tuple[str, ...]:
 
 def _facts(column: Column) -> str:
     facts = [column.type.value]
-    if column.lower is not None and column.upper is not None:
-        facts.append(f"clamped to {shown(column.lower)} .. {shown(column.upper)}")
+    if column.range_in_words is not None:
+        facts.append(f"clamped to {column.range_in_words}")
     if column.keys is not None:
         facts.append(f"{len(column.keys)} keys; rows with any other value are in no group")
     if column.null is None:

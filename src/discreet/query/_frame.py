@@ -15,27 +15,44 @@ from discreet import _checks
 from discreet._exact import Number, fraction, is_number, shown
 from discreet.errors import InvalidArgument
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._columns import ColumnType
+from discreet.query._functions import FUNCTIONS
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
     Both,
+    Branch,
+    Call,
+    Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
     Holds,
     IsNull,
+    Key,
     Literal,
     Membership,
     Negation,
     Operator,
     Relation,
     Scalar,
+    Truth,
     condition_text,
+    is_decimal,
     scalar_text,
 )
+from discreet.query._scalar_rules import ScalarFunction
 
 PythonConstant = Number | str | datetime.date
+
+_CASTS = {
+    ColumnType.BOOLEAN: ScalarFunction.TO_BOOLEAN,
+    ColumnType.DATE: ScalarFunction.TO_DATE,
+    ColumnType.INTEGER: ScalarFunction.TO_INTEGER,
+    ColumnType.NUMBER: ScalarFunction.TO_NUMBER,
+    ColumnType.TEXT: ScalarFunction.TO_TEXT,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +70,16 @@ class ConditionExpression:
     def __invert__(self) -> "ConditionExpression":
         return ConditionExpression(Negation(self.condition))
 
+    def then(
+        self,
+        value: "ColumnExpression | PythonConstant",
+        otherwise: "ColumnExpression | PythonConstant | None" = None,
+    ) -> "ColumnExpression":
+        """This value where the condition is known to hold, and the other one, or NULL, elsewhere:
+        CASE WHEN."""
+        other = None if otherwise is None else _scalar(otherwise)
+        return ColumnExpression(Case((Branch(self.condition, _scalar(value)),), other))
+
     def __bool__(self) -> bool:
         raise InvalidArgument(
             "combine conditions with &, | and ~, each in parentheses, not with and, or, not"
@@ -64,7 +91,13 @@ class ConditionExpression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnExpression:
-    """A value of each row: a column, or arithmetic of columns and numbers."""
+    """A value of each row: a column, or a function or arithmetic of columns and constants.
+
+    Functions mean what they mean in SQL, and are NULL where they have no value.
+
+    >>> col("wage").round(1).greatest(0)
+    GREATEST(ROUND(wage, 1), 0)
+    """
 
     scalar: Scalar
 
@@ -88,6 +121,12 @@ class ColumnExpression:
 
     def __truediv__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.DIVIDE, self, other)
+
+    def __mod__(self, size: Number) -> "ColumnExpression":
+        return self._call(ScalarFunction.MOD, size)
+
+    def __abs__(self) -> "ColumnExpression":
+        return self.abs()
 
     def __neg__(self) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, 0, self)
@@ -125,6 +164,135 @@ class ColumnExpression:
     def is_null(self) -> ConditionExpression:
         """The rows in which it is NULL."""
         return ConditionExpression(IsNull(self.scalar))
+
+    # --- numbers ---
+
+    def abs(self) -> "ColumnExpression":
+        """The magnitude."""
+        return self._call(ScalarFunction.ABS)
+
+    def round(self, digits: int = 0) -> "ColumnExpression":
+        """The nearest number with so many decimals, halves away from 0."""
+        return self._call(ScalarFunction.ROUND, *([digits] if digits else []))
+
+    def floor(self) -> "ColumnExpression":
+        """The largest whole number that is not larger."""
+        return self._call(ScalarFunction.FLOOR)
+
+    def ceil(self) -> "ColumnExpression":
+        """The smallest whole number that is not smaller."""
+        return self._call(ScalarFunction.CEIL)
+
+    def sqrt(self) -> "ColumnExpression":
+        """The square root; NULL below 0."""
+        return self._call(ScalarFunction.SQRT)
+
+    def ln(self) -> "ColumnExpression":
+        """The natural logarithm; NULL at 0 and below."""
+        return self._call(ScalarFunction.LN)
+
+    def exp(self) -> "ColumnExpression":
+        """The exponential."""
+        return self._call(ScalarFunction.EXP)
+
+    def width_bucket(self, lower: Number, upper: Number, bins: int) -> "ColumnExpression":
+        """The number of its bin among equal ones: 0 below the first, bins + 1 after the last."""
+        return self._call(ScalarFunction.WIDTH_BUCKET, lower, upper, bins)
+
+    def least(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+        """The smallest of these values that is not NULL."""
+        return self._call(ScalarFunction.LEAST, *others)
+
+    def greatest(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+        """The largest of these values that is not NULL."""
+        return self._call(ScalarFunction.GREATEST, *others)
+
+    # --- NULL and types ---
+
+    def coalesce(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+        """The first of these values that is not NULL."""
+        return self._call(ScalarFunction.COALESCE, *others)
+
+    def nullif(self, other: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+        """The value, but NULL where it equals the other one."""
+        return ColumnExpression(Case((Branch((self == other).condition, None),), self.scalar))
+
+    def cast(self, kind: ColumnType | str) -> "ColumnExpression":
+        """The value as another type, such as "integer"; NULL where that can't hold it."""
+        try:
+            return self._call(_CASTS[ColumnType(kind)])
+        except ValueError:
+            raise InvalidArgument(
+                f"cast to {kind!r}: give one of {', '.join(one.value for one in ColumnType)}"
+            ) from None
+
+    # --- texts ---
+
+    def like(self, pattern: str) -> ConditionExpression:
+        """The rows in which the text matches: % stands for any characters, _ for any one."""
+        return ConditionExpression(Holds(self._call(ScalarFunction.LIKE, pattern).scalar))
+
+    def lower(self) -> "ColumnExpression":
+        """The text in small letters."""
+        return self._call(ScalarFunction.LOWER)
+
+    def upper(self) -> "ColumnExpression":
+        """The text in capital letters."""
+        return self._call(ScalarFunction.UPPER)
+
+    def trim(self) -> "ColumnExpression":
+        """The text without blanks around it."""
+        return self._call(ScalarFunction.TRIM)
+
+    def substr(self, first: int, count: int | None = None) -> "ColumnExpression":
+        """The characters from this place on, which is 1 for the first; at most so many."""
+        return self._call(ScalarFunction.SUBSTR, first, *([] if count is None else [count]))
+
+    def length(self) -> "ColumnExpression":
+        """The number of characters."""
+        return self._call(ScalarFunction.LENGTH)
+
+    def concat(self, other: "ColumnExpression | str") -> "ColumnExpression":
+        """Both texts, one after the other."""
+        return self._call(ScalarFunction.CONCAT, other)
+
+    # --- dates ---
+
+    def year(self) -> "ColumnExpression":
+        """The year of a date."""
+        return self._call(ScalarFunction.YEAR)
+
+    def quarter(self) -> "ColumnExpression":
+        """The quarter of a date, 1 to 4."""
+        return self._call(ScalarFunction.QUARTER)
+
+    def month(self) -> "ColumnExpression":
+        """The month of a date, 1 to 12."""
+        return self._call(ScalarFunction.MONTH)
+
+    def day(self) -> "ColumnExpression":
+        """The day of a date's month, 1 to 31."""
+        return self._call(ScalarFunction.DAY)
+
+    def day_of_year(self) -> "ColumnExpression":
+        """The day of a date's year, 1 to 366."""
+        return self._call(ScalarFunction.DAYOFYEAR)
+
+    def isoweekday(self) -> "ColumnExpression":
+        """The day of a date's week, 1 on Monday to 7 on Sunday."""
+        return self._call(ScalarFunction.ISODOW)
+
+    def truncate(self, unit: str) -> "ColumnExpression":
+        """The first day of a date's year, quarter, month or week."""
+        return ColumnExpression(Call(ScalarFunction.DATE_TRUNC, (_literal(unit), self.scalar)))
+
+    def _call(self, function: ScalarFunction, *others: object) -> "ColumnExpression":
+        rule = FUNCTIONS[function]
+        given = (
+            _literal(other) if rule.argument(place).is_constant else _scalar(other)
+            for place, other in enumerate(others, start=1)
+        )
+        return ColumnExpression(Call(function, (self.scalar, *given)))
 
     def __invert__(self) -> ConditionExpression:
         return ~ConditionExpression(condition_of(self))
@@ -218,11 +386,29 @@ def condition_of(given: object) -> Condition:
     """The condition of an expression, which may be a boolean column."""
     if isinstance(given, ConditionExpression):
         return given.condition
-    if isinstance(given, ColumnExpression) and isinstance(given.scalar, ColumnRef):
+    if isinstance(given, ColumnExpression) and isinstance(given.scalar, ColumnRef | Call | Case):
         return Holds(given.scalar)
     raise InvalidArgument(
         f"{_described(given)} is no condition; compare a column, as in col('year') >= 1985"
     )
+
+
+def key_of(name: str, given: object) -> str | Key:
+    """The key of this name: an expression, or a condition, whose values are true and false."""
+    if isinstance(given, ColumnExpression):
+        value = given.scalar
+    elif isinstance(given, ConditionExpression):
+        value = _truth(given.condition)
+    else:
+        raise InvalidArgument(
+            f"{_described(given)} is no key; give a column or expression, as in "
+            "group_by('sex', month=col('day').truncate('month'))"
+        )
+    return name if value == ColumnRef(name) else Key(value, name)
+
+
+def _truth(condition: Condition) -> Scalar:
+    return condition.value if isinstance(condition, Holds) else Truth(condition)
 
 
 def all_of(filters: Iterable[ConditionExpression | ColumnExpression]) -> Condition | None:
@@ -242,7 +428,20 @@ def _expression(given: ColumnExpression | str) -> ColumnExpression:
 
 
 def _scalar(given: object) -> Scalar:
-    return given.scalar if isinstance(given, ColumnExpression) else _literal(given)
+    if isinstance(given, ConditionExpression):
+        return _truth(given.condition)
+    if isinstance(given, ColumnExpression):
+        return given.scalar
+    literal = _literal(given)
+    if isinstance(literal.value, Fraction) and not is_decimal(literal.value):
+        return _fraction(literal.value)
+    return literal
+
+
+def _fraction(value: Fraction) -> Scalar:
+    """A division of whole numbers, as SQL writes a number that is no decimal."""
+    numerator, denominator = (Fraction(part) for part in value.as_integer_ratio())
+    return Arithmetic(Operator.DIVIDE, Literal(numerator), Literal(denominator))
 
 
 def _literal(given: object) -> Literal:

@@ -26,6 +26,7 @@ from discreet.query._inference import column_of
 from discreet.query._plan import Plan, value_grid
 from discreet.query._query import ColumnRef, quoted
 from discreet.query._source import TableSource, check_schema
+from discreet.query._stages import Term, combined
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 
@@ -43,7 +44,7 @@ class TableRows:
             raise InvalidArgument("columns: give at least one name, each once")
         if self.plan.query.keys:
             raise InvalidArgument(
-                f"these rows are grouped by {', '.join(self.plan.query.keys)}, and a mechanism on "
+                f"these rows are grouped by {', '.join(self.plan.query.key_names)}, and a mechanism on "
                 "rows takes all of them: choose a group by where(...), or ask quantiles(...)"
             )
         facts = self.plan.declaration
@@ -120,9 +121,10 @@ class _RowColumn:
             )
         return _RowColumn(name, value_grid(ColumnRef(name), facts), is_truth=False)
 
-    def expression(self, compiler: Compiler) -> Any:  # Any: Ibis expressions
+    def expression(self, compiler: Compiler) -> Term:
         if self.is_truth:
-            return compiler.scalar(ColumnRef(self.name)).cast("int64")
+            value = compiler.scalar(ColumnRef(self.name))
+            return combined(lambda truth: truth.cast("int64"), value)
         return compiler.point(ColumnRef(self.name), self.grid)
 
     def numbers(self, answer: pa.Table, name: str) -> FloatArray:

@@ -8,7 +8,7 @@ expression that passes is total and row-wise.
 import datetime
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 
 from discreet import _checks
@@ -16,13 +16,15 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import LISTED, AggregateFunction
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration import Declaration
+from discreet.query._functions import FUNCTIONS
 from discreet.query._query import (
     Arithmetic,
     Both,
+    Call,
+    Case,
     ColumnRef,
     Comparison,
     Condition,
-    Constant,
     Either,
     Holds,
     IsNull,
@@ -33,32 +35,25 @@ from discreet.query._query import (
     Query,
     Relation,
     Scalar,
+    Truth,
     column_names,
+    parts_of,
     scalar_text,
 )
+from discreet.query._scalar_rules import (
+    LARGEST,
+    WHOLE,
+    Constant,
+    ScalarFacts,
+    number_facts,
+    union_facts,
+)
 
-_LARGEST = Fraction(10) ** 150  # of a range's ends
 _FLOATS = Fraction(10) ** 300  # of an intermediate result, in floating point
 _ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
 _UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for floats
-_WHOLE = Fraction(2) ** 62  # of a result that stays an integer
 _INT64 = Fraction(2) ** 63
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarFacts:
-    """The derived facts of a scalar: ``lower`` and ``upper`` where it is numeric and bounded.
-
-    ``largest`` bounds the magnitude of all intermediate results in floating point, before the
-    scalar is clamped to its range. Where large numbers cancel it is far larger than the range: in
-    x + 1e30 - 1e30 it is about 1e30.
-    """
-
-    type: ColumnType
-    lower: Fraction | None
-    upper: Fraction | None
-    can_be_null: bool
-    largest: Fraction = Fraction(0)
+_MOST_PARTS = 10_000
 
 
 def check(query: Query, declaration: Declaration) -> None:
@@ -67,20 +62,31 @@ def check(query: Query, declaration: Declaration) -> None:
         raise QueryRefused(
             f"FROM {query.table}: this is the table {declaration.name!r}; ask that one"
         )
+    _check_size(query)
     if not query.aggregates:
         raise QueryRefused(f"the query has no aggregate: give at least one of {LISTED}")
     _check_names(query)
-    for key in query.keys:
-        if column_of(key, declaration).keys is None:
-            raise QueryRefused(
-                f"GROUP BY {key}: its keys are not declared, and can't be taken from the data; "
-                f"its owner can declare them (discreet declare ... --key {key}=...)"
-            )
     for aggregate in query.aggregates:
         if aggregate.argument is not None:
             _check_argument(aggregate.function, aggregate.argument, declaration)
     if query.where is not None:
-        _check_condition(query.where, declaration)
+        can_be_unknown(query.where, declaration)
+
+
+def _check_size(query: Query) -> None:
+    """Refuse expressions that hold one another so often that they would take hours."""
+    arguments = (a.argument for a in query.aggregates if a.argument is not None)
+    parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
+    parts += [] if query.where is None else [query.where]
+    size = 0
+    while parts:
+        size += 1
+        if size > _MOST_PARTS:
+            raise QueryRefused(
+                f"the question has more than {_MOST_PARTS:,} values and conditions, counted as "
+                "often as they are repeated; ask for less at a time"
+            )
+        parts += parts_of(parts.pop())
 
 
 def column_of(name: str, declaration: Declaration) -> Column:
@@ -97,22 +103,71 @@ def infer(scalar: Scalar, declaration: Declaration) -> ScalarFacts:
     """The facts of a scalar, derived from its columns; `QueryRefused` if they can't be derived."""
     match scalar:
         case ColumnRef(name):
-            column = column_of(name, declaration)
-            ends = column.lower or Fraction(0), column.upper or Fraction(0)
-            largest = max(abs(end) for end in ends)
-            return ScalarFacts(
-                column.type, column.lower, column.upper, column.null is None, largest
-            )
+            return _of_column(column_of(name, declaration))
         case Literal(value):
             return _of_literal(value)
         case Arithmetic():
             return _of_arithmetic(scalar, declaration)
+        case Call():
+            return _of_call(scalar, declaration)
+        case Case():
+            return _of_case(scalar, declaration)
+        case Truth(condition):
+            is_unknown = can_be_unknown(condition, declaration)
+            return ScalarFacts(ColumnType.BOOLEAN, None, None, is_unknown)
+
+
+def _of_column(column: Column) -> ScalarFacts:
+    ends = column.range
+    lower, upper = ends if ends is not None else (None, None)
+    largest = max(abs(end) for end in ends or (Fraction(0),))
+    return ScalarFacts(column.type, lower, upper, column.null is None, largest)
+
+
+def _of_call(call: Call, declaration: Declaration) -> ScalarFacts:
+    rule = FUNCTIONS[call.function]
+    name = call.function.value
+    if not rule.takes_this_many(len(call.arguments)):
+        count = len(call.arguments)
+        raise QueryRefused(f"{scalar_text(call)}: {name} does not take {count} values")
+    given = []
+    for place, argument in enumerate(call.arguments):
+        fact, taken = infer(argument, declaration), rule.argument(place)
+        if fact.type not in taken.types:
+            kinds = " or ".join(kind.value for kind in taken.types)
+            raise QueryRefused(
+                f"{scalar_text(argument)} is {fact.type.value}: {name} takes {kinds} here"
+            )
+        if taken.is_constant and not isinstance(argument, Literal):
+            raise QueryRefused(
+                f"{scalar_text(argument)} is no literal: {name} takes one here, such as 10 or 'a'"
+            )
+        given.append(fact)
+    try:
+        fact = rule.facts(given)
+    except QueryRefused as refusal:
+        raise QueryRefused(f"{scalar_text(call)}: {refusal}") from None
+    return replace(fact, constant=None)
+
+
+def _of_case(case: Case, declaration: Declaration) -> ScalarFacts:
+    for branch in case.branches:
+        can_be_unknown(branch.condition, declaration)
+    values = [*(branch.value for branch in case.branches), case.otherwise]
+    given = [infer(value, declaration) for value in values if value is not None]
+    if not given:
+        raise QueryRefused(f"{scalar_text(case)} is always NULL; give it a value")
+    can_be_null = None in values or any(fact.can_be_null for fact in given)
+    try:
+        return union_facts(given, can_be_null=can_be_null)
+    except QueryRefused as refusal:
+        raise QueryRefused(f"{scalar_text(case)}: {refusal}") from None
 
 
 def _of_literal(value: Constant) -> ScalarFacts:
     match value:
         case bool():
-            return ScalarFacts(ColumnType.BOOLEAN, None, None, can_be_null=False)
+            return ScalarFacts(ColumnType.BOOLEAN, None, None, can_be_null=False, constant=value)
         case Fraction():
             is_whole = value.denominator == 1 and -_INT64 <= value < _INT64
             if not is_whole and abs(value) > _FLOATS:
@@ -120,30 +175,30 @@ def _of_literal(value: Constant) -> ScalarFacts:
                     "a number beyond 1e300 stands in the question; use a smaller one"
                 )
             kind = ColumnType.INTEGER if is_whole else ColumnType.NUMBER
+            largest = abs(value) + _UNDERFLOW
             return ScalarFacts(
-                kind, value, value, can_be_null=False, largest=abs(value) + _UNDERFLOW
+                kind, value, value, can_be_null=False, largest=largest, constant=value
             )
         case str():
             _check_text(value)
-            return ScalarFacts(ColumnType.TEXT, None, None, can_be_null=False)
+            return ScalarFacts(ColumnType.TEXT, None, None, can_be_null=False, constant=value)
         case datetime.date():
-            return ScalarFacts(ColumnType.DATE, None, None, can_be_null=False)
+            day = Fraction(value.toordinal())
+            return ScalarFacts(ColumnType.DATE, day, day, can_be_null=False, constant=value)
 
 
 def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     # 1. both sides are bounded numbers, and a divisor is a literal
     sides = infer(scalar.left, declaration), infer(scalar.right, declaration)
+    if scalar.operator is Operator.SUBTRACT and all(s.type is ColumnType.DATE for s in sides):
+        return _of_days(*sides)
     for side, fact in zip((scalar.left, scalar.right), sides, strict=True):
         if not fact.type.is_numeric:
             raise QueryRefused(
                 f"{scalar_text(side)} is {fact.type.value}: arithmetic is defined for numbers only"
             )
         _bounds(side, fact)
-    if scalar.operator is Operator.DIVIDE and not (
-        isinstance(scalar.right, Literal)
-        and isinstance(scalar.right.value, Fraction)
-        and float(scalar.right.value) != 0
-    ):
+    if scalar.operator is Operator.DIVIDE and not _is_divisor(sides[1]):
         raise QueryRefused(
             f"{scalar_text(scalar)}: only division by a number other than 0 has a rule (and none "
             "so small that floating point takes it for 0)"
@@ -153,7 +208,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
         scalar.operator,
         *(_bounds(*pair) for pair in zip((scalar.left, scalar.right), sides, strict=True)),
     )
-    if max(abs(lower), abs(upper)) > _LARGEST:
+    if max(abs(lower), abs(upper)) > LARGEST:
         raise QueryRefused(f"{scalar_text(scalar)} could exceed 1e150; use smaller factors")
     # 3. the magnitude of what floating point computes
     largest = _largest(scalar.operator, *sides)
@@ -170,15 +225,29 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     )
 
 
+def _is_divisor(fact: ScalarFacts) -> bool:
+    """Whether it is one number, which floating point doesn't take for 0."""
+    lower, upper = fact.ends
+    return lower == upper and not fact.can_be_null and float(lower) != 0
+
+
+def _of_days(end: ScalarFacts, start: ScalarFacts) -> ScalarFacts:
+    """The facts of the number of days between two dates."""
+    can_be_null = end.can_be_null or start.can_be_null
+    ends = end.lower, end.upper, start.lower, start.upper
+    if None in ends:
+        return ScalarFacts(ColumnType.INTEGER, None, None, can_be_null)
+    first, last, least, most = (bound for bound in ends if bound is not None)
+    return number_facts(ColumnType.INTEGER, first - most, last - least, can_be_null=can_be_null)
+
+
 def _result_type(
     operator: Operator, sides: Iterable[ScalarFacts], lower: Fraction, upper: Fraction
 ) -> ColumnType:
     whole = (
         all(side.type is ColumnType.INTEGER for side in sides) and operator is not Operator.DIVIDE
     )
-    return (
-        ColumnType.INTEGER if whole and lower >= -_WHOLE and upper <= _WHOLE else ColumnType.NUMBER
-    )
+    return ColumnType.INTEGER if whole and lower >= -WHOLE and upper <= WHOLE else ColumnType.NUMBER
 
 
 def _ends(
@@ -220,15 +289,17 @@ def _check_text(value: str) -> None:
 def _bounds(scalar: Scalar, fact: ScalarFacts) -> tuple[Fraction, Fraction]:
     if fact.lower is None or fact.upper is None:
         text = scalar_text(scalar)
-        raise QueryRefused(
-            f"{text} has no declared lower and upper; its owner can declare them "
-            f"(--bound {text}=LOWER..UPPER)"
+        advice = (
+            f"its owner can declare them (--bound {text}=LOWER..UPPER)"
+            if isinstance(scalar, ColumnRef)
+            else "name them: LEAST(GREATEST(x, LOWER), UPPER)"
         )
+        raise QueryRefused(f"{text} has no declared lower and upper; {advice}")
     return fact.lower, fact.upper
 
 
 def _check_names(query: Query) -> None:
-    names = [*query.keys, *(n for a in query.aggregates for n in column_names(a.name))]
+    names = [*query.key_names, *(n for a in query.aggregates for n in column_names(a.name))]
     for name in names:
         _check_text(name)
     twice = {name for name in names if names.count(name) > 1}
@@ -245,9 +316,11 @@ def _check_argument(
     if function in (AggregateFunction.COUNT, AggregateFunction.COUNT_DISTINCT):
         return
     if not fact.type.is_numeric:
+        is_truth = fact.type is ColumnType.BOOLEAN
+        hint = ", such as CASE WHEN ... THEN 1 ELSE 0 END" if is_truth else ""
         raise QueryRefused(
             f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT takes "
-            "values that are not numbers"
+            f"values that are not numbers{hint}"
         )
     lower, upper = _bounds(argument, fact)
     if lower == upper:
@@ -256,39 +329,51 @@ def _check_argument(
         )
 
 
-def _check_condition(condition: Condition, declaration: Declaration) -> None:
+def can_be_unknown(condition: Condition, declaration: Declaration) -> bool:
+    """Whether a condition may be unknown for some row. Refuses one that compares values of
+    different types, and what is no condition."""
     match condition:
         case Comparison(relation, left, right):
-            kind = _same_type(left, right, declaration)
-            if kind is ColumnType.BOOLEAN and relation not in (Relation.EQUAL, Relation.UNEQUAL):
+            sides = infer(left, declaration), infer(right, declaration)
+            _check_alike((left, sides[0]), (right, sides[1]))
+            is_equality = relation in (Relation.EQUAL, Relation.UNEQUAL)
+            if sides[0].type is ColumnType.BOOLEAN and not is_equality:
                 text = f"{scalar_text(left)} {relation.value} ..."
                 raise QueryRefused(f"{text}: truth values compare by = and <> only")
+            return any(side.can_be_null for side in sides)
         case Membership(value, options):
-            if not options:
-                raise QueryRefused(f"{scalar_text(value)} IN (): give at least one value")
-            for option in options:
-                _same_type(value, option, declaration)
+            return _can_membership_be_unknown(value, options, declaration)
         case IsNull(value):
             infer(value, declaration)
-        case Holds(column):
-            _check_flag(column, declaration)
+            return False
+        case Holds(value):
+            fact = infer(value, declaration)
+            if fact.type is not ColumnType.BOOLEAN:
+                raise QueryRefused(
+                    f"{scalar_text(value)} is no condition; compare it with something"
+                )
+            return fact.can_be_null
         case Both(one, other) | Either(one, other):
-            _check_condition(one, declaration)
-            _check_condition(other, declaration)
+            return can_be_unknown(one, declaration) | can_be_unknown(other, declaration)
         case Negation(inner):
-            _check_condition(inner, declaration)
+            return can_be_unknown(inner, declaration)
 
 
-def _check_flag(column: ColumnRef, declaration: Declaration) -> None:
-    if infer(column, declaration).type is not ColumnType.BOOLEAN:
-        raise QueryRefused(f"{scalar_text(column)} is no condition; compare it with something")
+def _can_membership_be_unknown(
+    value: Scalar, options: Iterable[Literal], declaration: Declaration
+) -> bool:
+    fact, given = infer(value, declaration), tuple(options)
+    if not given:
+        raise QueryRefused(f"{scalar_text(value)} IN (): give at least one value")
+    for option in given:
+        _check_alike((value, fact), (option, infer(option, declaration)))
+    return fact.can_be_null
 
 
-def _same_type(left: Scalar, right: Scalar, declaration: Declaration) -> ColumnType:
-    one, other = infer(left, declaration), infer(right, declaration)
-    if one.type is not other.type and not (one.type.is_numeric and other.type.is_numeric):
+def _check_alike(left: tuple[Scalar, ScalarFacts], right: tuple[Scalar, ScalarFacts]) -> None:
+    (one, fact), (other, its_fact) = left, right
+    if fact.type is not its_fact.type and not (fact.type.is_numeric and its_fact.type.is_numeric):
         raise QueryRefused(
-            f"{scalar_text(left)} is {one.type.value}, {scalar_text(right)} is "
-            f"{other.type.value}: they don't compare"
+            f"{scalar_text(one)} is {fact.type.value}, {scalar_text(other)} is "
+            f"{its_fact.type.value}: they don't compare"
         )
-    return one.type

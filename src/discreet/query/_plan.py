@@ -20,7 +20,8 @@ from discreet.query._aggregates import ESTIMATORS, SumKind
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._grid import SumGrid
-from discreet.query._inference import ScalarFacts, check, column_of, infer
+from discreet.query._inference import check, infer
+from discreet.query._keys import MOST_KEYS, keys_of
 from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
@@ -29,8 +30,8 @@ from discreet.query._query import (
     columns_used,
     scalar_text,
 )
+from discreet.query._scalar_rules import ScalarFacts
 
-_MOST_GROUPS = 1_000_000
 _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps; 2^50 rows of it fit into the engine's 128
 _GRID_BITS = 30
@@ -247,10 +248,10 @@ def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration)
 
 
 def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...], ...]:
-    keys = [column_of(key, declaration).keys or () for key in query.keys]
-    if prod(len(values) for values in keys) > _MOST_GROUPS:
+    keys = [keys_of(key.value, declaration) for key in query.named_keys]
+    if prod(len(values) for values in keys) > MOST_KEYS:
         raise QueryRefused(
-            f"GROUP BY {', '.join(query.keys)} has more than {_MOST_GROUPS:,} groups; "
+            f"GROUP BY {', '.join(query.key_names)} has more than {MOST_KEYS:,} groups; "
             "group by fewer columns"
         )
     return tuple(itertools.product(*keys))

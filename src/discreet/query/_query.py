@@ -5,13 +5,16 @@ text of a user ever reaches an engine.
 """
 
 import datetime
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._sql_words import RESERVED
+from discreet.query._functions import FUNCTIONS
+from discreet.query._scalar_rules import Constant, Form, ScalarFunction
+from discreet.query._sql_words import MAX_NESTING, RESERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +24,26 @@ class ColumnRef:
     name: str
 
 
-Constant = bool | Fraction | str | datetime.date
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant that the user wrote: a truth value, exact number, text or day."""
+    """A constant that the user wrote: a truth value, exact number, text or day. TRUE is not 1."""
 
     value: Constant
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._typed == other._typed
+
+    def __hash__(self) -> int:
+        return hash(self._typed)
+
+    @property
+    def _typed(self) -> tuple[type, Constant]:
+        return type(self.value), self.value
+
 
 class Operator(Enum):
-    """Arithmetic on numbers; the divisor is always a literal other than 0."""
+    """Arithmetic on numbers; the divisor is always a literal other than 0. The difference of two
+    dates is a number of days."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -49,7 +60,38 @@ class Arithmetic:
     right: "Scalar"
 
 
-Scalar = ColumnRef | Literal | Arithmetic
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the table in `_functions`, of its arguments."""
+
+    function: ScalarFunction
+    arguments: tuple["Scalar", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A value, or NULL, for rows in which the condition is known to hold."""
+
+    condition: "Condition"
+    value: "Scalar | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition is known to hold, or the other one."""
+
+    branches: tuple[Branch, ...]
+    otherwise: "Scalar | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition as a value; NULL where it is unknown."""
+
+    condition: "Condition"
+
+
+Scalar = ColumnRef | Literal | Arithmetic | Call | Case | Truth
 
 
 class Relation(Enum):
@@ -89,9 +131,9 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A boolean column taken as a condition; unknown if it is NULL."""
+    """A boolean value taken as a condition; unknown if it is NULL."""
 
-    column: ColumnRef
+    value: Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,27 +175,77 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """An expression by whose values rows are grouped, under its name in the answer."""
+
+    value: Scalar
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """Aggregates of the rows that meet a condition, for each combination of the keys' values.
 
-    ``str`` gives it as SQL. Two texts of the same meaning give equal queries.
+    A key is the name of a column, or a `Key`. ``str`` gives the query as SQL. Two texts of the same
+    meaning give equal queries.
     """
 
     table: str
     aggregates: tuple[Aggregate, ...]
-    keys: tuple[str, ...] = ()
+    keys: tuple[str | Key, ...] = ()
     where: Condition | None = None
 
-    def __str__(self) -> str:
-        shown_keys = [quoted(key) for key in self.keys]
-        columns = [*shown_keys, *(_aggregate(aggregate) for aggregate in self.aggregates)]
-        grouping = f" GROUP BY {', '.join(shown_keys)}" if shown_keys else ""
-        return f"{self.of_rows(columns)}{grouping}"
+    @property
+    def named_keys(self) -> tuple[Key, ...]:
+        """The keys, those of columns under the columns' names."""
+        return tuple(Key(ColumnRef(key), key) if isinstance(key, str) else key for key in self.keys)
 
-    def of_rows(self, selected: Iterable[str]) -> str:
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the keys in the answer."""
+        return tuple(key.name for key in self.named_keys)
+
+    def __str__(self) -> str:
+        text = _query_text(self, is_flat=False)
+        return text if _depth(text) <= MAX_NESTING else _query_text(self, is_flat=True)
+
+    def of_rows(self, selected: Iterable[str], *, is_flat: bool = False) -> str:
         """A text that selects this, of the rows that meet the condition."""
-        where = "" if self.where is None else f" WHERE {condition_text(self.where)}"
+        condition = None if self.where is None else condition_text(self.where, is_flat=is_flat)
+        where = "" if condition is None else f" WHERE {condition}"
         return f"SELECT {', '.join(selected)} FROM {quoted(self.table)}{where}"  # noqa: S608  # for people to read
+
+
+def _query_text(query: Query, *, is_flat: bool) -> str:
+    keys = [scalar_text(key.value, is_flat=is_flat) for key in query.named_keys]
+    shown = [
+        text if isinstance(key, str) else f"{text} AS {quoted(key.name)}"
+        for key, text in zip(query.keys, keys, strict=True)
+    ]
+    columns = [*shown, *(_aggregate(aggregate, is_flat=is_flat) for aggregate in query.aggregates)]
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"{query.of_rows(columns, is_flat=is_flat)}{grouping}"
+
+
+def _depth(text: str) -> int:
+    """The largest number of parentheses, CASE and prefixes that are open at one place, which the
+    reader of SQL limits."""
+    deepest, prefixes, opened = 0, 0, [0]
+    for sign in _SIGNS.findall(text):
+        if sign in ("NOT", "+", "-"):
+            prefixes += 1
+        elif sign in ("(", "CASE"):
+            opened.append(opened[-1] + prefixes + 1)
+            prefixes = 0
+        else:
+            if sign in (")", "END"):
+                opened.pop()
+            prefixes = 0
+        deepest = max(deepest, opened[-1] + prefixes)
+    return deepest
+
+
+_SIGNS = re.compile(r"""'[^']*'|"[^"]*"|\w+|[^\s\w]""")
 
 
 def column_names(aggregate: str) -> tuple[str, str, str, str]:
@@ -164,23 +256,37 @@ def column_names(aggregate: str) -> tuple[str, str, str, str]:
 def columns_used(query: Query) -> tuple[str, ...]:
     """The names of all columns in the query, each once, in order."""
     arguments = (a.argument for a in query.aggregates if a.argument is not None)
-    inside = [name for argument in arguments for name in _columns(argument)]
-    filtered = [] if query.where is None else _columns(query.where)
-    return tuple(dict.fromkeys([*query.keys, *inside, *filtered]))
+    parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
+    if query.where is not None:
+        parts.append(query.where)
+    return tuple(dict.fromkeys(name for part in parts for name in columns_in(part)))
 
 
-def _columns(node: Scalar | Condition) -> list[str]:
+def columns_in(node: Scalar | Condition) -> list[str]:
+    """The names of the columns in a value or condition, in order."""
+    if isinstance(node, ColumnRef):
+        return [node.name]
+    return [name for part in parts_of(node) for name in columns_in(part)]
+
+
+def parts_of(node: Scalar | Condition) -> list[Scalar | Condition]:
+    """The values and conditions that a value or condition is made from."""
     match node:
-        case ColumnRef(name):
-            return [name]
-        case Literal():
+        case ColumnRef() | Literal():
             return []
         case Arithmetic(_, left, right) | Comparison(_, left, right):
-            return _columns(left) + _columns(right)
-        case Both(left, right) | Either(left, right):
-            return _columns(left) + _columns(right)
-        case Membership(value) | IsNull(value) | Holds(value) | Negation(value):
-            return _columns(value)
+            return [left, right]
+        case Both(one, other) | Either(one, other):
+            return [one, other]
+        case Call(_, arguments):
+            return list(arguments)
+        case Case(branches, otherwise):
+            pairs = [part for one in branches for part in (one.condition, one.value)]
+            return [part for part in (*pairs, otherwise) if part is not None]
+        case Membership(value) | IsNull(value) | Holds(value):
+            return [value]
+        case Truth(condition) | Negation(condition):
+            return [condition]
 
 
 def quoted(name: str) -> str:
@@ -190,48 +296,88 @@ def quoted(name: str) -> str:
     return name if is_bare else '"' + name.replace('"', '""') + '"'
 
 
-def scalar_text(scalar: Scalar) -> str:
-    """A value in SQL."""
-    if isinstance(scalar, ColumnRef):
-        return quoted(scalar.name)
-    if isinstance(scalar, Literal):
-        return _literal(scalar.value)
-    return f"({scalar_text(scalar.left)} {scalar.operator.value} {scalar_text(scalar.right)})"
+def scalar_text(scalar: Scalar, *, is_flat: bool = False) -> str:
+    """A value in SQL. If it is flat, a sum of many terms has no parentheses within it."""
+    match scalar:
+        case ColumnRef(name):
+            return quoted(name)
+        case Literal(value):
+            return _literal(value)
+        case Arithmetic(operator, left, right):
+            first, second = (scalar_text(side, is_flat=is_flat) for side in (left, right))
+            if is_flat and isinstance(left, Arithmetic) and _binds_alike(left.operator, operator):
+                first = first[1:-1]
+            return f"({first} {operator.value} {second})"
+        case Call(function, arguments):
+            return _call(function, [scalar_text(one, is_flat=is_flat) for one in arguments])
+        case Case():
+            return _case(scalar, is_flat=is_flat)
+        case Truth(condition):
+            return f"({condition_text(condition, is_flat=is_flat)})"
 
 
-def condition_text(condition: Condition) -> str:
+def _binds_alike(one: Operator, other: Operator) -> bool:
+    sums = Operator.ADD, Operator.SUBTRACT
+    return (one in sums) is (other in sums)
+
+
+def _call(function: ScalarFunction, arguments: list[str]) -> str:
+    match FUNCTIONS[function].form:
+        case Form.CALL:
+            return f"{function.value}({', '.join(arguments)})"
+        case Form.INFIX:
+            return f"({arguments[0]} {function.value} {arguments[1]})"
+        case Form.CAST:
+            return f"CAST({arguments[0]} AS {function.value})"
+
+
+def _case(case: Case, *, is_flat: bool) -> str:
+    def text(value: Scalar | None) -> str:
+        return "NULL" if value is None else scalar_text(value, is_flat=is_flat)
+
+    branches = (
+        f"WHEN {condition_text(one.condition, is_flat=is_flat)} THEN {text(one.value)}"
+        for one in case.branches
+    )
+    otherwise = "" if case.otherwise is None else f" ELSE {text(case.otherwise)}"
+    return f"CASE {' '.join(branches)}{otherwise} END"
+
+
+def condition_text(condition: Condition, *, is_flat: bool = False) -> str:
     """A condition in SQL, with parentheses around each group."""
     match condition:
         case Comparison(relation, left, right):
-            return f"{scalar_text(left)} {relation.value} {scalar_text(right)}"
+            sides = (scalar_text(side, is_flat=is_flat) for side in (left, right))
+            return f" {relation.value} ".join(sides)
         case Membership(value, options):
-            return (
-                f"{scalar_text(value)} IN ({', '.join(scalar_text(option) for option in options)})"
-            )
+            listed = ", ".join(scalar_text(option) for option in options)
+            return f"{scalar_text(value, is_flat=is_flat)} IN ({listed})"
         case IsNull(value):
-            return f"{scalar_text(value)} IS NULL"
-        case Holds(column):
-            return scalar_text(column)
+            return f"{scalar_text(value, is_flat=is_flat)} IS NULL"
+        case Holds(value):
+            return scalar_text(value, is_flat=is_flat)
         case Both():
-            return f"({' AND '.join(_chain(condition))})"
+            return f"({' AND '.join(_chain(condition, is_flat=is_flat))})"
         case Either():
-            return f"({' OR '.join(_chain(condition))})"
+            return f"({' OR '.join(_chain(condition, is_flat=is_flat))})"
         case Negation(inner):
-            return f"NOT ({condition_text(inner)})"
+            return f"NOT ({condition_text(inner, is_flat=is_flat)})"
 
 
-def _chain(condition: Both | Either) -> list[str]:
+def _chain(condition: Both | Either, *, is_flat: bool) -> list[str]:
     """The parts of a AND b AND c, which SQL reads from the left without parentheses."""
     parts: list[str] = []
     rest: Condition = condition
     while isinstance(rest, Both | Either) and type(rest) is type(condition):
-        parts.append(condition_text(rest.right))
+        parts.append(condition_text(rest.right, is_flat=is_flat))
         rest = rest.left
-    return [condition_text(rest), *reversed(parts)]
+    return [condition_text(rest, is_flat=is_flat), *reversed(parts)]
 
 
-def _aggregate(aggregate: Aggregate) -> str:
-    argument = "*" if aggregate.argument is None else scalar_text(aggregate.argument)
+def _aggregate(aggregate: Aggregate, *, is_flat: bool) -> str:
+    argument = (
+        "*" if aggregate.argument is None else scalar_text(aggregate.argument, is_flat=is_flat)
+    )
     level = "" if aggregate.level is None else f", {_number(aggregate.level)}"
     return f"{aggregate.function.value}({argument}{level}) AS {quoted(aggregate.name)}"
 
@@ -250,10 +396,15 @@ def _literal(value: Constant) -> str:
 
 def _number(value: Fraction) -> str:
     """A decimal with all its digits; any other fraction as a division."""
-    places = next((n for n in range(31) if 10**n % value.denominator == 0), None)
-    if places is None:
+    if not is_decimal(value):
         return f"({value.numerator} / {value.denominator})"
+    places = next(n for n in range(31) if 10**n % value.denominator == 0)
     if not places:
         return str(value.numerator)
     digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
     return f"{'-' * (value < 0)}{digits[:-places]}.{digits[-places:]}"
+
+
+def is_decimal(value: Fraction) -> bool:
+    """Whether the number has at most 30 decimals. SQL has no other literals."""
+    return 10**30 % value.denominator == 0

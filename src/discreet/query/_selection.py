@@ -16,11 +16,12 @@ from discreet.query._frame import (
     all_of,
     condition_of,
     count,
+    key_of,
     mean,
     quantile,
 )
 from discreet.query._hand_over import TableRows
-from discreet.query._query import Query
+from discreet.query._query import Key, Query
 from discreet.query._question import DeclaredTable, Question
 from discreet.query._statistics import (
     TopGroups,
@@ -37,7 +38,7 @@ class Selection:
 
     table: DeclaredTable
     filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
-    keys: tuple[str, ...] = ()
+    keys: tuple[str | Key, ...] = ()
 
     def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """The rows for which all of these conditions are known to hold as well."""
@@ -45,11 +46,15 @@ class Selection:
             condition_of(condition)  # refuse other values now
         return Selection(self.table, self.filters + conditions, self.keys)
 
-    def group_by(self, *keys: str) -> "Selection":
-        """The rows, also grouped by the declared keys of these columns."""
+    def group_by(
+        self, *keys: str, **expressions: ColumnExpression | ConditionExpression
+    ) -> "Selection":
+        """The rows, also grouped by the declared keys of these columns, and by the values of
+        expressions, which follow from declared facts."""
         if not all(isinstance(key, str) for key in keys):
             raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
-        return Selection(self.table, self.filters, self.keys + keys)
+        named = tuple(key_of(name, given) for name, given in expressions.items())
+        return Selection(self.table, self.filters, self.keys + keys + named)
 
     def agg(self, **aggregates: UnnamedAggregate) -> "Question":
         """The question for these aggregates, each under the name it is given."""

@@ -7,10 +7,11 @@ bounds and keys are checked as for any other query.
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from itertools import count
 
 from sqlglot import exp
@@ -19,18 +20,23 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import ESTIMATORS, LISTED, SPELLINGS, AggregateFunction
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
+from discreet.query._functions import CALLS, CASTS, FUNCTIONS
 from discreet.query._inference import column_of, infer
 from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
     Both,
+    Branch,
+    Call,
+    Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
     Holds,
     IsNull,
+    Key,
     Literal,
     Membership,
     Negation,
@@ -38,9 +44,13 @@ from discreet.query._query import (
     Query,
     Relation,
     Scalar,
+    Truth,
     column_names,
+    columns_in,
+    parts_of,
 )
-from discreet.query._sql_text import SqlText, check_size, read
+from discreet.query._scalar_rules import Form, ScalarFunction
+from discreet.query._sql_text import MAX_TOKENS, SqlText, check_size, read
 from discreet.query._sql_words import (
     FORM,
     ONE_TABLE,
@@ -49,9 +59,18 @@ from discreet.query._sql_words import (
 
 _DIGITS = 30  # before the point, and after it
 
-_NO_VALUE = "this is no value: values are columns, literals, and + - * / of them"
+_NO_VALUE = "this is no value: values are columns, literals, functions and + - * / of them"
 _NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
-_NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values"
+_NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
+_PARTS = {
+    "day": ScalarFunction.DAY,
+    "dayofyear": ScalarFunction.DAYOFYEAR,
+    "doy": ScalarFunction.DAYOFYEAR,
+    "isodow": ScalarFunction.ISODOW,
+    "month": ScalarFunction.MONTH,
+    "quarter": ScalarFunction.QUARTER,
+    "year": ScalarFunction.YEAR,
+}
 _ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
 
 
@@ -129,8 +148,9 @@ def _query(text: str, declaration: Declaration) -> Query:
     select = found.select
     reader = _TreeReader(found, declaration, _table(found, declaration))
     group, where = select.args.get("group"), select.args.get("where")
-    keys = tuple(_key(node, reader) for node in group.expressions) if group else ()
-    aggregates = _aggregates(select.expressions, keys, reader)
+    items = [_item(node) for node in select.expressions]
+    keys = _keys(group.expressions if group else [], items, reader)
+    aggregates = _aggregates(items, keys, reader)
     condition = _condition(where.this, reader) if where else None
     return Query(declaration.name, aggregates, keys, condition)
 
@@ -162,20 +182,13 @@ def _table(found: SqlText, declaration: Declaration) -> str:
     return str(table.alias_or_name).lower()
 
 
-def _key(node: exp.Expr, reader: _TreeReader) -> str:
-    bare = _bare(node)
-    if not isinstance(bare, exp.Column):
-        raise reader.refused(node, "GROUP BY takes the names of declared columns with keys")
-    return _column(bare, reader).name
-
-
 def _bare(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
-# --- SELECT ---
+# --- SELECT and GROUP BY ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +198,13 @@ class _SelectItem:
     node: exp.Expr
     alias: exp.Identifier | None
 
+    @property
+    def is_aggregate(self) -> bool:
+        return _is_aggregate(self.node)
 
-def _aggregates(
-    nodes: Sequence[exp.Expr], keys: tuple[str, ...], reader: _TreeReader
-) -> tuple[Aggregate, ...]:
-    items = [_item(node) for node in nodes]
-    for item in items:
-        _check_item(item, keys, reader)
-    asked = [item for item in items if isinstance(item.node, exp.Anonymous)]
-    given = [reader.name(item.alias) for item in asked if item.alias]
-    taken = {*keys, *(column for name in given for column in column_names(name))}
-    aggregates = []
-    for item in asked:
-        made = _aggregate(item, taken, reader)
-        taken.update(column_names(made.name))
-        aggregates.append(made)
-    return tuple(aggregates)
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() in SPELLINGS
 
 
 def _item(node: exp.Expr) -> _SelectItem:
@@ -209,21 +213,92 @@ def _item(node: exp.Expr) -> _SelectItem:
     return _SelectItem(_bare(node), None)
 
 
-def _check_item(item: _SelectItem, keys: tuple[str, ...], reader: _TreeReader) -> None:
-    if isinstance(item.node, exp.Anonymous):
+def _keys(
+    nodes: Sequence[exp.Expr], items: Sequence[_SelectItem], reader: _TreeReader
+) -> tuple[str | Key, ...]:
+    """The keys in the order of GROUP BY, under their names in SELECT."""
+    values = [_grouped(_bare(node), items, reader) for node in nodes]
+    names: dict[int, str] = {}
+    for item in items:
+        if not item.is_aggregate:
+            _name_key(item, values, names, reader)
+    given = [reader.name(item.alias) for item in items if item.is_aggregate and item.alias]
+    taken = {*names.values(), *(column for name in given for column in column_names(name))}
+    keys: list[str | Key] = []
+    for place, value in enumerate(values):
+        plain = value.name if isinstance(value, ColumnRef) else None
+        name = names.get(place) or plain or _unused(_plain_name(value), taken)
+        taken.add(name)
+        keys.append(name if name == plain else Key(value, name))
+    return tuple(keys)
+
+
+def _name_key(
+    item: _SelectItem, values: Sequence[Scalar], names: dict[int, str], reader: _TreeReader
+) -> None:
+    """Give the key that an item of SELECT shows the item's name."""
+    if isinstance(item.node, exp.Star):
+        raise reader.refused(item.node, _NO_ITEM)
+    if any(_is_aggregate(part) for part in item.node.walk()):
+        raise reader.refused(item.node, _ALONE)
+    value = _scalar(item.node, reader)
+    if value not in values:
+        why = "a column in SELECT stands in GROUP BY too, or in an aggregate"
+        raise reader.refused(item.node, why if isinstance(value, ColumnRef) else _NO_ITEM)
+    place = values.index(value)
+    if item.alias is None:
         return
-    if not isinstance(item.node, exp.Column):
-        has_aggregate = item.node.find(exp.Anonymous) is not None
-        raise reader.refused(item.node, _ALONE if has_aggregate else _NO_ITEM)
-    key = _column(item.node, reader).name
-    if key not in keys:
-        raise reader.refused(
-            item.node, "a column in SELECT stands in GROUP BY too, or in an aggregate"
-        )
-    if item.alias is not None and reader.name(item.alias) != key:
-        raise reader.refused(
-            item.alias, f"a key keeps its name; leave AS out, or rename {key!r} later"
-        )
+    name = reader.name(item.alias)
+    if names.setdefault(place, name) != name:
+        raise reader.refused(item.alias, f"this key is called {names[place]!r} already")
+
+
+def _grouped(node: exp.Expr, items: Sequence[_SelectItem], reader: _TreeReader) -> Scalar:
+    """A value of GROUP BY: an expression, or the place or the alias of one in SELECT."""
+    item = _named_item(node, items, reader)
+    if item is None:
+        return _scalar(node, reader)
+    if item.is_aggregate:
+        raise reader.refused(node, "GROUP BY takes columns and expressions, not aggregates")
+    return _scalar(item.node, reader)
+
+
+def _named_item(
+    node: exp.Expr, items: Sequence[_SelectItem], reader: _TreeReader
+) -> _SelectItem | None:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        places = dict(enumerate(items, start=1))
+        if not (node.this.isdigit() and int(node.this) in places):
+            raise reader.refused(node, f"GROUP BY takes the places 1 to {len(items)} of SELECT")
+        return places[int(node.this)]
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return None
+    if _matching(node, reader):
+        return None  # a column's name comes before an alias
+    name = reader.name(node.this)
+    return next((item for item in items if item.alias and reader.name(item.alias) == name), None)
+
+
+def _plain_name(value: Scalar) -> str:
+    columns = [name.lower() for name in dict.fromkeys(columns_in(value))]
+    if isinstance(value, Call) and FUNCTIONS[value.function].form is Form.CALL:
+        return "_".join([value.function.value.lower(), *columns[:1]])
+    return "case" if isinstance(value, Case) else "key"
+
+
+def _aggregates(
+    items: Sequence[_SelectItem], keys: tuple[str | Key, ...], reader: _TreeReader
+) -> tuple[Aggregate, ...]:
+    asked = [item for item in items if item.is_aggregate]
+    given = [reader.name(item.alias) for item in asked if item.alias]
+    names = [key if isinstance(key, str) else key.name for key in keys]
+    taken = {*names, *(column for name in given for column in column_names(name))}
+    aggregates = []
+    for item in asked:
+        made = _aggregate(item, taken, reader)
+        taken.update(column_names(made.name))
+        aggregates.append(made)
+    return tuple(aggregates)
 
 
 def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
@@ -265,27 +340,176 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _scalar(node: exp.Expr, reader: _TreeReader) -> Scalar:
-    value = _RULES[type(node)].value
-    if value is None:
-        raise reader.refused(node, _ALONE if isinstance(node, exp.Anonymous) else _NO_VALUE)
-    return value(node, reader)
+    rule = _RULES[type(node)]
+    if rule.value is not None:
+        return rule.value(node, reader)
+    if rule.condition is None:
+        raise reader.refused(node, _NO_VALUE)
+    return _truth(rule.condition(node, reader))
+
+
+def _truth(condition: Condition) -> Scalar:
+    return condition.value if isinstance(condition, Holds) else Truth(condition)
+
+
+def _called(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    name, values = node.name.upper(), node.expressions
+    if name in SPELLINGS:
+        raise reader.refused(node, _ALONE)
+    match name:
+        case "CAST" | "TRY_CAST":
+            return _cast(node, reader)
+        case "NULLIF":
+            return _null_if(node, reader)
+        case "CONCAT":
+            return _concatenated(node, reader)
+        case "DATE_PART" | "DATEPART":
+            if len(values) != 2 or not values[0].is_string:
+                raise reader.refused(node, "write DATE_PART('year', day) or YEAR(day)")
+            return _part(values[0].this, values[1], node, reader)
+        case "DATE_DIFF" | "DATEDIFF":
+            return _days(node, reader)
+    function = CALLS[name]
+    arguments = (
+        _alike(values, node, reader)
+        if function in _OF_ALIKE
+        else [_scalar(value, reader) for value in values]
+    )
+    if not FUNCTIONS[function].takes_this_many(len(arguments)):
+        raise reader.refused(node, f"{name} does not take {len(arguments)} values")
+    if function is ScalarFunction.DATE_TRUNC:
+        arguments = [_in_lower_case(arguments[0]), arguments[1]]
+    return Call(function, tuple(arguments))
+
+
+_OF_ALIKE = {ScalarFunction.COALESCE, ScalarFunction.GREATEST, ScalarFunction.LEAST}
+
+
+def _in_lower_case(unit: Scalar) -> Scalar:
+    is_text = isinstance(unit, Literal) and isinstance(unit.value, str)
+    return Literal(str(unit.value).lower()) if is_text and isinstance(unit, Literal) else unit
+
+
+def _cast(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    written = node.expressions[0] if len(node.expressions) == 1 else None
+    if not isinstance(written, exp.Alias):
+        raise reader.refused(node, f"write {node.name.upper()}(x AS {' | '.join(CASTS)})")
+    kind = written.args["alias"]
+    function = CASTS.get(kind.name.upper())
+    if function is None or reader.sql.is_quoted(kind):
+        raise reader.refused(kind, f"the types of a cast are {', '.join(CASTS)}")
+    return Call(function, (_scalar(written.this, reader),))
+
+
+def _null_if(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    if len(node.expressions) != 2:
+        raise reader.refused(node, "NULLIF takes two values")
+    value, other = _alike(node.expressions, node, reader)
+    return _sized(
+        Case((Branch(Comparison(Relation.EQUAL, value, other), None),), value), node, reader
+    )
+
+
+def _concatenated(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    """CONCAT takes NULL for an empty text."""
+    parts = [
+        Call(ScalarFunction.COALESCE, (_scalar(value, reader), Literal("")))
+        for value in node.expressions
+    ]
+    if not parts:
+        raise reader.refused(node, "CONCAT takes texts")
+    return reduce(lambda left, right: Call(ScalarFunction.CONCAT, (left, right)), parts)
+
+
+def _days(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    """The days from the second to the third value of DATE_DIFF."""
+    values = node.expressions
+    if len(values) != 3 or not (values[0].is_string and values[0].this.lower() == "day"):
+        raise reader.refused(node, "write DATE_DIFF('day', start, end) or end - start: days")
+    start, end = _alike(values[1:], node, reader)
+    return Arithmetic(Operator.SUBTRACT, end, start)
+
+
+def _extracted(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    return _part(node.this.name, node.expression, node, reader)
+
+
+def _part(name: str, value: exp.Expr, whole: exp.Expr, reader: _TreeReader) -> Scalar:
+    function = _PARTS.get(name.lower())
+    if function is None:
+        raise reader.refused(whole, f"the parts of a date are {', '.join(_PARTS)}")
+    return Call(function, (_scalar(value, reader),))
+
+
+def _case(node: exp.Expr, reader: _TreeReader) -> Scalar:
+    compared = node.args.get("this")
+    branches = tuple(
+        Branch(
+            _condition(one.this, reader)
+            if compared is None
+            else _equal(compared, one.this, node, reader),
+            None,
+        )
+        for one in node.args["ifs"]
+    )
+    results = [one.args["true"] for one in node.args["ifs"]]
+    default = node.args.get("default")
+    written = [*results, *([] if default is None else [default])]
+    there = [one for one in written if not isinstance(one, exp.Null)]
+    values = dict(zip(map(id, there), _alike(there, node, reader), strict=True))
+    return _sized(
+        Case(
+            tuple(
+                replace(branch, value=values.get(id(result)))
+                for branch, result in zip(branches, results, strict=True)
+            ),
+            values.get(id(default)),
+        ),
+        node,
+        reader,
+    )
+
+
+def _equal(left: exp.Expr, right: exp.Expr, node: exp.Expr, reader: _TreeReader) -> Condition:
+    one, other = _alike([left, right], node, reader)
+    return Comparison(Relation.EQUAL, one, other)
+
+
+def _sized(value: Scalar, node: exp.Expr, reader: _TreeReader) -> Scalar:
+    """The value, if it is no larger than a text may be. NULLIF, CASE x WHEN and BETWEEN repeat a
+    value, so they could double it at each of many levels."""
+    _check_size([value], node, reader)
+    return value
+
+
+def _check_size(values: Iterable[Scalar | Condition], node: exp.Expr, reader: _TreeReader) -> None:
+    parts, size = list(values), 0
+    while parts:
+        size += 1
+        if size > MAX_TOKENS:
+            raise reader.refused(node, "this repeats too long a value; name fewer values at a time")
+        parts += parts_of(parts.pop())
 
 
 def _column(node: exp.Expr, reader: _TreeReader) -> ColumnRef:
     qualifier = node.args.get("table")
     if qualifier is not None and qualifier.name.lower() != reader.table:
         raise reader.refused(qualifier, f"{ONE_TABLE}: here it is called {reader.table!r}")
-    names, written = reader.declaration.columns, node.name
-    if reader.sql.is_quoted(node.this) or written in names:
-        matching = [written] if written in names else []
-    else:
-        matching = [name for name in names if name.lower() == written.lower()]
+    matching = _matching(node, reader)
     if len(matching) > 1:
         choices = ", ".join(f'"{name}"' for name in matching)
         raise reader.refused(node, f"several columns are called so; write one of {choices}")
     if not matching:
-        raise reader.refused(node, _unknown(written, reader.declaration))
+        raise reader.refused(node, _unknown(node.name, reader.declaration))
     return ColumnRef(matching[0])
+
+
+def _matching(node: exp.Expr, reader: _TreeReader) -> list[str]:
+    """The declared columns that a name without a table may mean."""
+    names, written = reader.declaration.columns, node.name
+    if reader.sql.is_quoted(node.this) or written in names:
+        return [written] if written in names else []
+    return [name for name in names if name.lower() == written.lower()]
 
 
 def _unknown(name: str, declaration: Declaration) -> str:
@@ -335,8 +559,22 @@ def _negative(node: exp.Expr, reader: _TreeReader) -> Scalar:
 
 
 def _arithmetic(operator: Operator) -> "_NodeRule":
-    def value(node: exp.Expr, reader: _TreeReader) -> Arithmetic:
-        return Arithmetic(operator, _scalar(node.this, reader), _scalar(node.expression, reader))
+    def value(node: exp.Expr, reader: _TreeReader) -> Scalar:
+        left, right = _scalar(node.this, reader), _scalar(node.expression, reader)
+        if operator is Operator.SUBTRACT and (_is_text(left) or _is_text(right)):
+            left, right = _alike([node.this, node.expression], node, reader)
+        return Arithmetic(operator, left, right)
+
+    return _NodeRule(_SIDES, value=value)
+
+
+def _is_text(value: Scalar) -> bool:
+    return isinstance(value, Literal) and isinstance(value.value, str)
+
+
+def _infix(function: ScalarFunction) -> "_NodeRule":
+    def value(node: exp.Expr, reader: _TreeReader) -> Call:
+        return Call(function, (_scalar(node.this, reader), _scalar(node.expression, reader)))
 
     return _NodeRule(_SIDES, value=value)
 
@@ -345,10 +583,16 @@ def _arithmetic(operator: Operator) -> "_NodeRule":
 
 
 def _condition(node: exp.Expr, reader: _TreeReader) -> Condition:
-    condition = _RULES[type(node)].condition
-    if condition is None:
-        raise reader.refused(node, _ALONE if isinstance(node, exp.Anonymous) else _NO_CONDITION)
-    return condition(node, reader)
+    rule = _RULES[type(node)]
+    if rule.condition is not None:
+        return rule.condition(node, reader)
+    if not isinstance(node, _CONDITIONS):
+        raise reader.refused(node, _NO_CONDITION)
+    value = _scalar(node, reader)
+    return value.condition if isinstance(value, Truth) else Holds(value)
+
+
+_CONDITIONS = exp.Anonymous, exp.Case, exp.Column, exp.Like  # values that may be conditions
 
 
 def _comparison(relation: Relation) -> "_NodeRule":
@@ -368,6 +612,7 @@ def _connective(kind: type[Both | Either]) -> "_NodeRule":
 
 def _between(node: exp.Expr, reader: _TreeReader) -> Both:
     value, lower, upper = _alike([node.this, node.args["low"], node.args["high"]], node, reader)
+    _check_size([value, value, lower, upper], node, reader)
     return Both(
         Comparison(Relation.AT_LEAST, value, lower), Comparison(Relation.AT_MOST, value, upper)
     )
@@ -375,10 +620,20 @@ def _between(node: exp.Expr, reader: _TreeReader) -> Both:
 
 def _membership(node: exp.Expr, reader: _TreeReader) -> Membership:
     value, *options = _alike([node.this, *node.expressions], node, reader)
-    literals = tuple(option for option in options if isinstance(option, Literal))
+    literals = tuple(found for option in options if (found := _as_literal(option)))
     if not literals or len(literals) < len(options):
         raise reader.refused(node, "IN takes literals: IN (1, 2, 3)")
     return Membership(value, literals)
+
+
+def _as_literal(option: Scalar) -> Literal | None:
+    """A literal, which may be the fraction of two whole numbers, such as 1 / 3."""
+    match option:
+        case Literal():
+            return option
+        case Arithmetic(Operator.DIVIDE, Literal(Fraction() as one), Literal(Fraction() as other)):
+            return Literal(one / other) if other else None
+    return None
 
 
 def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: _TreeReader) -> list[Scalar]:
@@ -422,16 +677,15 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
     exp.Group: _NodeRule({"expressions": list}),
     exp.Alias: _NodeRule({"this": exp.Expr, "alias": exp.Identifier}),
     exp.Identifier: _NodeRule({"this": str, "quoted": bool}),
-    exp.Anonymous: _NodeRule({"this": str, "expressions": list}),  # a call: of an aggregate
+    exp.Anonymous: _NodeRule({"this": str, "expressions": list}, value=_called),
     exp.Star: _NodeRule({}),
     # values
-    exp.Column: _NodeRule(
-        {"this": exp.Identifier, "table": exp.Identifier},
-        value=_column,
-        condition=lambda node, reader: Holds(_column(node, reader)),
-    ),
+    exp.Column: _NodeRule({"this": exp.Identifier, "table": exp.Identifier}, value=_column),
     exp.Literal: _NodeRule({"this": str, "is_string": bool}, value=_literal),
     exp.Boolean: _NodeRule({"this": bool}, value=lambda node, _: Literal(bool(node.this))),
+    exp.Case: _NodeRule({**_ONE, "ifs": list, "default": exp.Expr}, value=_case),
+    exp.If: _NodeRule({**_ONE, "true": exp.Expr}),
+    exp.Extract: _NodeRule({"this": exp.Identifier, "expression": exp.Expr}, value=_extracted),
     exp.Cast: _NodeRule({"this": exp.Literal, "to": exp.DataType}, value=_typed_date),
     exp.DataType: _NodeRule({"this": exp.DType}),
     exp.Paren: _NodeRule(
@@ -443,6 +697,8 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
     exp.Add: _arithmetic(Operator.ADD),
     exp.Sub: _arithmetic(Operator.SUBTRACT),
     exp.Mul: _arithmetic(Operator.MULTIPLY),
+    exp.Mod: _infix(ScalarFunction.MOD),
+    exp.DPipe: replace(_infix(ScalarFunction.CONCAT), parts={**_SIDES, "safe": bool}),
     exp.Div: replace(  # sqlglot sets `typed` and `safe` for other dialects
         _arithmetic(Operator.DIVIDE), parts={**_SIDES, "typed": bool, "safe": bool}
     ),
@@ -454,6 +710,7 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
     exp.GT: _comparison(Relation.GREATER),
     exp.GTE: _comparison(Relation.AT_LEAST),
     exp.Between: _NodeRule({**_ONE, "low": exp.Expr, "high": exp.Expr}, condition=_between),
+    exp.Like: _infix(ScalarFunction.LIKE),
     exp.In: _NodeRule({**_ONE, "expressions": list}, condition=_membership),
     exp.Is: _NodeRule(
         {**_ONE, "expression": exp.Null},

@@ -17,9 +17,11 @@ from sqlglot.errors import ParseError, TokenError
 from discreet import _checks
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
+from discreet.query._functions import CALLS
 from discreet.query._sql_words import (
     FORM,
     KEYWORDS,
+    MAX_NESTING,
     NO_FUNCTION,
     NO_SUBQUERY,
     ONE_QUESTION,
@@ -28,18 +30,19 @@ from discreet.query._sql_words import (
     REFUSED_CALLS,
     REFUSED_SIGNS,
     REFUSED_WORDS,
+    SPECIAL_CALLS,
     USE_IS_NULL,
 )
 
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_000
 MAX_OPERATORS = 100  # a chain of them is a tree of that depth, which is walked by recursion
-MAX_NESTING = 24  # sqlglot uses 24 of Python's 1000 frames for each parenthesis
 
 _SIGNS = {
     "!=": TokenType.NEQ,
     "(": TokenType.L_PAREN,
     ")": TokenType.R_PAREN,
+    "%": TokenType.MOD,
     "*": TokenType.STAR,
     "+": TokenType.PLUS,
     ",": TokenType.COMMA,
@@ -53,12 +56,20 @@ _SIGNS = {
     "=": TokenType.EQ,
     ">": TokenType.GT,
     ">=": TokenType.GTE,
+    "||": TokenType.DPIPE,
 }
 _WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", "GROUP"}} | {"AS": TokenType.ALIAS}
 _CONSTANTS = {TokenType.FALSE, TokenType.NULL, TokenType.NUMBER, TokenType.STRING, TokenType.TRUE}
-_VALUE_ENDS = {*_CONSTANTS, TokenType.IDENTIFIER, TokenType.R_PAREN}
-_AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.NULL}
-_OPERATORS = {TokenType[name] for name in ("AND", "DASH", "OR", "PLUS", "SLASH", "STAR")}
+_VALUE_ENDS = {*_CONSTANTS, TokenType.END, TokenType.IDENTIFIER, TokenType.R_PAREN}
+_AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.NULL}
+_BEFORE_NULL = {TokenType.ELSE, TokenType.IS, TokenType.THEN}
+_OPERATORS = {
+    TokenType[name]
+    for name in ("AND", "DASH", "DPIPE", "MOD", "OR", "PLUS", "SLASH", "STAR", "WHEN")
+}
+_OPENING = {TokenType.CASE, TokenType.L_PAREN}
+_CLOSING = {TokenType.END, TokenType.R_PAREN}
+_FUNCTIONS = {*SPELLINGS, *CALLS, *SPECIAL_CALLS}
 _PREFIXES = {TokenType.DASH, TokenType.NOT, TokenType.PLUS}
 
 _BLANKS = re.compile(r"(?:\s|--[^\n\r]*+|/\*(?:[^*/]|\*(?!/)|/(?!\*))*+\*/)*+")
@@ -66,7 +77,7 @@ _NAME = re.compile(r"[^\W\d]\w*+")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _EXPONENTS = re.compile(  # what may hold the letters of a number, and numbers with exponents
     r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n\r]*+|/\*.*?\*/|[^\W\d]\w*+"""
-    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+(?![\w.]))",
+    r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)[eE][+-]?[0-9]++(?![\w.]))|[0-9]++",
     re.DOTALL,
 )
 
@@ -90,8 +101,18 @@ class _Parser(Parser):
     has a meaning here is a token of its own kind."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}  # Any: as sqlglot has it
-    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}  # Any: the same
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # Any: the same
+        "EXTRACT": lambda self: self.extract()
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # Any: the same
+        "CASE": lambda self: self._parse_case()
+    }
+
+    def extract(self) -> exp.Extract:
+        """EXTRACT(part FROM value), of which the first parenthesis is read."""
+        part = self._parse_id_var()
+        self._match(TokenType.FROM)
+        return self.expression(exp.Extract(this=part, expression=self._parse_disjunction()))
 
     def _match_text_seq(self, *texts: Any, advance: bool = True) -> Any:  # Any: as sqlglot has it
         if self._curr and self._curr.token_type is TokenType.IDENTIFIER:
@@ -266,7 +287,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
         (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in SPELLINGS), NO_FUNCTION),
+        (is_called and not (is_word and word in _FUNCTIONS), NO_FUNCTION),
         (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
         (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
         (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
@@ -288,15 +309,20 @@ def _check_places(text: str, found: Sequence[Token]) -> None:
         found, kinds, kinds[1:], kinds[2:], kinds[3:], strict=False
     ):
         is_after_value = before in _VALUE_ENDS
-        tests = earlier if before is TokenType.NOT else before
-        is_tested = tests is TokenType.IS or (before is TokenType.NOT and tests in _VALUE_ENDS)
+        is_tested = before in _BEFORE_NULL or (
+            before is TokenType.NOT and (earlier is TokenType.IS or earlier in _VALUE_ENDS)
+        )
+        is_extract = earlier is TokenType.L_PAREN and before is TokenType.IDENTIFIER
         is_list = before in (TokenType.IN, TokenType.VAR)
         is_empty = kind is TokenType.L_PAREN and next_kind is TokenType.R_PAREN and not is_list
         negates = next_kind in _AFTER_NOT
         for applies, why in (
             (kind is TokenType.SELECT and before is not None, NO_SUBQUERY),
             (is_empty, _EMPTY),
-            (kind is TokenType.FROM and next_kind is not TokenType.IDENTIFIER, ONE_TABLE),
+            (
+                kind is TokenType.FROM and next_kind is not TokenType.IDENTIFIER and not is_extract,
+                ONE_TABLE,
+            ),
             (kind is TokenType.SEMICOLON, ONE_QUESTION),
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
             (kind is TokenType.NOT and is_after_value and not negates, _LOST),
@@ -311,7 +337,12 @@ def _check_limits(found: Sequence[Token]) -> None:
     operators = sum(token.token_type in _OPERATORS for token in found)
     for name, number, most, advice in (
         ("words and signs", len(found), MAX_TOKENS, "ask for less at a time"),
-        ("AND, OR, + - * /", operators, MAX_OPERATORS, "compare with many values by IN (...)"),
+        (
+            "AND, OR, WHEN, + - * / % ||",
+            operators,
+            MAX_OPERATORS,
+            "compare with many values by IN (...)",
+        ),
         ("nested parentheses and NOT", _nesting(found), MAX_NESTING, "write it flatter"),
     ):
         if number > most:
@@ -319,16 +350,16 @@ def _check_limits(found: Sequence[Token]) -> None:
 
 
 def _nesting(found: Iterable[Token]) -> int:
-    """The largest number of parentheses and prefixes that are open at one place."""
+    """The largest number of parentheses, CASE and prefixes that are open at one place."""
     deepest, prefixes, opened = 0, 0, [0]
     for token in found:
         if token.token_type in _PREFIXES:
             prefixes += 1
-        elif token.token_type is TokenType.L_PAREN:
+        elif token.token_type in _OPENING:
             opened.append(opened[-1] + prefixes + 1)
             prefixes = 0
         else:
-            if token.token_type is TokenType.R_PAREN and len(opened) > 1:
+            if token.token_type in _CLOSING and len(opened) > 1:
                 opened.pop()
             prefixes = 0
         deepest = max(deepest, opened[-1] + prefixes)
@@ -387,4 +418,4 @@ def _balanced(found: Sequence[Token], first: int, last: int) -> tuple[int, int]:
 
 def _opened(part: Sequence[Token]) -> int:
     kinds = [token.token_type for token in part]
-    return kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
+    return sum((kind in _OPENING) - (kind in _CLOSING) for kind in kinds)

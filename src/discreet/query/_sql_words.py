@@ -5,12 +5,20 @@ in double quotes.
 """
 
 from discreet.query._aggregates import LISTED
+from discreet.query._functions import CASTS, FUNCTIONS_LISTED
 
 FORM = "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GROUP BY keys]"
 
+MAX_NESTING = 24  # of parentheses; sqlglot uses 24 of Python's 1000 frames for each
+
 # the words of a query
 KEYWORDS = frozenset(
-    "AND AS BETWEEN FALSE FROM GROUP IN IS NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
+    "AND AS BETWEEN FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
+) | {"CASE", "ELSE", "END", "THEN", "WHEN"}
+
+# calls that are written in other words than a function of the table
+SPECIAL_CALLS = frozenset(
+    "CAST CONCAT DATEDIFF DATE_DIFF DATEPART DATE_PART EXTRACT NULLIF TRY_CAST".split()  # noqa: SIM905
 )
 
 READ_ONLY = "a query only asks, and begins with SELECT"
@@ -18,14 +26,19 @@ ONE_QUESTION = "a text asks one question; ask others by themselves"
 ONE_TABLE = "one declared table is asked at a time, by its name"
 NO_SUBQUERY = "there are no subqueries; ask the declared table itself"
 USE_IS_NULL = "nothing equals NULL, not even NULL; write IS NULL or IS NOT NULL"
-NO_FUNCTION = f"there is no such function; there are {LISTED}, and + - * / of columns"
+NO_FUNCTION = (
+    f"there is no such function; there are {LISTED}, of values the functions {FUNCTIONS_LISTED}, "
+    "EXTRACT(YEAR FROM day), CAST, CASE, and + - * / % || of values"
+)
 _JOINED = f"{ONE_TABLE}; its owner can join before it is declared"
 _SORTED = "the answer is sorted by its keys; sort the released numbers as you like"
 _ALL_ROWS = "the answer has a row for each combination of keys; take from it what you need"
 _AFTERWARDS = "choose among the released numbers; that costs nothing"
-_TOTAL = "values are columns, literals, and + - * / of them"
-_TYPES = "columns have their declared types; a day is written DATE '2020-01-31'"
-_PATTERNS = "texts are compared by = <> < <= > >= and IN"
+_TYPES = (
+    f"columns have their declared types; write CAST(x AS {' | '.join(CASTS)}); a day is written "
+    "DATE '2020-01-31'"
+)
+_PATTERNS = "texts are compared by = <> < <= > >=, IN and LIKE"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
 _WINDOWS = "there are no windows; an aggregate is over the rows of a group"
@@ -47,9 +60,9 @@ REFUSED_WORDS = _table(
     ("FETCH LIMIT OFFSET", _ALL_ROWS),
     ("HAVING QUALIFY", _AFTERWARDS),
     ("DISTINCT", "distinct values are not counted; COUNT(*) counts rows, GROUP BY shows keys"),
-    ("CASE ELSE END THEN WHEN", f"{_TOTAL}; ask each case with a WHERE of its own"),
-    ("CAST COLLATE TRY_CAST", _TYPES),
-    ("GLOB ILIKE LIKE SIMILAR", _PATTERNS),
+    ("COLLATE", "texts are compared by their code points"),
+    ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
+    ("GLOB SIMILAR", _PATTERNS),
     ("ISNULL NOTNULL", "write IS NULL or IS NOT NULL"),
     ("ALL", f"name the keys or values; {_LISTS}"),
     ("ANY SOME", _LISTS),
@@ -70,7 +83,14 @@ REFUSED_CALLS = _table(
     ("CUBE ROLLUP SETS", _GROUPS),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
-    ("LEFT RIGHT", f"{NO_FUNCTION}; {_PATTERNS}"),
+    ("LEFT RIGHT", "write SUBSTR(x, 1, 3)"),
+    ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
+    ("IF IIF IFNULL", "write CASE WHEN x > 1 THEN x ELSE 0 END, or COALESCE(x, 0)"),
+    ("LOG LOG10 LOG2", "write LN(x), or LN(x) / 2.302585092994046 for the base 10"),
+    ("POW POWER", "write x * x, or EXP(y * LN(x))"),
+    ("TRUNC TRUNCATE", "write FLOOR(x), CEIL(x) or ROUND(x)"),
+    ("DAYOFWEEK DOW WEEKDAY", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
+    ("STRFTIME TO_CHAR DATE_FORMAT", "write YEAR(day), MONTH(day) or DATE_TRUNC('month', day)"),
     ("DATE", _TYPES),
     ("NOW TODAY", _CLOCK),
 )
@@ -94,11 +114,9 @@ REFUSED_SIGNS = {
     "{": _LITERALS,
     "->": "there are no lambdas and no JSON",
     "=>": "arguments have no names",
-    "||": f"texts are not joined; {_PATTERNS}",
-    "//": "write /, which divides exactly",
-    "%": _TOTAL,
-    "^": _TOTAL,
-    "**": _TOTAL,
+    "//": "write FLOOR(x / 2), or x / 2, which divides exactly",
+    "^": "write x * x",
+    "**": "write x * x",
     "~": _PATTERNS,
 }
 

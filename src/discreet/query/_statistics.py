@@ -103,7 +103,7 @@ def top_groups(
         counts, chosen, ledger, purpose=_purpose(f"TOP {k}", counts), by=by, request=request
     )
     groups = tuple(plan.groups[cast(int, place)] for place in found.value)
-    return TopGroups(plan.query.keys, groups, error, level, found)
+    return TopGroups(plan.query.key_names, groups, error, level, found)
 
 
 def released_moments(

@@ -122,9 +122,12 @@ class Table:
         """The rows for which all conditions are known to hold."""
         return Selection(self).where(*conditions)
 
-    def group_by(self, *keys: str) -> "Selection":
-        """The rows by the declared keys of these columns."""
-        return Selection(self).group_by(*keys)
+    def group_by(
+        self, *keys: str, **expressions: ColumnExpression | ConditionExpression
+    ) -> "Selection":
+        """The rows by the declared keys of these columns, and by the values of expressions under
+        these names, as in ``group_by("ward", month=dp.col("day").truncate("month"))``."""
+        return Selection(self).group_by(*keys, **expressions)
 
     def agg(self, **aggregates: UnnamedAggregate) -> "Question":
         """The question for these aggregates of all rows."""
