@@ -133,12 +133,11 @@ def _call(function: ScalarFunction, given: list[Value], arguments: tuple[Scalar,
         there = [one for one in given if one is not None]
         if any(isinstance(one, float) for one in there):
             there = [float(one) for one in there]
-        pick: Callable[[list[Value]], Value] = {
-            "COALESCE": lambda all_: all_[0],
-            "LEAST": min,
-            "GREATEST": max,
-        }[function.value]
-        return pick(there) if there else None
+        if not there:
+            return None
+        if function is ScalarFunction.COALESCE:
+            return there[0]
+        return min(there) if function is ScalarFunction.LEAST else max(there)
     if None in given:
         return None
     exact = [

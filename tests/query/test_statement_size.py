@@ -1,0 +1,41 @@
+"""The engine's text grows in proportion to the question, however values are nested."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from discreet._unit import Unit
+from discreet.query import Caps, Column, Declaration, _engine
+from discreet.query._bounding import prepare
+from discreet.query._source import source_of
+from discreet.query._sql import plan_sql
+
+FACTS = Declaration("t", Unit("p"), Caps(3), {"x": Column.number(0, 1), "t": Column.text()})
+EMPTY = pa.table({"p": pa.array([], pa.int64()), "x": pa.array([], pa.string())})
+
+QUESTIONS: dict[str, Callable[[int], str]] = {
+    "terms": lambda n: f"VARIANCE({' + '.join(['x'] * n)})",
+    "aggregates": lambda n: ", ".join(f"SUM(x * {k} + 1) AS s{k}" for k in range(1, n + 1)),
+    "functions": lambda n: f"VARIANCE({'ROUND(' * n}x + 0.1{', 1)' * n})",
+    "square roots": lambda n: f"AVG({'SQRT(1 + ' * (n // 2)}x{')' * (n // 2)})",
+    "cases": lambda n: "AVG(" + "CASE WHEN x > 0.5 THEN x ELSE " * n + "0" + " END" * n + ")",
+    "cases compared": lambda n: (
+        "AVG(" + "CASE WHEN " * (n - 1) + "x" + " > 0.5 THEN x / 2 END" * (n - 1) + ")"
+    ),
+    "least": lambda n: f"AVG({'LEAST(x, ' * n}1{')' * n})",
+}
+
+
+def statement(question: str) -> str:
+    planned = plan_sql(f"SELECT {question} FROM t WHERE x > 0.5", FACTS)
+    with _engine.opened() as engine:
+        text = prepare(planned, source_of(EMPTY, ["x", "p"]), engine).statement
+    return "".join(text.split())  # without the blanks that show how deep a line stands
+
+
+@pytest.mark.parametrize("shape", QUESTIONS)
+def test_twice_the_question_is_at_most_twice_the_text(shape: str) -> None:
+    few, more, most = (len(statement(QUESTIONS[shape](n))) for n in (5, 10, 20))
+    assert most - more <= 2.5 * (more - few) + 2_000
+    assert most < 100_000
