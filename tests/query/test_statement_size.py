@@ -7,7 +7,7 @@ import pytest
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, _engine
-from discreet.query._bounding import prepare
+from discreet.query._compiled_plan import prepare
 from discreet.query._source import source_of
 from discreet.query._sql import plan_sql
 
@@ -30,7 +30,8 @@ QUESTIONS: dict[str, Callable[[int], str]] = {
 def statement(question: str) -> str:
     planned = plan_sql(f"SELECT {question} FROM t WHERE x > 0.5", FACTS)
     with _engine.opened() as engine:
-        text = prepare(planned, source_of(EMPTY, ["x", "p"]), engine).statement
+        compiled = prepare(planned, source_of(EMPTY, ["x", "p"]), engine).compiled
+    text = "".join(compiled.statements)
     return "".join(text.split())  # without the blanks that show how deep a line stands
 
 

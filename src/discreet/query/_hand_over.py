@@ -44,8 +44,8 @@ class TableRows:
             raise InvalidArgument("columns: give at least one name, each once")
         if self.plan.query.keys:
             raise InvalidArgument(
-                f"these rows are grouped by {', '.join(self.plan.query.key_names)}, and a mechanism on "
-                "rows takes all of them: choose a group by where(...), or ask quantiles(...)"
+                f"these rows are grouped by {', '.join(self.plan.query.key_names)}, and a "
+                "mechanism on rows takes all of them: choose a group by where(...), or ask quantiles(...)"
             )
         facts = self.plan.declaration
         self._check_source()
