@@ -22,6 +22,7 @@ from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import Aggregate, ColumnRef
 from discreet.query._source import source_of
 from tests.query import chosen
+from tests.query.kit import without_noise
 
 PLACES = ["a", "b", "c"]
 COLUMNS = {"place": Column.text(keys=PLACES), "age": Column.integer(0, 20)}
@@ -251,3 +252,36 @@ def test_nulls_are_left_out_or_replaced() -> None:
     frame = pd.DataFrame({"person": [1, 2, 3], "age": [1, None, 3], "union": [None, True, False]})
     rows = table_of(frame.assign(place="a", pay=0.0)).rows("age", "union")
     assert sorted(rows.checked(rows.compute()).places.tolist()) == [[1, 0], [3, 0]]
+
+
+def test_count_distinct_counts_units_or_values() -> None:
+    frame = pd.DataFrame({"person": [1, 1, 2], "age": [3, 4, 3], "place": "a", "pay": 0.0})
+    table = table_of(frame.assign(union=True))
+    text = 'SELECT COUNT(DISTINCT Person) AS people, COUNT(DISTINCT age) AS ages FROM "table"'
+    question = table.question(text)
+    assert question == table.agg(people=dp.count_units(), ages=dp.count_distinct("age"))
+    assert without_noise(question).rows()[0]["people"] == 2
+    assert without_noise(question).rows()[0]["ages"] == 2
+    for refused in (
+        'DISTINCT age FROM "table"',
+        'SUM(DISTINCT age) FROM "table"',
+        'COUNT(DISTINCT age, pay) FROM "table"',
+        'COUNT(DISTINCT *) FROM "table"',
+        'COUNT(DISTINCT) FROM "table"',
+        'COUNT(DISTINCT "Person") FROM "table"',
+        'COUNT(DISTINCT person.person) FROM "table"',
+    ):
+        with pytest.raises(QueryRefused, match=r"DISTINCT|value|not declared|declared table"):
+            table.question(f"SELECT {refused}")
+
+
+def test_sql_and_calls_agree() -> None:
+    table = table_of(frame_of(10))
+    by_call = table.group_by("place").quantiles("age", [0.25, 0.5])
+    text = 'SELECT place, QUANTILE(age, 0.25) AS age_25, QUANTILE(age, 0.5) AS age_50 FROM "table"'
+    assert table.question(f"{text} GROUP BY place") == by_call
+    answers = [
+        without_noise(one).to_pandas()
+        for one in (by_call, table.question(f"{text} GROUP BY place"))
+    ]
+    assert answers[0].equals(answers[1])

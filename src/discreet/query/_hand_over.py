@@ -45,7 +45,8 @@ class TableRows:
         if self.plan.query.keys:
             raise InvalidArgument(
                 f"these rows are grouped by {', '.join(self.plan.query.key_names)}, and a "
-                "mechanism on rows takes all of them: choose a group by where(...), or ask quantiles(...)"
+                "mechanism on rows takes all of them: choose a group by where(...), or ask "
+                "quantiles(...)"
             )
         facts = self.plan.declaration
         self._check_source()

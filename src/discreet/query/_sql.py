@@ -303,16 +303,47 @@ def _aggregates(
 
 def _aggregate(item: _SelectItem, taken: set[str], reader: _TreeReader) -> Aggregate:
     node = item.node
-    function = SPELLINGS[node.name.upper()]
-    value, level = _arguments(function, node, reader)
-    counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
-    is_of_rows = function in counts and isinstance(value, exp.Star)
-    argument = None if is_of_rows else _scalar(value, reader)
+    function, argument, level = _asked(node, reader)
     if item.alias is not None:
         return Aggregate(function, argument, reader.name(item.alias), level)
     plain = f"_{argument.name.lower()}" if isinstance(argument, ColumnRef) else ""
     name = _unused(function.value.lower() + plain, taken)
     return Aggregate(function, argument, name, level)
+
+
+def _asked(
+    node: exp.Expr, reader: _TreeReader
+) -> tuple[AggregateFunction, Scalar | None, Fraction | None]:
+    """The function, its argument, and the level of a quantile."""
+    function = SPELLINGS[node.name.upper()]
+    if node.expressions and isinstance(node.expressions[0], exp.Distinct):
+        return *_distinct(function, node, reader), None
+    value, level = _arguments(function, node, reader)
+    counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
+    is_of_rows = function in counts and isinstance(value, exp.Star)
+    return function, None if is_of_rows else _scalar(value, reader), level
+
+
+def _distinct(
+    function: AggregateFunction, node: exp.Expr, reader: _TreeReader
+) -> tuple[AggregateFunction, Scalar | None]:
+    """COUNT(DISTINCT value); of the column that identifies units it counts them."""
+    values = node.expressions[0].expressions
+    if function is not AggregateFunction.COUNT or len(node.expressions) != 1 or len(values) != 1:
+        raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
+    value, unit = _bare(values[0]), reader.declaration.unit.column
+    if isinstance(value, exp.Column) and unit is not None and _names_unit(value, unit, reader):
+        return AggregateFunction.COUNT_UNITS, None
+    return AggregateFunction.COUNT_DISTINCT, _scalar(value, reader)
+
+
+def _names_unit(column: exp.Expr, unit: str, reader: _TreeReader) -> bool:
+    qualifier = column.args.get("table")
+    if qualifier is not None and qualifier.name.lower() != reader.table:
+        return False
+    written = column.name
+    is_exact = reader.sql.is_quoted(column.this) or written in reader.declaration.columns
+    return bool(written == unit if is_exact else written.lower() == unit.lower())
 
 
 def _arguments(
@@ -678,6 +709,7 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
     exp.Alias: _NodeRule({"this": exp.Expr, "alias": exp.Identifier}),
     exp.Identifier: _NodeRule({"this": str, "quoted": bool}),
     exp.Anonymous: _NodeRule({"this": str, "expressions": list}, value=_called),
+    exp.Distinct: _NodeRule({"expressions": list}),  # in COUNT
     exp.Star: _NodeRule({}),
     # values
     exp.Column: _NodeRule({"this": exp.Identifier, "table": exp.Identifier}, value=_column),
@@ -728,6 +760,7 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
 _ADVICE: dict[type[exp.Expr], str] = {
     exp.Column: "a column is named as column, or as table.column",
     exp.Concat: "a text is one literal; a quote inside it is doubled: 'o''clock'",
+    exp.Distinct: "COUNT(DISTINCT value) counts different values, and GROUP BY shows keys",
     exp.Dot: "a column is named as column, or as table.column",
     exp.In: "IN takes literals in parentheses: IN (1, 2, 3)",
     exp.Is: "write IS NULL or IS NOT NULL; a boolean column is a condition, or compared: = TRUE",

@@ -170,6 +170,9 @@ class SqlText:
         if isinstance(node, exp.Boolean):  # sqlglot doesn't for these
             kind = TokenType.TRUE if node.this else TokenType.FALSE
             places = [n for n, token in enumerate(self.tokens) if token.token_type is kind][:1]
+        if isinstance(node, exp.Distinct) and not places:  # nor for SELECT DISTINCT
+            kinds = [token.token_type for token in self.tokens]
+            places = [kinds.index(TokenType.DISTINCT)]
         return (places[0], places[-1]) if places else None
 
 

@@ -13,7 +13,7 @@ MAX_NESTING = 24  # of parentheses; sqlglot uses 24 of Python's 1000 frames for 
 
 # the words of a query
 KEYWORDS = frozenset(
-    "AND AS BETWEEN FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
+    "AND AS BETWEEN DISTINCT FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
 ) | {"CASE", "ELSE", "END", "THEN", "WHEN"}
 
 # calls that are written in other words than a function of the table
@@ -59,7 +59,6 @@ REFUSED_WORDS = _table(
     ("ASC DESC ORDER", _SORTED),
     ("FETCH LIMIT OFFSET", _ALL_ROWS),
     ("HAVING QUALIFY", _AFTERWARDS),
-    ("DISTINCT", "distinct values are not counted; COUNT(*) counts rows, GROUP BY shows keys"),
     ("COLLATE", "texts are compared by their code points"),
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("GLOB SIMILAR", _PATTERNS),
