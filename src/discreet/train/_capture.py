@@ -12,6 +12,7 @@ model itself is not changed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -112,8 +113,7 @@ class Capture(TorchFunctionMode):
         self.dim = 0  # their dimension, counted from the end, for rules that broadcast
         self.layout: RowLayout | None = None  # of these rows, or None if row i is example i
         self.uses: list[Use] = []
-        named: dict[str, Tensor] = {**dict(model.named_buffers()), **parameters}
-        self.names = {id(tensor): name for name, tensor in named.items()}
+        self._model, self._parameters = model, parameters
         self._shared = Shared(model, parameters)
         self.is_shared = self._shared.has  # whether a tensor is the same for all data
         self.weights = self._shared.weights
@@ -256,6 +256,12 @@ class Capture(TorchFunctionMode):
             why=f"is used by {function.__name__}, which changes its argument in place",
             mend="call the function that makes a new tensor instead",
         )
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of parameters and buffers, by identity: for errors only."""
+        named: dict[str, Tensor] = {**dict(self._model.named_buffers()), **self._parameters}
+        return {id(tensor): name for name, tensor in named.items()}
 
     def name(self, *weights: object) -> str:
         """The name of the first weight that has one, or that derives from a named one."""

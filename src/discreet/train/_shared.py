@@ -55,10 +55,12 @@ class Shared:
     """
 
     def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
-        plain = [one for part in model.modules() for one in vars(part).values()]
+        parts = [*model.modules()]
+        plain = [one for part in parts for one in vars(part).values()]
         plain += [one for each in plain if type(each) is dict for one in each.values()]
         held = [one for one in plain if isinstance(one, Tensor) and not one.requires_grad]
-        every = (*model.buffers(), *parameters.values(), *held)
+        buffers = (one for part in parts for one in part._buffers.values() if one is not None)  # noqa: SLF001  `buffers` takes longer
+        every = (*buffers, *parameters.values(), *held)
         trainable = (each for each in parameters.values() if each.requires_grad)
         self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
         self._constants = {id(each): each for each in every if id(each) not in self.weights}
