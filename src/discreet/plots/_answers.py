@@ -28,7 +28,7 @@ def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = N
     if name not in names:
         raise InvalidArgument(f"aggregate = {name!r}: the answer has {', '.join(names)}")
     level = f"intervals at {float(released.confidence):.4g} confidence, for the noise alone"
-    keys, series = list(query.keys), None
+    keys, series = list(query.key_names), None
     if len(keys) > 1:
         series = keys.pop()
     ax = _style.axes(ax, level, ", ".join(keys), name)
