@@ -2,7 +2,9 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet._unit import Change
 from discreet.audit import replay
-from discreet.errors import InvalidArgument, QueryRefused
+from discreet.errors import BudgetExceeded, InvalidArgument, QueryRefused, RequestReused
 from discreet.mechanisms import Door, release_through
 from discreet.mechanisms.quantiles import Quantile
 from discreet.query import Caps, Column, Declaration, Query, Table, _compiled_plan, _engine, _plan
@@ -285,3 +287,91 @@ def test_sql_and_calls_agree() -> None:
         for one in (by_call, table.question(f"{text} GROUP BY place"))
     ]
     assert answers[0].equals(answers[1])
+
+
+def test_quantiles_are_sharp_however_wide_the_bounds() -> None:
+    """The ends of an interval lie where the values do, not on a coarse grid of the range."""
+    frame = pd.DataFrame({"pay": np.random.default_rng(5).lognormal(5.5, 1, 20_000)})
+    for upper in (1e4, 1e6, 1e9):
+        columns = {"pay": Column.number(0, upper)}
+        ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1))
+        table = Table(frame, unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+        question = table.agg(middle=dp.median("pay"))
+        (line,) = question.forecast(epsilon=1, group_size=len(frame)).lines
+        (row,) = question.release(epsilon=1).rows()
+        for end in ("middle_low", "middle_high"):
+            level = float((frame.pay <= float(str(row[end]))).mean())
+            assert abs(level - 0.5) <= 2 * line.half_width
+
+
+@pytest.mark.parametrize("kind", ["top_k", "moments", "bounds", "diagnose", "quantiles"])
+def test_a_request_belongs_to_one_declaration_and_source(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"person": range(40), "k": [0, 1] * 20, "x": range(40), "y": range(40)})
+    for name in ("a", "b"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+
+    def asked(file: str = "a", **changed: Column) -> object:
+        columns = {
+            "k": Column.integer(0, 1, keys=[0, 1]),
+            "x": Column.integer(0, 50),
+            "y": Column.integer(0, 50),
+        }
+        table = Table(
+            tmp_path / f"{file}.parquet",
+            unit=UNIT,
+            rows=1,
+            columns=columns | changed,
+            ledger=ledger,
+        )
+        some = table.where(dp.col("y") > 3)
+        match kind:
+            case "top_k":
+                return some.group_by("k").top_k(1, epsilon=1, request="r")
+            case "moments":
+                return some.moments("x", epsilon=1, request="r")
+            case "bounds":
+                return some.bounds("x", epsilon=1, request="r")
+            case "diagnose":
+                return some.agg(x=dp.mean("x")).diagnose(epsilon=1, request="r")
+        return some.quantiles("x", [0.5]).release(epsilon=1, request="r")
+
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
+    asked()
+    asked()  # the same answer
+    spent = ledger.spent()
+    with pytest.raises(RequestReused):
+        asked("b")
+    with pytest.raises(RequestReused):
+        asked(y=Column.integer(0, 50, null=7))
+    if kind != "top_k":
+        with pytest.raises(RequestReused):
+            asked(x=Column.integer(0, 50, null=7))
+    assert ledger.spent() == spent
+
+
+def test_prices_beyond_numbers_are_refused_before_the_charge() -> None:
+    table = table_of(frame_of(20))
+    calls: list[Callable[[], object]] = [
+        lambda: table.moments("age", epsilon=5e-324),
+        lambda: table.regression("pay", on=["age"], epsilon=Fraction(1, 10**400)),
+        lambda: table.quantiles("age", [0.5], epsilon=Fraction(1, 10**400)),
+        lambda: table.describe("age", epsilon=5e-324),
+        lambda: table.diagnose(epsilon=Fraction(1, 10**400)),
+        lambda: table.agg(n=dp.count()).diagnose(epsilon=1, confidence=1 - Fraction(1, 10**400)),
+        lambda: table.quantiles("age", [Fraction(1, 3), Fraction(333333, 10**6)], epsilon=1),
+        lambda: table.quantiles("age", [0.5, 0.5], epsilon=1),
+        lambda: table.rows(None),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: table.rows(["age"]),  # type: ignore[arg-type]  # the same
+    ]
+    for call in calls:
+        with pytest.raises((InvalidArgument, QueryRefused)):
+            call()
+    assert len(table.ledger.history()) == 1  # type: ignore[attr-defined]  # its opening
+    with pytest.raises(BudgetExceeded):
+        table.moments("age", epsilon=10**100, delta=1e-6)
+
+
+def test_names_may_come_from_any_iterable() -> None:
+    table = table_of(frame_of())
+    fitted = table.regression("pay", on=(name for name in ["union"]), epsilon=300)  # type: ignore[arg-type]  # as users do
+    assert set(fitted.coefficients) == {"intercept", "union"}

@@ -129,7 +129,7 @@ def test_what_can_be_refused_is_refused_before_the_charge() -> None:
         lambda: table.diagnose(epsilon=0),
         lambda: table.diagnose(epsilon=float("nan")),
         lambda: table.diagnose("nobody", epsilon=1),
-        lambda: table.diagnose(by="age", epsilon=1),
+        lambda: table.diagnose(by="pay", epsilon=1),
         lambda: table.agg(n=dp.count()).diagnose(epsilon=1, confidence=1),
         lambda: Table(
             frame_of(40).drop(columns="pay"), unit=UNIT, rows=2, columns=COLUMNS, ledger=ledger
@@ -151,3 +151,42 @@ def test_a_request_draws_once() -> None:
     one, other = (question.diagnose(epsilon=1, request="once") for _ in range(2))
     assert one.cuts == other.cuts
     assert one.receipt.number == other.receipt.number
+
+
+def test_rows_left_out_speak_of_the_groups_and_keys_of_the_question() -> None:
+    """Half of the rows are lost to the cap in each group, and rows without a key don't count."""
+    frame = pd.DataFrame(
+        {"person": np.repeat(np.arange(300), 20), "k": np.tile(np.repeat(np.arange(10), 2), 300)}
+    )
+    other = pd.DataFrame({"person": np.arange(1000, 1600), "k": 99})
+    columns = {"k": Column.integer(0, 99, keys=range(10))}
+    caps = Caps(10, rows_per_group=1)
+    table = Table.declared(pd.concat([frame, other]), Declaration("t", UNIT, caps, columns))
+    found = without_noise(table.group_by("k").agg(rows=dp.count()))
+    assert found.rows_left_out == pytest.approx(0.5, abs=0.06)  # by the means of bins
+
+
+@pytest.mark.parametrize(
+    ("column", "inside", "outside"),
+    [
+        (Column.integer(0, 31), 31.4, 31.5),
+        (Column.integer(1, 31), 0.6, 0.5),
+        (Column.integer(0, 2**53 + 3), 2**53 + 3, 2**53 + 4),
+        (Column.integer(-5, 5), -5, -6),
+        (Column.number(0, 1), 1.0, 1.0000001),
+    ],
+)
+def test_values_that_are_clamped_are_counted(column: Column, inside: Any, outside: Any) -> None:
+    """Also where they round beyond a bound, and where floats can't tell them apart."""
+    frame = pd.DataFrame({"person": range(20), "x": [inside, outside] * 10})
+    table = Table.declared(frame, Declaration("t", UNIT, Caps(1), {"x": column}))
+    shares = [cut.share for cut in without_noise(table.agg(x=dp.mean("x"))).cuts[1:]]
+    assert sorted(shares, key=float) == [0, 0.5]  # type: ignore[arg-type]  # numbers
+
+
+def test_a_key_with_bounds_can_be_grouped_by() -> None:
+    columns = {"k": Column.integer(0, 2, keys=[0, 1, 2]), "x": Column.integer(0, 9)}
+    frame = pd.DataFrame({"person": range(30), "k": [0, 1, 2] * 10, "x": range(30)})
+    table = Table.declared(frame, Declaration("t", UNIT, Caps(1), columns))
+    found = without_noise(table.group_by("k").agg(x=dp.mean("x")))
+    assert [cut.name for cut in found.cuts[1:]] == ["x lie below 0", "x lie above 9"]

@@ -34,6 +34,7 @@ _UNIT = "unit"
 PLACE = "place"
 VALUE = "value"
 TIMES = "times"
+KEPT = "kept"
 CUT_BINS = 32
 _ROWS = "rows"
 _COUNTED = "rows_counted"
@@ -98,7 +99,8 @@ def counted_values(plan: Plan, table: ir.Table, value: RowValue) -> ir.Table:
 
 
 def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
-    """The expression of the number of units by the rows that they lose to caps: (place, times).
+    """The expression of the number of units by the rows that they lose to caps: (place, times,
+    rows allotted).
 
     The place is a bin: 0 for no rows, n >= 1 for at least 2^(n-1) and less than 2^n rows.
     """
@@ -112,7 +114,8 @@ def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
     units = units.mutate(left_out=units[_ROWS] - units[_ALLOTTED])
     bins = [(units.left_out >= 2**n).cast("int64") for n in range(CUT_BINS - 1)]
     units = units.mutate(**{PLACE: reduce(operator.add, bins)})
-    return units.group_by(PLACE).aggregate(**{TIMES: units.count()})
+    allotted = units[_ALLOTTED].sum().cast("decimal(38, 0)")
+    return units.group_by(PLACE).aggregate(**{TIMES: units.count(), KEPT: allotted})
 
 
 def _summed(found: ir.Table, names: list[str]) -> ir.Table:

@@ -150,11 +150,13 @@ def beyond(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expression
         day = _day(raw, column.format)
         first, last = (ibis.literal(end, "date") for end in (column.lower, column.upper))
         return ibis.coalesce(day < first, no), ibis.coalesce(day > last, no)
-    value = raw.cast("int64") if raw.type().is_boolean() else raw
-    number, near = _float(value), 0.5 if column.type is ColumnType.INTEGER else 0  # it is rounded
-    lower, upper = float(column.range[0]) - near, float(column.range[1]) + near
-    ends = [ibis.literal(end, "float64") for end in (lower, upper)]
-    return ibis.coalesce(number < ends[0], no), ibis.coalesce(number > ends[1], no)
+    if column.type is ColumnType.INTEGER:
+        value = _whole(raw, Column.integer(-(2**63), 2**63 - 1))
+        lower, upper = (ibis.literal(int(end), "int64") for end in column.range)
+    else:
+        value = _float(raw)
+        lower, upper = (ibis.literal(float(end), "float64") for end in column.range)
+    return ibis.coalesce(value < lower, no), ibis.coalesce(value > upper, no)
 
 
 def cast_to(kind: ColumnType, value: Any) -> Any:  # Any: an expression of a declared type

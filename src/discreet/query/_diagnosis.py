@@ -18,7 +18,7 @@ from discreet._budget import Receipt
 from discreet._exact import Number, shown
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
-from discreet.errors import QueryRefused
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -31,13 +31,16 @@ from discreet.mechanisms import (
     release_through,
 )
 from discreet.query import _engine
-from discreet.query._bounding import CUT_BINS, PLACE, TIMES
+from discreet.query._bounding import CUT_BINS, KEPT, PLACE, TIMES
 from discreet.query._compiled_plan import CompiledPlan, CompiledStatements, prepare, prepare_cuts
 from discreet.query._intervals import ShareLaw
 from discreet.query._plan import ColumnOutcome, Outcome, Plan, SumOf, sensitivity
 from discreet.query._price import check_scale
+from discreet.query._public_facts import facts_text
 from discreet.query._query import Query, columns_used
 from discreet.query._source import TableSource, check_schema
+
+LEAST_RISK = Fraction(1, 10**30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ def release_diagnosis(
     """`Question.diagnose` through a given door."""
     # 1. what can be refused is refused before the charge
     level, facts = _checks.probability(confidence=confidence), asked.plan.declaration
+    if 1 - level < LEAST_RISK:
+        raise InvalidArgument("confidence: give a number of at most 1 - 1e-30")
     types = {name: column.type for name, column in facts.columns.items()}
     check_schema(asked.source, types, facts.unit.column)
     values = _values_plan(asked.plan)
@@ -152,8 +157,14 @@ def _has_caps(asked: Plan) -> bool:
 
 
 def _bounded_columns(asked: Plan) -> list[str]:
-    columns = asked.declaration.columns
-    return [name for name in columns_used(asked.query) if columns[name].lower is not None]
+    """The bounded columns of the question's values and condition; a key's bounds cut nothing that
+    a group shows."""
+    columns, query = asked.declaration.columns, _without_keys(asked.query)
+    return [name for name in columns_used(query) if columns[name].lower is not None]
+
+
+def _without_keys(query: Query) -> Query:
+    return Query(query.table, query.aggregates, (), query.where)
 
 
 def _parts(asked: Plan) -> tuple[Part, ...]:
@@ -162,12 +173,12 @@ def _parts(asked: Plan) -> tuple[Part, ...]:
     facts = asked.declaration
     tables = 1 if facts.unit.change is Change.ADD_REMOVE else 2
     once = Sensitivity(l1=tables, linf=1)
-    rows = facts.caps.of_rows(1)
+    rows, kept = facts.caps.of_rows(1), facts.caps.of_rows(len(asked.groups))
     each = Sensitivity(l1=tables * rows, l2_squared=tables * rows**2, linf=rows)
     parts = []
     if _has_caps(asked):
         parts += [Part(_CUT, (2,), once), Part(_BINS, (CUT_BINS - 1,), once)]
-        parts += [Part(_KEPT, (), Sensitivity(l1=tables * rows, linf=rows), is_wide=True)]
+        parts += [Part(_KEPT, (), Sensitivity(l1=kept, linf=kept), is_wide=True)]
     for name in _bounded_columns(asked):
         parts += [Part(title, (2,), each, is_wide=True) for title in _titles(name)]
     return tuple(parts)
@@ -179,14 +190,13 @@ def _titles(name: str) -> tuple[str, str]:
 
 def _bounded(asked: DiagnosisOf, computed: "_Computed | None") -> Bounded[Mapping[str, Any]]:
     facts = asked.plan.declaration
-    columns = {name: facts.columns[name] for name in columns_used(asked.plan.query)}
     return Bounded.together(
         computed or dict,
         parts=_parts(asked.plan),
         unit=facts.unit,
         name=f"DIAGNOSE {asked.plan.query}",
         basis="bounded by discreet.query, from the declared caps and bounds",
-        facts=repr((facts.unit, facts.caps, columns, asked.source.label)),
+        facts=facts_text(facts, columns_used(asked.plan.query), asked.source.label),
     )
 
 
@@ -199,10 +209,7 @@ def _values_plan(asked: Plan) -> Plan:
         for name in _bounded_columns(asked)
         for outcome in (Outcome.THERE, Outcome.BELOW, Outcome.ABOVE)
     ]
-    if _has_caps(asked):
-        sums.append(SumOf(_KEPT, None, None, single))
-    query = Query(asked.query.table, asked.query.aggregates, (), asked.query.where)
-    return Plan(facts, query, ((),), tuple(sums), ())
+    return Plan(facts, _without_keys(asked.query), ((),), tuple(sums), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +230,7 @@ class _Computed:
             bins = np.zeros(CUT_BINS, dtype=np.int64)
             bins[answer[PLACE].to_numpy()] = answer[TIMES].to_numpy()
             found[_CUT] = np.array([bins[1:].sum(), bins[0]])
-            found[_BINS], found[_KEPT] = bins[1:], totals[_KEPT]
+            found[_BINS], found[_KEPT] = bins[1:], sum(map(int, answer[KEPT].to_pylist()))
         for name in _bounded_columns(self.asked):
             there = totals[f"{name} {Outcome.THERE.name}"]
             for title, outcome in zip(_titles(name), (Outcome.BELOW, Outcome.ABOVE), strict=True):

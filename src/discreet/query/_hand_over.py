@@ -24,7 +24,8 @@ from discreet.query._engine import Engine
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of
 from discreet.query._plan import Plan, value_grid
-from discreet.query._query import ColumnRef, quoted
+from discreet.query._public_facts import facts_text
+from discreet.query._query import ColumnRef, columns_used, quoted
 from discreet.query._source import TableSource, check_schema
 from discreet.query._stages import Term, combined
 
@@ -40,7 +41,8 @@ class TableRows:
 
     def values(self, names: Sequence[str]) -> Bounded[Rows]:
         """The values of these columns, compiled now and computed after a charge."""
-        if not names or len(set(names)) < len(names):
+        are_names = all(isinstance(name, str) for name in names)
+        if not names or not are_names or len(set(names)) < len(names):
             raise InvalidArgument("columns: give at least one name, each once")
         if self.plan.query.keys:
             raise InvalidArgument(
@@ -60,7 +62,7 @@ class TableRows:
             unit=facts.unit,
             name=self.plan.query.of_rows(map(quoted, names)),
             basis=_BASIS,
-            facts=repr((facts.caps, [facts.columns[name] for name in names], self.source.label)),
+            facts=self._facts(names),
         )
 
     def counts(self) -> Bounded[IntegerArray]:
@@ -77,8 +79,12 @@ class TableRows:
             shape=(len(self.plan.groups),),
             is_wide=True,
             basis=_BASIS,
-            facts=repr((self.plan.declaration.caps, self.plan.groups, self.source.label)),
+            facts=self._facts(()),
         )
+
+    def _facts(self, names: Sequence[str]) -> str:
+        used = dict.fromkeys([*columns_used(self.plan.query), *names])
+        return facts_text(self.plan.declaration, list(used), self.source.label)
 
     def _check_source(self) -> None:
         facts = self.plan.declaration

@@ -1,6 +1,7 @@
 """Statistics of a table by the mechanisms of `discreet.mechanisms`, one release each."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +13,7 @@ from discreet._budget import Payer, Receipt
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
-from discreet.errors import QueryRefused
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -28,6 +29,7 @@ from discreet.mechanisms.selection import Moves, TopK
 from discreet.mechanisms.statistics import Moments, moments
 from discreet.query._columns import KeyValue
 from discreet.query._hand_over import TableRows
+from discreet.query._price import check_scale
 
 _CONFIDENCE = Fraction(95, 100)
 
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 class TopGroups:
     """The groups with the most rows, the largest first, without their counts.
 
-    ``error`` is in rows: with probability ``confidence``, no group that is missing has more rows
-    than a group here by more than this. Everything here may be shown to anyone.
+    ``error`` is in rows: with probability ``confidence``, each group here has at most this many
+    rows fewer than the k-th largest group. Everything here may be shown to anyone.
     """
 
     keys: tuple[str, ...]
@@ -75,7 +77,10 @@ class TopGroups:
     def __repr__(self) -> str:
         lines = [f"{rank}. {', '.join(map(str, g))}" for rank, g in enumerate(self.groups, 1)]
         level = f"{float(self.confidence):.4g}"
-        note = f"a missing group has at most {self.error:,} rows more, at {level} confidence"
+        note = (
+            f"each has at most {self.error:,} rows fewer than the group of rank "
+            f"{len(self.groups)}, at {level} confidence"
+        )
         return "\n".join([f"by {', '.join(self.keys)}", *lines, note])
 
 
@@ -118,6 +123,7 @@ def released_moments(
     """The release of all moments of the rows' columns, with the noise that errs less."""
     facts = moments(rows)
     noise = _noise(facts, epsilon, delta)
+    check_scale([noise])
     rehearse(noise, np.zeros(1, dtype=object))
     found = release(facts, noise, ledger, by=by, request=request)
     return Moments.of(found, rows)
@@ -141,7 +147,8 @@ def _noise(
 ) -> DiscreteLaplace | Gaussian:
     offers: list[DiscreteLaplace | Gaussian] = [DiscreteLaplace.for_epsilon(epsilon, facts)]
     if _checks.not_negative(delta=delta) > 0:
-        offers.append(Gaussian.for_epsilon(epsilon, delta, facts))
+        with suppress(ArithmeticError):  # of a price that is too large for any such noise
+            offers.append(Gaussian.for_epsilon(epsilon, delta, facts))
     return min(offers, key=lambda noise: noise.error(_CONFIDENCE))
 
 
@@ -156,4 +163,6 @@ def level_names(column: str, levels: Sequence[Number]) -> dict[str, Fraction]:
         exact = _checks.probability(levels=level)
         percent = f"{float(100 * exact):.6g}".replace(".", "_")
         named[f"{column}_{percent}"] = exact
+    if len(named) < len(levels):
+        raise InvalidArgument(f"levels = {levels!r}: give each once, and of at most 6 digits")
     return named

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from discreet import _checks
 from discreet._budget import Payer
@@ -16,7 +17,7 @@ from discreet.mechanisms.statistics import Moments, Regression, regression
 from discreet.query._answer import Answer
 from discreet.query._columns import ONE_ROW, Caps, Column
 from discreet.query._declaration import Declaration
-from discreet.query._diagnosis import Diagnosis
+from discreet.query._diagnosis import LEAST_RISK, Diagnosis
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
@@ -30,8 +31,6 @@ from discreet.query._selection import Selection
 from discreet.query._source import TableSource, source_of
 from discreet.query._sql import plan_sql
 from discreet.query._statistics import TopGroups
-
-_LEAST_RISK = Fraction(1, 10**30)
 
 Names = str | Sequence[str]
 """One name of a column, or several."""
@@ -173,12 +172,14 @@ class Table:
         """The least-squares coefficients of a column on others, with intervals that hold
         together."""
         level = _checks.probability(confidence=confidence)
-        if isinstance(on, str) or not on or 1 - level < _LEAST_RISK:
+        names = () if isinstance(on, str) else tuple(on)
+        if not names or 1 - level < LEAST_RISK:
             raise InvalidArgument(
                 "regression: give on as a list of names, and a confidence of at most 1 - 1e-30"
             )
-        known = Selection(self).moments(outcome, *on, epsilon=epsilon, delta=delta)
-        return regression(known, outcome, on, level)
+        known = Selection(self).moments(outcome, *names, epsilon=epsilon, delta=delta)
+        with np.errstate(all="ignore"):  # a warning would depend on the noise
+            return regression(known, outcome, names, level)
 
     def moments(self, *columns: str, epsilon: Number, delta: Number = 0) -> Moments:
         """The moments of these columns, from which means, variances, covariances, correlations and

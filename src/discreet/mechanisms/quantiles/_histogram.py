@@ -54,6 +54,7 @@ def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[Intege
         name=f"{bounded.name} by {_edges_text(exact)}",
         shape=(bins,),
         basis=bounded.basis,
+        facts=bounded.facts,
     )
 
 

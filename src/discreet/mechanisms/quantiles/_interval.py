@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import accounting
-from discreet._exact import Number
+from discreet._exact import Number, shown
 from discreet._fields import Positive, PositiveCount, Probability, field, frozen
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
@@ -33,7 +33,6 @@ from discreet.noise import Bits
 from discreet.noise._arrays import FloatArray, IndexArray
 
 _END_SCALE = 2  # times the value's scale: an end costs half as much as the value
-_ENDS = 4096  # the most steps of the ends' grid
 _MOST_PADDING = 2**40
 
 
@@ -43,8 +42,8 @@ class QuantileIntervals:
     interval, independently, with twice the ``scale``.
 
     Rows have one column, or two: the number of the row's group, from 0 to ``groups`` - 1, and the
-    value. A draw is an array of shape (groups, 3): value, low and high. The ends lie on a grid of
-    at most 4 097 values, or at the column's ends, and the value is moved between them.
+    value. A draw is an array of shape (groups, 3): value, low and high, where the value is moved
+    between the ends.
 
     For any rows, the interval of a group holds all values that miss the level by 0 with probability
     ``confidence`` at least, each group by itself. For a group that has few rows it is the whole
@@ -77,8 +76,7 @@ class QuantileIntervals:
         """Refuse ends that would need so many rows of padding that ranks leave int64."""
         if self.padding > _MOST_PADDING:
             raise InvalidArgument(
-                f"scale = {float(self.scale):.3g} rows: give at most about 10^10; name a larger "
-                "epsilon"
+                f"scale = {shown(self.scale)} rows: give at most about 10^10; name a larger epsilon"
             )
 
     @staticmethod
@@ -114,7 +112,7 @@ class QuantileIntervals:
     def padding(self) -> int:
         """The number of rows by which the ranks of the ends lie beyond the level."""
         failure = (1 - self.confidence) / 2
-        return max(math.ceil(most_missed(self._end_scale, self._ends.size, failure)), 1)
+        return max(math.ceil(most_missed(self._end_scale, self.grid.size, failure)), 1)
 
     def sample(self, value: Rows, bits: Bits) -> FloatArray:
         """The value, low and high of each group."""
@@ -128,10 +126,9 @@ class QuantileIntervals:
         last = self.grid.size - 1
         found = stretches(places, lower=0, upper=last, level=self.level)
         place = choose(found, 1 / (self.scale * self.level.denominator), bits)
-        # 2. the ends: steps of the coarser grid from either end
-        low = self._end(places // self._coarse, self.level, bits)
-        mirrored = (last - places[::-1]) // self._coarse
-        high = last - self._end(mirrored, 1 - self.level, bits)
+        # 2. the ends
+        low = self._end(places, self.level, bits)
+        high = last - self._end(last - places[::-1], 1 - self.level, bits)
         if low > high:
             low, high = high, low
         # 3. the value between them
@@ -142,25 +139,14 @@ class QuantileIntervals:
         )
 
     def _end(self, places: IndexArray, level: Fraction, bits: Bits) -> int:
-        """The place of the lower end, for sorted places on the coarser grid."""
-        found = stretches(
-            places, lower=0, upper=self._ends.size - 1, level=level, padding=self.padding
-        )
-        return choose(found, 1 / (self._end_scale * level.denominator), bits) * self._coarse
+        """The place of the lower end, for sorted places."""
+        last = self.grid.size - 1
+        found = stretches(places, lower=0, upper=last, level=level, padding=self.padding)
+        return choose(found, 1 / (self._end_scale * level.denominator), bits)
 
     @property
     def _end_scale(self) -> Fraction:
         return self.scale * _END_SCALE
-
-    @property
-    def _coarse(self) -> int:
-        """The number of the grid's steps in a step of the ends' grid."""
-        return -(-(self.grid.size - 1) // _ENDS) or 1
-
-    @property
-    def _ends(self) -> Grid:
-        """The ends' grid, in steps."""
-        return Grid(0, (self.grid.size - 1) // self._coarse)
 
 
 def _columns(part: RowsPart) -> tuple[int, Grid]:

@@ -124,6 +124,7 @@ def _scores(
         shape=(length,),
         is_wide=True,
         basis=rows.basis,
+        facts=rows.facts,
     )
 
 

@@ -64,6 +64,7 @@ def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
         name=f"table of {rows.name}",
         shape=shape,
         basis=rows.basis,
+        facts=rows.facts,
     )
 
 

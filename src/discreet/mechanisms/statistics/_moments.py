@@ -44,6 +44,7 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
         shape=(len(layout.places),),
         is_wide=True,
         basis=rows.basis,
+        facts=rows.facts,
     )
 
 

@@ -118,6 +118,7 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
         shape=(len(upper[0]),),
         is_wide=True,
         basis=rows.basis,
+        facts=rows.facts,
     )
 
 
