@@ -31,15 +31,15 @@ from discreet.query._query import (
     Arithmetic,
     Both,
     Branch,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
+    GroupKey,
     Holds,
     IsNull,
-    Key,
     Literal,
     Membership,
     Negation,
@@ -142,7 +142,7 @@ def scalars(depth: int = 2) -> st.SearchStrategy[Scalar]:
         Arithmetic, st.just(Operator.DIVIDE), deeper, _NUMBERS.filter(bool).map(Literal)
     )
     called = st.sampled_from(_FUNCTIONS).flatmap(
-        lambda one: deeper.map(lambda value: Call(one, (value,)))
+        lambda one: deeper.map(lambda value: FunctionCall(one, (value,)))
     )
     chosen = st.builds(
         lambda relation, left, right, value: Case(
@@ -220,16 +220,16 @@ _OF_OTHER_FORMS = {
 
 
 _WAGE, _DAY, _PLACE = ColumnRef("wage"), ColumnRef("day"), ColumnRef("place")
-_KEYS: list[str | Key] = [
+_KEYS: list[str | GroupKey] = [
     "union",
     "place",
     "day",
-    Key(Truth(Comparison(Relation.GREATER, _WAGE, Literal(Fraction(10)))), "high"),
-    Key(Call(ScalarFunction.MONTH, (_DAY,)), "month"),
-    Key(Call(ScalarFunction.LOWER, (_PLACE,)), "lower"),
-    Key(Call(ScalarFunction.DATE_TRUNC, (Literal("week"), _DAY)), "week"),
-    Key(
-        Call(
+    GroupKey(Truth(Comparison(Relation.GREATER, _WAGE, Literal(Fraction(10)))), "high"),
+    GroupKey(FunctionCall(ScalarFunction.MONTH, (_DAY,)), "month"),
+    GroupKey(FunctionCall(ScalarFunction.LOWER, (_PLACE,)), "lower"),
+    GroupKey(FunctionCall(ScalarFunction.DATE_TRUNC, (Literal("week"), _DAY)), "week"),
+    GroupKey(
+        FunctionCall(
             ScalarFunction.FLOOR,
             (Arithmetic(Operator.DIVIDE, _WAGE, Literal(Fraction(7))),),
         ),

@@ -15,11 +15,11 @@ from typing import Any
 from discreet.query._query import (
     Arithmetic,
     Both,
-    Call,
     Case,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
     Holds,
     IsNull,
     Literal,
@@ -41,7 +41,7 @@ def meaning(scalar: Scalar, value: Values) -> Value:
     """The value of an expression in a row, from the values of its parts. Numbers are neither
     clamped nor converted to the type of the expression."""
     match scalar:
-        case Call(function, arguments):
+        case FunctionCall(function, arguments):
             return _call(function, [value(one) for one in arguments], arguments)
         case Case(branches, otherwise):
             for branch in branches:

@@ -14,7 +14,7 @@ from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Table
 from discreet.query._declaration_file import read
 from discreet.query._keys import keys_of
-from discreet.query._query import Key
+from discreet.query._query import GroupKey
 from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
 
@@ -289,7 +289,7 @@ def test_a_million_keys_are_the_most() -> None:
     facts = Declaration("t", dp.Unit("person"), Caps(1), plain)
     for text, count in (("x % 1000000", 10**6), ("FLOOR(x / 4611686018428)", 1_000_000)):
         (key,) = plan_sql(f"SELECT COUNT(*) FROM t GROUP BY {text}", facts).query.keys
-        assert isinstance(key, Key)
+        assert isinstance(key, GroupKey)
         assert len(keys_of(key.value, facts)) == count
     with pytest.raises(QueryRefused, match="more than 1,000,000 groups"):
         plan_sql("SELECT COUNT(*) FROM t GROUP BY x % 1000001", facts)

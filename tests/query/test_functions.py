@@ -27,12 +27,12 @@ from discreet.query._query import (
     Arithmetic,
     Both,
     Branch,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
     Holds,
     IsNull,
     Literal,
@@ -199,7 +199,7 @@ def calls(
         types = [one for one in rule.takes[0].types if kind in (None, one)] or [ColumnType.DATE]
         return st.sampled_from(types).flatmap(
             lambda one: st.lists(of_type(one, depth), min_size=2, max_size=3).map(
-                lambda given: Call(function, tuple(given))
+                lambda given: FunctionCall(function, tuple(given))
             )
         )
     arguments = [
@@ -211,7 +211,7 @@ def calls(
     most, least = len(arguments), len(arguments) - rule.optional
     counts = st.integers(least, most)
     return st.tuples(counts, st.tuples(*arguments)).map(
-        lambda drawn: Call(function, drawn[1][: drawn[0]])
+        lambda drawn: FunctionCall(function, drawn[1][: drawn[0]])
     )
 
 

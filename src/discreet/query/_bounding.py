@@ -25,9 +25,9 @@ from discreet.query._engine import as_bytes, quotient
 from discreet.query._keys import keys_of
 from discreet.query._numbering import comparable, in_memory, placed
 from discreet.query._plan import Counted, Plan
-from discreet.query._stages import Term, combined
+from discreet.query._stages import StagedValue, combined
 
-RowValue = Callable[[Compiler], Term]
+RowValue = Callable[[Compiler], StagedValue]
 """The expression of a value in each row."""
 
 _UNIT = "unit"
@@ -125,10 +125,12 @@ def _summed(found: ir.Table, names: list[str]) -> ir.Table:
     return summed.filter(summed[TIMES] > 0)
 
 
-def _rows(plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, Term]) -> ir.Table:
+def _rows(
+    plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, StagedValue]
+) -> ir.Table:
     """The rows that count: of a known unit, in a declared group, meeting the condition; with these
     expressions as columns."""
-    columns: dict[str, Term] = {}
+    columns: dict[str, StagedValue] = {}
     if plan.declaration.unit.column is not None:
         columns[_UNIT] = compiler.raw(plan.declaration.unit.column, _unit)
     for index, key in enumerate(plan.query.named_keys):

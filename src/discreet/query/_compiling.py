@@ -29,12 +29,12 @@ from discreet.query._query import (
     Arithmetic,
     Both,
     Branch,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
     Holds,
     IsNull,
     Literal,
@@ -45,8 +45,8 @@ from discreet.query._query import (
     Scalar,
     Truth,
 )
-from discreet.query._scalar_rules import NUMERIC, TEXTS, Argument, ScalarFacts
-from discreet.query._stages import Stages, Term, combined, constant
+from discreet.query._scalar_rules import NUMERIC, TEXTS, Parameter, ScalarFacts
+from discreet.query._stages import StagedValue, Stages, combined, constant_term
 
 _ARITHMETIC: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.ADD: operator.add,
@@ -80,25 +80,25 @@ class Compiler:
 
     declaration: Declaration
     _stages: Stages = field(default_factory=Stages)
-    _known: dict[object, Term] = field(default_factory=dict)
+    _known: dict[object, StagedValue] = field(default_factory=dict)
 
     def select(
-        self, table: ir.Table, terms: Mapping[str, Term], where: Condition | None = None
+        self, table: ir.Table, terms: Mapping[str, StagedValue], where: Condition | None = None
     ) -> ir.Table:
         """The terms as columns, for the rows in which the condition is known to hold."""
         return self._stages.select(table, terms, None if where is None else self.holds(where))
 
-    def raw(self, name: str, meaning: Callable[[Any], Any]) -> Term:  # Any: Ibis expressions
+    def raw(self, name: str, meaning: Callable[[Any], Any]) -> StagedValue:  # Any: Ibis expressions
         """An expression of an undeclared column, such as the id."""
-        return self._stages.keep(Term(0, lambda table: meaning(table[name])))
+        return self._stages.keep(StagedValue(0, lambda table: meaning(table[name])))
 
-    def scalar(self, scalar: Scalar) -> Term:
+    def scalar(self, scalar: Scalar) -> StagedValue:
         """The value, or NULL; never NaN, and within the range that `infer` derives."""
         if scalar not in self._known:
             self._known[scalar] = self._value(scalar)
         return self._known[scalar]
 
-    def holds(self, condition: Condition) -> Term:
+    def holds(self, condition: Condition) -> StagedValue:
         """Whether the condition is known to hold: SQL's WHERE."""
         return self._decided(condition)[0]
 
@@ -108,18 +108,18 @@ class Compiler:
 
     # --- values ---
 
-    def _value(self, scalar: Scalar) -> Term:
+    def _value(self, scalar: Scalar) -> StagedValue:
         fact = self.infer(scalar)
         match scalar:
             case ColumnRef(name):
                 return self.raw(name, lambda raw: _declared(raw, self._column(name)))
             case Literal(value):
-                return constant(_constant(value, fact.type))
+                return constant_term(_constant(value, fact.type))
             case Arithmetic():
                 made = self._computed(scalar)
                 if fact.type is not ColumnType.NUMBER:
                     return self._stages.keep(made)
-            case Call():
+            case FunctionCall():
                 made = self._called(scalar, fact)
             case Case(branches, otherwise):
                 made = self._chosen(branches, otherwise, fact)
@@ -134,20 +134,22 @@ class Compiler:
             return plain
         return self._stages.keep(combined(lambda value: _within(value, fact), plain))
 
-    def _computed(self, scalar: Scalar) -> Term:
+    def _computed(self, scalar: Scalar) -> StagedValue:
         """Arithmetic without a clamp at each operation; its facts bound what it can reach."""
         if not isinstance(scalar, Arithmetic):
             return self.scalar(scalar)
         fact = self.infer(scalar)
         if fact.lower is not None and fact.lower == fact.upper and not fact.can_be_null:
-            return constant(_constant(fact.lower, fact.type))  # some engines compute it in 32 bits
+            return constant_term(
+                _constant(fact.lower, fact.type)
+            )  # some engines compute it in 32 bits
         sides = [self._computed(side) for side in (scalar.left, scalar.right)]
         if self.infer(scalar.left).type is ColumnType.DATE:
             return combined(lambda end, start: end.delta(start, unit="day").cast("int64"), *sides)
         kind, operation = ENGINE_TYPES[fact.type], _ARITHMETIC[scalar.operator]
         return combined(lambda one, other: operation(one.cast(kind), other.cast(kind)), *sides)
 
-    def _called(self, call: Call, fact: ScalarFacts) -> Term:
+    def _called(self, call: FunctionCall, fact: ScalarFacts) -> StagedValue:
         rule = FUNCTIONS[call.function]
         arguments = [
             self._argument(argument, rule.argument(place))
@@ -155,9 +157,9 @@ class Compiler:
         ]
         return combined(lambda *values: rule.meaning(fact, *values), *arguments)
 
-    def _argument(self, scalar: Scalar, taken: Argument) -> Term:
+    def _argument(self, scalar: Scalar, taken: Parameter) -> StagedValue:
         if taken.is_constant and isinstance(scalar, Literal):
-            return constant(scalar.value)
+            return constant_term(scalar.value)
         if taken.types != TEXTS.types:
             return self.scalar(scalar)
         if ("valid", scalar) not in self._known:
@@ -167,12 +169,12 @@ class Compiler:
 
     def _chosen(
         self, branches: tuple[Branch, ...], otherwise: Scalar | None, fact: ScalarFacts
-    ) -> Term:
+    ) -> StagedValue:
         kind = ENGINE_TYPES[fact.type]
 
-        def result(value: Scalar | None) -> Term:
+        def result(value: Scalar | None) -> StagedValue:
             if value is None:
-                return constant(ibis.null(kind))
+                return constant_term(ibis.null(kind))
             return combined(lambda found: found.cast(kind), self.scalar(value))
 
         conditions = [self.holds(branch.condition) for branch in branches]
@@ -191,7 +193,7 @@ class Compiler:
 
     # --- conditions ---
 
-    def _decided(self, condition: Condition) -> tuple[Term, Term]:
+    def _decided(self, condition: Condition) -> tuple[StagedValue, StagedValue]:
         """Whether the condition is known to hold, and whether it is known not to hold."""
         match condition:
             case Comparison(relation, left, right):
@@ -213,14 +215,14 @@ class Compiler:
                 (true, false), (also_true, also_false) = self._decided(one), self._decided(other)
                 return _any(true, also_true), _all(false, also_false)
 
-    def _known_or_not(self, answer: Term) -> tuple[Term, Term]:
+    def _known_or_not(self, answer: StagedValue) -> tuple[StagedValue, StagedValue]:
         """For a truth value that may be NULL."""
         return (
             combined(lambda known: ibis.coalesce(known, _FALSE), answer),
             combined(lambda known: ibis.coalesce(~known, _FALSE), answer),
         )
 
-    def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> Term:
+    def _compared(self, relation: Relation, left: Scalar, right: Scalar) -> StagedValue:
         """SQL's comparison. A 64-bit integer is compared exactly with a literal that is none."""
         if isinstance(left, Literal) and not isinstance(right, Literal):
             left, right, relation = right, left, _TURNED[relation]
@@ -239,7 +241,7 @@ class Compiler:
             self.scalar(left),
         )
 
-    def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> Term:
+    def _is_one_of(self, scalar: Scalar, options: tuple[Literal, ...]) -> StagedValue:
         equal = [option for option in options if not self._is_integer_and_not(scalar, option)]
         if not equal:
             return combined(
@@ -259,11 +261,11 @@ class Compiler:
 
     # --- sums ---
 
-    def addend(self, one: SumOf) -> Term:
+    def addend(self, one: SumOf) -> StagedValue:
         """A row's addend to the sum: an integer within its ends, 0 where the argument is NULL."""
         zero, unit = ibis.literal(0, "int64"), ibis.literal(1, "int64")
         if one.argument is None:
-            return constant(unit)
+            return constant_term(unit)
         if isinstance(one.argument, ColumnOutcome):
             return self._outcome(one.argument)
         if one.grid is None:
@@ -275,7 +277,7 @@ class Compiler:
             moved = combined(lambda n: clamped(n, *one.ends), squared)
         return combined(lambda n: ibis.coalesce(n, zero), moved)
 
-    def point(self, argument: Scalar, grid: SumGrid) -> Term:
+    def point(self, argument: Scalar, grid: SumGrid) -> StagedValue:
         """The argument in steps of the grid from its centre, within its ends; NULL stays NULL."""
         if (argument, grid) in self._known:
             return self._known[argument, grid]
@@ -292,7 +294,7 @@ class Compiler:
         self._known[argument, grid] = self._stages.keep(moved)
         return self._known[argument, grid]
 
-    def _outcome(self, one: ColumnOutcome) -> Term:
+    def _outcome(self, one: ColumnOutcome) -> StagedValue:
         column = self._column(one.column)
 
         def meaning(raw: Any) -> Any:  # Any: Ibis expressions
@@ -340,11 +342,11 @@ def _truth(true: Any, false: Any) -> Any:  # Any: Ibis expressions
     return ibis.ifelse(true, _TRUE, ibis.ifelse(false, _FALSE, ibis.null("boolean")))
 
 
-def _all(one: Term, other: Term) -> Term:
+def _all(one: StagedValue, other: StagedValue) -> StagedValue:
     return combined(operator.and_, one, other)
 
 
-def _any(one: Term, other: Term) -> Term:
+def _any(one: StagedValue, other: StagedValue) -> StagedValue:
     return combined(operator.or_, one, other)
 
 

@@ -7,23 +7,21 @@ of the date.
 import datetime
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
 from discreet.query._scalar_rules import (
     CONSTANT_TEXT,
     DATES,
-    Argument,
-    Facts,
+    ArgumentFacts,
+    EngineValue,
     Form,
+    Parameter,
     ScalarFacts,
     ScalarFunction,
     ScalarRule,
     number_facts,
 )
-
-Expression = Any  # of Ibis, which ships no types
 
 _UNITS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
 
@@ -56,10 +54,10 @@ def days_between(lower: datetime.date, upper: datetime.date, unit: str) -> list[
 
 def _part_facts(
     of_day: Callable[[datetime.date], int], lower: int, upper: int, same: str
-) -> Callable[[Facts], ScalarFacts]:
+) -> Callable[[ArgumentFacts], ScalarFacts]:
     """The facts of a part from 1 to ``upper``; narrower if all days lie in one unit ``same``."""
 
-    def facts(given: Facts) -> ScalarFacts:
+    def facts(given: ArgumentFacts) -> ScalarFacts:
         days = _days(given[0])
         ends = lower, upper
         if days is not None and (not same or truncated(same, days[0]) == truncated(same, days[1])):
@@ -69,7 +67,7 @@ def _part_facts(
     return facts
 
 
-def _year_facts(given: Facts) -> ScalarFacts:
+def _year_facts(given: ArgumentFacts) -> ScalarFacts:
     days = _days(given[0])
     if days is None:
         return ScalarFacts(ColumnType.INTEGER, None, None, given[0].can_be_null)
@@ -84,7 +82,7 @@ def _days(fact: ScalarFacts) -> tuple[datetime.date, datetime.date] | None:
     return first, last
 
 
-def _truncated_facts(given: Facts) -> ScalarFacts:
+def _truncated_facts(given: ArgumentFacts) -> ScalarFacts:
     unit, days = given[0].constant, _days(given[1])
     if not (isinstance(unit, str) and unit.lower() in _UNITS):
         raise QueryRefused(f"the unit is one of {', '.join(map(repr, _UNITS))}")
@@ -96,8 +94,8 @@ def _truncated_facts(given: Facts) -> ScalarFacts:
 
 def _part(
     function: ScalarFunction,
-    facts: Callable[[Facts], ScalarFacts],
-    meaning: Callable[[Expression], Expression],
+    facts: Callable[[ArgumentFacts], ScalarFacts],
+    meaning: Callable[[EngineValue], EngineValue],
     of_day: Callable[[datetime.date], int],
 ) -> ScalarRule:
     return ScalarRule(
@@ -125,20 +123,20 @@ def _cast(
     """A row for a cast, which is NULL where the type can't hold the value. Texts are read as those
     of a declared column."""
 
-    def facts(given: Facts) -> ScalarFacts:
+    def facts(given: ArgumentFacts) -> ScalarFacts:
         (fact,) = given
         if fact.type is kind:
             return ScalarFacts(kind, fact.lower, fact.upper, fact.can_be_null, fact.largest)
         return _cast_facts(kind, fact)
 
-    def meaning(_: ScalarFacts, value: Expression) -> Expression:
+    def meaning(_: ScalarFacts, value: EngineValue) -> EngineValue:
         from discreet.query import _conversion  # heavy
 
         return _conversion.cast_to(kind, value)
 
     return ScalarRule(
         function,
-        (Argument((kind, *sources)),),
+        (Parameter((kind, *sources)),),
         facts,
         meaning,
         Form.CAST,

@@ -22,15 +22,15 @@ from discreet.query._query import (
     Arithmetic,
     Both,
     Branch,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
+    GroupKey,
     Holds,
     IsNull,
-    Key,
     Literal,
     Membership,
     Negation,
@@ -284,7 +284,9 @@ class ColumnExpression:
 
     def truncate(self, unit: str) -> "ColumnExpression":
         """The first day of a date's year, quarter, month or week."""
-        return ColumnExpression(Call(ScalarFunction.DATE_TRUNC, (_literal(unit), self.scalar)))
+        return ColumnExpression(
+            FunctionCall(ScalarFunction.DATE_TRUNC, (_literal(unit), self.scalar))
+        )
 
     def _call(self, function: ScalarFunction, *others: object) -> "ColumnExpression":
         rule = FUNCTIONS[function]
@@ -292,7 +294,7 @@ class ColumnExpression:
             _literal(other) if rule.argument(place).is_constant else _scalar(other)
             for place, other in enumerate(others, start=1)
         )
-        return ColumnExpression(Call(function, (self.scalar, *given)))
+        return ColumnExpression(FunctionCall(function, (self.scalar, *given)))
 
     def __invert__(self) -> ConditionExpression:
         return ~ConditionExpression(condition_of(self))
@@ -386,14 +388,16 @@ def condition_of(given: object) -> Condition:
     """The condition of an expression, which may be a boolean column."""
     if isinstance(given, ConditionExpression):
         return given.condition
-    if isinstance(given, ColumnExpression) and isinstance(given.scalar, ColumnRef | Call | Case):
+    if isinstance(given, ColumnExpression) and isinstance(
+        given.scalar, ColumnRef | FunctionCall | Case
+    ):
         return Holds(given.scalar)
     raise InvalidArgument(
         f"{_described(given)} is no condition; compare a column, as in col('year') >= 1985"
     )
 
 
-def key_of(name: str, given: object) -> str | Key:
+def key_of(name: str, given: object) -> str | GroupKey:
     """The key of this name: an expression, or a condition, whose values are true and false."""
     if isinstance(given, ColumnExpression):
         value = given.scalar
@@ -404,7 +408,7 @@ def key_of(name: str, given: object) -> str | Key:
             f"{_described(given)} is no key; give a column or expression, as in "
             "group_by('sex', month=col('day').truncate('month'))"
         )
-    return name if value == ColumnRef(name) else Key(value, name)
+    return name if value == ColumnRef(name) else GroupKey(value, name)
 
 
 def _truth(condition: Condition) -> Scalar:

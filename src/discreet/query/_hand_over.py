@@ -27,7 +27,7 @@ from discreet.query._plan import Plan, value_grid
 from discreet.query._public_facts import facts_text
 from discreet.query._query import ColumnRef, columns_used, quoted
 from discreet.query._source import TableSource, check_schema
-from discreet.query._stages import Term, combined
+from discreet.query._stages import StagedValue, combined
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 
@@ -128,7 +128,7 @@ class _RowColumn:
             )
         return _RowColumn(name, value_grid(ColumnRef(name), facts), is_truth=False)
 
-    def expression(self, compiler: Compiler) -> Term:
+    def expression(self, compiler: Compiler) -> StagedValue:
         if self.is_truth:
             value = compiler.scalar(ColumnRef(self.name))
             return combined(lambda truth: truth.cast("int64"), value)

@@ -20,12 +20,12 @@ from discreet.query._functions import FUNCTIONS
 from discreet.query._query import (
     Arithmetic,
     Both,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
     Holds,
     IsNull,
     Literal,
@@ -108,7 +108,7 @@ def infer(scalar: Scalar, declaration: Declaration) -> ScalarFacts:
             return _of_literal(value)
         case Arithmetic():
             return _of_arithmetic(scalar, declaration)
-        case Call():
+        case FunctionCall():
             return _of_call(scalar, declaration)
         case Case():
             return _of_case(scalar, declaration)
@@ -124,7 +124,7 @@ def _of_column(column: Column) -> ScalarFacts:
     return ScalarFacts(column.type, lower, upper, column.null is None, largest)
 
 
-def _of_call(call: Call, declaration: Declaration) -> ScalarFacts:
+def _of_call(call: FunctionCall, declaration: Declaration) -> ScalarFacts:
     rule = FUNCTIONS[call.function]
     name = call.function.value
     if not rule.takes_this_many(len(call.arguments)):

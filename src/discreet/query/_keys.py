@@ -15,7 +15,15 @@ from discreet.query._date_functions import days_between
 from discreet.query._declaration import Declaration
 from discreet.query._functions import FUNCTIONS
 from discreet.query._inference import column_of, infer
-from discreet.query._query import Call, Case, ColumnRef, Literal, Scalar, columns_in, scalar_text
+from discreet.query._query import (
+    Case,
+    ColumnRef,
+    FunctionCall,
+    Literal,
+    Scalar,
+    columns_in,
+    scalar_text,
+)
 from discreet.query._scalar_rules import ScalarFacts, ScalarFunction
 
 MOST_KEYS = 1_000_000
@@ -47,9 +55,9 @@ def _keys(scalar: Scalar, fact: ScalarFacts, declaration: Declaration) -> Iterab
         case Case(branches, otherwise):
             values = [*(branch.value for branch in branches), otherwise]
             found = _union([value for value in values if value is not None], declaration)
-        case Call(ScalarFunction.COALESCE, arguments):
+        case FunctionCall(ScalarFunction.COALESCE, arguments):
             found = _union(arguments, declaration)
-        case Call():
+        case FunctionCall():
             found = _mapped(scalar, declaration)
         case _:
             found = None
@@ -66,7 +74,7 @@ def _union(values: Iterable[Scalar], declaration: Declaration) -> set[KeyValue] 
     return found
 
 
-def _mapped(call: Call, declaration: Declaration) -> set[KeyValue] | None:
+def _mapped(call: FunctionCall, declaration: Declaration) -> set[KeyValue] | None:
     """The values of a function for the keys of its argument, where these are listed."""
     rule = FUNCTIONS[call.function]
     if rule.of_key is None:
@@ -99,7 +107,7 @@ def _within_bounds(scalar: Scalar, fact: ScalarFacts) -> Sequence[KeyValue] | No
         return None
     first, last = (datetime.date.fromordinal(int(end)) for end in (fact.lower, fact.upper))
     unit = "day"
-    if isinstance(scalar, Call) and scalar.function is ScalarFunction.DATE_TRUNC:
+    if isinstance(scalar, FunctionCall) and scalar.function is ScalarFunction.DATE_TRUNC:
         (literal, _) = scalar.arguments
         assert isinstance(literal, Literal)
         unit = str(literal.value)

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
@@ -17,9 +16,10 @@ from discreet.query._scalar_rules import (
     CONSTANT_NUMBER,
     NUMBERS,
     WHOLE,
-    Argument,
-    Facts,
+    ArgumentFacts,
+    EngineValue,
     Form,
+    Parameter,
     ScalarFacts,
     ScalarFunction,
     ScalarRule,
@@ -35,14 +35,12 @@ _LEAST_LOGARITHM = -746  # of the smallest float above 0
 _BUCKETS = 100_000
 _DIGITS = 15
 
-Expression = Any  # of Ibis, which ships no types
-
 
 # --- to whole numbers ---
 
 
-def _whole_facts(rounded: Callable[[Fraction], int]) -> Callable[[Facts], ScalarFacts]:
-    def facts(given: Facts) -> ScalarFacts:
+def _whole_facts(rounded: Callable[[Fraction], int]) -> Callable[[ArgumentFacts], ScalarFacts]:
+    def facts(given: ArgumentFacts) -> ScalarFacts:
         lower, upper = given[0].ends
         return number_facts(
             ColumnType.INTEGER, rounded(lower), rounded(upper), can_be_null=given[0].can_be_null
@@ -51,16 +49,16 @@ def _whole_facts(rounded: Callable[[Fraction], int]) -> Callable[[Facts], Scalar
     return facts
 
 
-def _whole(rounded: Callable[[Expression], Expression]) -> Callable[..., Expression]:
-    def meaning(fact: ScalarFacts, value: Expression) -> Expression:
+def _whole(rounded: Callable[[EngineValue], EngineValue]) -> Callable[..., EngineValue]:
+    def meaning(fact: ScalarFacts, value: EngineValue) -> EngineValue:
         return _whole_number(fact, value, rounded)
 
     return meaning
 
 
 def _whole_number(
-    fact: ScalarFacts, value: Expression, rounded: Callable[[Expression], Expression]
-) -> Expression:
+    fact: ScalarFacts, value: EngineValue, rounded: Callable[[EngineValue], EngineValue]
+) -> EngineValue:
     """The engine makes a 64-bit integer of what it rounds, so larger numbers are left out. They are
     whole already."""
     if value.type().is_integer():
@@ -78,7 +76,7 @@ def _half_away(number: Fraction) -> int:
     return whole if number >= 0 else -whole
 
 
-def _round_facts(given: Facts) -> ScalarFacts:
+def _round_facts(given: ArgumentFacts) -> ScalarFacts:
     digits = _digits(given)
     if digits == 0:
         return _whole_facts(_half_away)(given)
@@ -94,11 +92,11 @@ def _round_facts(given: Facts) -> ScalarFacts:
     )
 
 
-def _digits(given: Facts) -> int:
+def _digits(given: ArgumentFacts) -> int:
     return whole_constant(given[1], "the number of digits", -_DIGITS, _DIGITS) if given[1:] else 0
 
 
-def _rounded(fact: ScalarFacts, value: Expression, digits: Fraction | None = None) -> Expression:
+def _rounded(fact: ScalarFacts, value: EngineValue, digits: Fraction | None = None) -> EngineValue:
     """The nearest whole number, halves away from 0; with digits, of the number times 10^digits."""
     if not digits:
         return _whole_number(fact, value, lambda number: number.round())
@@ -115,14 +113,14 @@ def _rounded(fact: ScalarFacts, value: Expression, digits: Fraction | None = Non
 # --- of real numbers ---
 
 
-def _abs_facts(given: Facts) -> ScalarFacts:
+def _abs_facts(given: ArgumentFacts) -> ScalarFacts:
     lower, upper = given[0].ends
     least = Fraction(0) if lower <= 0 <= upper else min(abs(lower), abs(upper))
     most = max(abs(lower), abs(upper))
     return number_facts(given[0].type, least, most, can_be_null=given[0].can_be_null)
 
 
-def _sqrt_facts(given: Facts) -> ScalarFacts:
+def _sqrt_facts(given: ArgumentFacts) -> ScalarFacts:
     lower, upper = (max(end, Fraction(0)) for end in given[0].ends)
     return number_facts(
         ColumnType.NUMBER,
@@ -136,11 +134,11 @@ def _root(number: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.floor(number * 2**1100))) / 2**550
 
 
-def _sqrt(_: ScalarFacts, value: Expression) -> Expression:
+def _sqrt(_: ScalarFacts, value: EngineValue) -> EngineValue:
     return (value < 0).ifelse(None, _float64((value < 0).ifelse(0, value)).sqrt())
 
 
-def _ln_facts(given: Facts) -> ScalarFacts:
+def _ln_facts(given: ArgumentFacts) -> ScalarFacts:
     lower, upper = given[0].ends
     if given[0].type is ColumnType.INTEGER:
         lower, upper = max(lower, Fraction(1)), max(upper, Fraction(1))
@@ -160,11 +158,11 @@ def _logarithm(number: Fraction) -> Fraction:
     return Fraction(math.log(number / Fraction(2) ** power)) + power * Fraction(math.log(2))
 
 
-def _ln(_: ScalarFacts, value: Expression) -> Expression:
+def _ln(_: ScalarFacts, value: EngineValue) -> EngineValue:
     return (value <= 0).ifelse(None, _float64((value <= 0).ifelse(1, value)).ln())
 
 
-def _exp_facts(given: Facts) -> ScalarFacts:
+def _exp_facts(given: ArgumentFacts) -> ScalarFacts:
     lower, upper = given[0].ends
     if upper > 350:
         raise QueryRefused("it could exceed 1e150; use smaller numbers")
@@ -177,7 +175,7 @@ def _exp_facts(given: Facts) -> ScalarFacts:
     )
 
 
-def _mod_facts(given: Facts) -> ScalarFacts:
+def _mod_facts(given: ArgumentFacts) -> ScalarFacts:
     (lower, upper), size = given[0].ends, given[1].constant
     assert isinstance(size, Fraction)
     if _float(size) == 0 or abs(size) > WHOLE:
@@ -192,7 +190,7 @@ def _mod_facts(given: Facts) -> ScalarFacts:
     )
 
 
-def _mod(fact: ScalarFacts, value: Expression, size: Fraction) -> Expression:
+def _mod(fact: ScalarFacts, value: EngineValue, size: Fraction) -> EngineValue:
     """The remainder with the sign of the dividend; that of the divisor doesn't matter."""
     if fact.type is ColumnType.INTEGER and value.type().is_integer():
         return value % int(abs(size))
@@ -202,14 +200,14 @@ def _mod(fact: ScalarFacts, value: Expression, size: Fraction) -> Expression:
 # --- bins ---
 
 
-def _bucket_facts(given: Facts) -> ScalarFacts:
+def _bucket_facts(given: ArgumentFacts) -> ScalarFacts:
     lower, upper = given[0].ends
     low, high, count = _buckets(given)
     ends = (_bucket(_float(end), low, high, count) for end in (lower, upper))
     return number_facts(ColumnType.INTEGER, *ends, can_be_null=given[0].can_be_null)
 
 
-def _buckets(given: Facts) -> tuple[float, float, int]:
+def _buckets(given: ArgumentFacts) -> tuple[float, float, int]:
     low, high = (fact.constant for fact in given[1:3])
     assert isinstance(low, Fraction)
     assert isinstance(high, Fraction)
@@ -229,8 +227,8 @@ def _bucket(value: float, low: float, high: float, count: int) -> int:
 
 
 def _bucketed(
-    _: ScalarFacts, value: Expression, low: Fraction, high: Fraction, count: Fraction
-) -> Expression:
+    _: ScalarFacts, value: EngineValue, low: Fraction, high: Fraction, count: Fraction
+) -> EngineValue:
     bottom, top, bins = _float(low), _float(high), int(count)
     value = value.cast("float64")
     inside = (_clamped(value, bottom, top) - bottom) / ((top - bottom) / bins)
@@ -242,20 +240,20 @@ def _bucketed(
 # --- one of the arguments ---
 
 
-def _extreme_facts(given: Facts) -> ScalarFacts:
+def _extreme_facts(given: ArgumentFacts) -> ScalarFacts:
     if common_type(given) in (ColumnType.TEXT, ColumnType.BOOLEAN):
         raise QueryRefused("it takes numbers or dates")
     return union_facts(given, can_be_null=all(fact.can_be_null for fact in given))
 
 
-def _least_facts(given: Facts) -> ScalarFacts:
+def _least_facts(given: ArgumentFacts) -> ScalarFacts:
     """NULL is skipped, so an argument that is never NULL bounds the result from above."""
     fact = _extreme_facts(given)
     always = [one.upper for one in given if not one.can_be_null and one.upper is not None]
     return _bounded(fact, fact.lower, min(always, default=fact.upper))
 
 
-def _greatest_facts(given: Facts) -> ScalarFacts:
+def _greatest_facts(given: ArgumentFacts) -> ScalarFacts:
     fact = _extreme_facts(given)
     always = [one.lower for one in given if not one.can_be_null and one.lower is not None]
     return _bounded(fact, max(always, default=fact.lower), fact.upper)
@@ -266,12 +264,12 @@ def _bounded(fact: ScalarFacts, lower: Fraction | None, upper: Fraction | None) 
     return ScalarFacts(fact.type, lower, upper, fact.can_be_null, largest)
 
 
-def _coalesce_facts(given: Facts) -> ScalarFacts:
+def _coalesce_facts(given: ArgumentFacts) -> ScalarFacts:
     return union_facts(given, can_be_null=all(fact.can_be_null for fact in given))
 
 
-def _of_all(name: str) -> Callable[..., Expression]:
-    def meaning(fact: ScalarFacts, *values: Expression) -> Expression:
+def _of_all(name: str) -> Callable[..., EngineValue]:
+    def meaning(fact: ScalarFacts, *values: EngineValue) -> EngineValue:
         import ibis  # heavy
 
         is_number = fact.type is ColumnType.NUMBER
@@ -280,11 +278,11 @@ def _of_all(name: str) -> Callable[..., Expression]:
     return meaning
 
 
-def _clamped(value: Expression, lower: float, upper: float) -> Expression:
+def _clamped(value: EngineValue, lower: float, upper: float) -> EngineValue:
     return (value < lower).ifelse(lower, (value > upper).ifelse(upper, value))
 
 
-def _float64(value: Expression) -> Expression:
+def _float64(value: EngineValue) -> EngineValue:
     return value.cast("float64")
 
 
@@ -296,7 +294,7 @@ def _float(number: Fraction) -> float:
         return math.copysign(math.inf, number)
 
 
-_EITHER = Argument((ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.DATE))
+_EITHER = Parameter((ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.DATE))
 
 NUMBER_RULES = (
     ScalarRule(

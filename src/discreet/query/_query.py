@@ -61,7 +61,7 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function of the table in `_functions`, of its arguments."""
 
     function: ScalarFunction
@@ -91,7 +91,7 @@ class Truth:
     condition: "Condition"
 
 
-Scalar = ColumnRef | Literal | Arithmetic | Call | Case | Truth
+Scalar = ColumnRef | Literal | Arithmetic | FunctionCall | Case | Truth
 
 
 class Relation(Enum):
@@ -175,7 +175,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """An expression by whose values rows are grouped, under its name in the answer."""
 
     value: Scalar
@@ -186,19 +186,21 @@ class Key:
 class Query:
     """Aggregates of the rows that meet a condition, for each combination of the keys' values.
 
-    A key is the name of a column, or a `Key`. ``str`` gives the query as SQL. Two texts of the same
-    meaning give equal queries.
+    A key is the name of a column, or a `GroupKey`. ``str`` gives the query as SQL. Two texts of the
+    same meaning give equal queries.
     """
 
     table: str
     aggregates: tuple[Aggregate, ...]
-    keys: tuple[str | Key, ...] = ()
+    keys: tuple[str | GroupKey, ...] = ()
     where: Condition | None = None
 
     @property
-    def named_keys(self) -> tuple[Key, ...]:
+    def named_keys(self) -> tuple[GroupKey, ...]:
         """The keys, those of columns under the columns' names."""
-        return tuple(Key(ColumnRef(key), key) if isinstance(key, str) else key for key in self.keys)
+        return tuple(
+            GroupKey(ColumnRef(key), key) if isinstance(key, str) else key for key in self.keys
+        )
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -278,7 +280,7 @@ def parts_of(node: Scalar | Condition) -> list[Scalar | Condition]:
             return [left, right]
         case Both(one, other) | Either(one, other):
             return [one, other]
-        case Call(_, arguments):
+        case FunctionCall(_, arguments):
             return list(arguments)
         case Case(branches, otherwise):
             pairs = [part for one in branches for part in (one.condition, one.value)]
@@ -308,7 +310,7 @@ def scalar_text(scalar: Scalar, *, is_flat: bool = False) -> str:
             if is_flat and isinstance(left, Arithmetic) and _binds_alike(left.operator, operator):
                 first = first[1:-1]
             return f"({first} {operator.value} {second})"
-        case Call(function, arguments):
+        case FunctionCall(function, arguments):
             return _call(function, [scalar_text(one, is_flat=is_flat) for one in arguments])
         case Case():
             return _case(scalar, is_flat=is_flat)

@@ -16,6 +16,7 @@ from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType, KeyValue
 
 Constant = bool | Fraction | str | datetime.date
+EngineValue = Any  # an expression of Ibis, which ships no types
 
 WHOLE = Fraction(2) ** 62  # of a result that stays an integer
 LARGEST = Fraction(10) ** 150  # of a range's ends
@@ -93,11 +94,11 @@ class ScalarFacts:
         return self.lower, self.upper
 
 
-Facts = Sequence[ScalarFacts]
+ArgumentFacts = Sequence[ScalarFacts]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class Parameter:
     """The types that an argument may have. A constant is a literal; it is passed on to the
     function's meaning as a Python value."""
 
@@ -117,8 +118,8 @@ class ScalarRule:
     """
 
     function: ScalarFunction
-    takes: tuple[Argument, ...]
-    facts: Callable[[Facts], ScalarFacts]
+    takes: tuple[Parameter, ...]
+    facts: Callable[[ArgumentFacts], ScalarFacts]
     meaning: Callable[..., Any]  # Any: Ibis expressions
     form: Form = Form.CALL
     optional: int = 0
@@ -126,7 +127,7 @@ class ScalarRule:
     of_key: Callable[..., KeyValue] | None = None
     other_spellings: tuple[str, ...] = ()
 
-    def argument(self, place: int) -> Argument:
+    def argument(self, place: int) -> Parameter:
         """The argument at this place; the last one repeats."""
         return self.takes[min(place, len(self.takes) - 1)]
 
@@ -137,12 +138,12 @@ class ScalarRule:
 
 
 NUMERIC = ColumnType.INTEGER, ColumnType.NUMBER
-NUMBERS = Argument(NUMERIC)
-TEXTS = Argument((ColumnType.TEXT,))
-DATES = Argument((ColumnType.DATE,))
-ANY = Argument(tuple(ColumnType))
-CONSTANT_NUMBER = Argument(NUMERIC, is_constant=True)
-CONSTANT_TEXT = Argument((ColumnType.TEXT,), is_constant=True)
+NUMBERS = Parameter(NUMERIC)
+TEXTS = Parameter((ColumnType.TEXT,))
+DATES = Parameter((ColumnType.DATE,))
+ANY = Parameter(tuple(ColumnType))
+CONSTANT_NUMBER = Parameter(NUMERIC, is_constant=True)
+CONSTANT_TEXT = Parameter((ColumnType.TEXT,), is_constant=True)
 
 
 def number_facts(
@@ -166,7 +167,7 @@ def whole_constant(given: ScalarFacts, name: str, least: int, most: int) -> int:
     raise QueryRefused(f"{name} is a whole number from {least} to {most}")
 
 
-def common_type(given: Facts) -> ColumnType:
+def common_type(given: ArgumentFacts) -> ColumnType:
     """The one type of all values; of integers and other numbers, number."""
     kinds = {fact.type for fact in given}
     if len(kinds) == 1:
@@ -178,7 +179,7 @@ def common_type(given: Facts) -> ColumnType:
     )
 
 
-def union_facts(given: Facts, *, can_be_null: bool) -> ScalarFacts:
+def union_facts(given: ArgumentFacts, *, can_be_null: bool) -> ScalarFacts:
     """The facts of a value that is one of these."""
     kind = common_type(given)
     lowers, uppers = [fact.lower for fact in given], [fact.upper for fact in given]

@@ -21,7 +21,7 @@ from discreet.query._frame import (
     quantile,
 )
 from discreet.query._hand_over import TableRows
-from discreet.query._query import Key, Query
+from discreet.query._query import GroupKey, Query
 from discreet.query._question import DeclaredTable, Question
 from discreet.query._statistics import (
     TopGroups,
@@ -38,7 +38,7 @@ class Selection:
 
     table: DeclaredTable
     filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
-    keys: tuple[str | Key, ...] = ()
+    keys: tuple[str | GroupKey, ...] = ()
 
     def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """The rows for which all of these conditions are known to hold as well."""

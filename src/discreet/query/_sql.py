@@ -28,15 +28,15 @@ from discreet.query._query import (
     Arithmetic,
     Both,
     Branch,
-    Call,
     Case,
     ColumnRef,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
+    GroupKey,
     Holds,
     IsNull,
-    Key,
     Literal,
     Membership,
     Negation,
@@ -215,7 +215,7 @@ def _item(node: exp.Expr) -> _SelectItem:
 
 def _keys(
     nodes: Sequence[exp.Expr], items: Sequence[_SelectItem], reader: _TreeReader
-) -> tuple[str | Key, ...]:
+) -> tuple[str | GroupKey, ...]:
     """The keys in the order of GROUP BY, under their names in SELECT."""
     values = [_grouped(_bare(node), items, reader) for node in nodes]
     names: dict[int, str] = {}
@@ -224,12 +224,12 @@ def _keys(
             _name_key(item, values, names, reader)
     given = [reader.name(item.alias) for item in items if item.is_aggregate and item.alias]
     taken = {*names.values(), *(column for name in given for column in column_names(name))}
-    keys: list[str | Key] = []
+    keys: list[str | GroupKey] = []
     for place, value in enumerate(values):
         plain = value.name if isinstance(value, ColumnRef) else None
         name = names.get(place) or plain or _unused(_plain_name(value), taken)
         taken.add(name)
-        keys.append(name if name == plain else Key(value, name))
+        keys.append(name if name == plain else GroupKey(value, name))
     return tuple(keys)
 
 
@@ -281,13 +281,13 @@ def _named_item(
 
 def _plain_name(value: Scalar) -> str:
     columns = [name.lower() for name in dict.fromkeys(columns_in(value))]
-    if isinstance(value, Call) and FUNCTIONS[value.function].form is Form.CALL:
+    if isinstance(value, FunctionCall) and FUNCTIONS[value.function].form is Form.CALL:
         return "_".join([value.function.value.lower(), *columns[:1]])
     return "case" if isinstance(value, Case) else "key"
 
 
 def _aggregates(
-    items: Sequence[_SelectItem], keys: tuple[str | Key, ...], reader: _TreeReader
+    items: Sequence[_SelectItem], keys: tuple[str | GroupKey, ...], reader: _TreeReader
 ) -> tuple[Aggregate, ...]:
     asked = [item for item in items if item.is_aggregate]
     given = [reader.name(item.alias) for item in asked if item.alias]
@@ -410,7 +410,7 @@ def _called(node: exp.Expr, reader: _TreeReader) -> Scalar:
         raise reader.refused(node, f"{name} does not take {len(arguments)} values")
     if function is ScalarFunction.DATE_TRUNC:
         arguments = [_in_lower_case(arguments[0]), arguments[1]]
-    return Call(function, tuple(arguments))
+    return FunctionCall(function, tuple(arguments))
 
 
 _OF_ALIKE = {ScalarFunction.COALESCE, ScalarFunction.GREATEST, ScalarFunction.LEAST}
@@ -429,7 +429,7 @@ def _cast(node: exp.Expr, reader: _TreeReader) -> Scalar:
     function = CASTS.get(kind.name.upper())
     if function is None or reader.sql.is_quoted(kind):
         raise reader.refused(kind, f"the types of a cast are {', '.join(CASTS)}")
-    return Call(function, (_scalar(written.this, reader),))
+    return FunctionCall(function, (_scalar(written.this, reader),))
 
 
 def _null_if(node: exp.Expr, reader: _TreeReader) -> Scalar:
@@ -444,12 +444,12 @@ def _null_if(node: exp.Expr, reader: _TreeReader) -> Scalar:
 def _concatenated(node: exp.Expr, reader: _TreeReader) -> Scalar:
     """CONCAT takes NULL for an empty text."""
     parts = [
-        Call(ScalarFunction.COALESCE, (_scalar(value, reader), Literal("")))
+        FunctionCall(ScalarFunction.COALESCE, (_scalar(value, reader), Literal("")))
         for value in node.expressions
     ]
     if not parts:
         raise reader.refused(node, "CONCAT takes texts")
-    return reduce(lambda left, right: Call(ScalarFunction.CONCAT, (left, right)), parts)
+    return reduce(lambda left, right: FunctionCall(ScalarFunction.CONCAT, (left, right)), parts)
 
 
 def _days(node: exp.Expr, reader: _TreeReader) -> Scalar:
@@ -469,7 +469,7 @@ def _part(name: str, value: exp.Expr, whole: exp.Expr, reader: _TreeReader) -> S
     function = _PARTS.get(name.lower())
     if function is None:
         raise reader.refused(whole, f"the parts of a date are {', '.join(_PARTS)}")
-    return Call(function, (_scalar(value, reader),))
+    return FunctionCall(function, (_scalar(value, reader),))
 
 
 def _case(node: exp.Expr, reader: _TreeReader) -> Scalar:
@@ -604,8 +604,10 @@ def _is_text(value: Scalar) -> bool:
 
 
 def _infix(function: ScalarFunction) -> "_NodeRule":
-    def value(node: exp.Expr, reader: _TreeReader) -> Call:
-        return Call(function, (_scalar(node.this, reader), _scalar(node.expression, reader)))
+    def value(node: exp.Expr, reader: _TreeReader) -> FunctionCall:
+        return FunctionCall(
+            function, (_scalar(node.this, reader), _scalar(node.expression, reader))
+        )
 
     return _NodeRule(_SIDES, value=value)
 

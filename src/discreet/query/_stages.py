@@ -13,7 +13,7 @@ import ibis.expr.types as ir
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class StagedValue:
     """An expression over the columns that exist from a stage on. ``uses`` names these columns."""
 
     stage: int
@@ -21,14 +21,16 @@ class Term:
     uses: frozenset[str] = frozenset()
 
 
-def constant(value: Any) -> Term:  # Any: an Ibis literal, or a Python value for `combined`
+def constant_term(
+    value: Any,
+) -> StagedValue:  # Any: an Ibis literal, or a Python value for `combined`
     """A term without columns."""
-    return Term(0, lambda _: value)
+    return StagedValue(0, lambda _: value)
 
 
-def combined(function: Callable[..., Any], *terms: Term) -> Term:
+def combined(function: Callable[..., Any], *terms: StagedValue) -> StagedValue:
     """The function of the terms' expressions."""
-    return Term(
+    return StagedValue(
         max((term.stage for term in terms), default=0),
         lambda table: function(*(term.of(table) for term in terms)),
         frozenset().union(*(term.uses for term in terms)),
@@ -39,23 +41,25 @@ def combined(function: Callable[..., Any], *terms: Term) -> Term:
 class Stages:
     """The columns that each stage adds, by their names."""
 
-    columns: list[dict[str, Term]] = field(default_factory=list)
+    columns: list[dict[str, StagedValue]] = field(default_factory=list)
     count: int = 0
 
-    def keep(self, term: Term) -> Term:
+    def keep(self, term: StagedValue) -> StagedValue:
         """The term as a column of its own, which the next stage can use any number of times."""
         name = f"value{self.count}"
         self.count += 1
         self.columns += [{} for _ in range(term.stage + 1 - len(self.columns))]
         self.columns[term.stage][name] = term
-        return Term(term.stage + 1, lambda table: table[name], frozenset({name}))
+        return StagedValue(term.stage + 1, lambda table: table[name], frozenset({name}))
 
-    def select(self, table: ir.Table, terms: Mapping[str, Term], where: Term | None) -> ir.Table:
+    def select(
+        self, table: ir.Table, terms: Mapping[str, StagedValue], where: StagedValue | None
+    ) -> ir.Table:
         """The terms as columns, for the rows in which ``where`` is true."""
         outputs = [*terms.values(), *([] if where is None else [where])]
         last = max((term.stage for term in outputs), default=0)
         live = set().union(*(term.uses for term in outputs))
-        selects: list[dict[str, Term | None]] = []  # None: a column that is there already
+        selects: list[dict[str, StagedValue | None]] = []  # None: a column that is there already
         for added in reversed(self.columns[:last]):
             made = {name: term for name, term in added.items() if name in live}
             carried = dict.fromkeys(sorted(live - made.keys()))

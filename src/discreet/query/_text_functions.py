@@ -12,7 +12,8 @@ from discreet.query._scalar_rules import (
     CONSTANT_NUMBER,
     CONSTANT_TEXT,
     TEXTS,
-    Facts,
+    ArgumentFacts,
+    EngineValue,
     Form,
     ScalarFacts,
     ScalarFunction,
@@ -23,36 +24,34 @@ from discreet.query._scalar_rules import (
 
 LONGEST = 2**16  # bytes of a text
 
-Expression = Any  # of Ibis, which ships no types
 
-
-def _text_facts(_: Facts) -> ScalarFacts:
+def _text_facts(_: ArgumentFacts) -> ScalarFacts:
     return ScalarFacts(ColumnType.TEXT, None, None, can_be_null=True)
 
 
-def _length_facts(_: Facts) -> ScalarFacts:
+def _length_facts(_: ArgumentFacts) -> ScalarFacts:
     return number_facts(ColumnType.INTEGER, 0, LONGEST, can_be_null=True)
 
 
-def _like_facts(_: Facts) -> ScalarFacts:
+def _like_facts(_: ArgumentFacts) -> ScalarFacts:
     return ScalarFacts(ColumnType.BOOLEAN, None, None, can_be_null=True)
 
 
-def _like(_: ScalarFacts, value: Expression, pattern: str) -> Expression:
+def _like(_: ScalarFacts, value: EngineValue, pattern: str) -> EngineValue:
     """By a regular expression, since the engine searches these in linear time."""
     signs = {"%": ".*", "_": "."}
     searched = "".join(signs.get(sign) or rf"\x{{{ord(sign):x}}}" for sign in pattern)
     return value.re_search(rf"(?s)\A{searched}\z")
 
 
-def _substr_facts(given: Facts) -> ScalarFacts:
+def _substr_facts(given: ArgumentFacts) -> ScalarFacts:
     whole_constant(given[1], "the place of the first character", 1, LONGEST)
     if given[2:]:
         whole_constant(given[2], "the number of characters", 0, LONGEST)
     return _text_facts(given)
 
 
-def _substr(_: ScalarFacts, value: Expression, first: Any, count: Any = LONGEST) -> Expression:
+def _substr(_: ScalarFacts, value: EngineValue, first: Any, count: Any = LONGEST) -> EngineValue:
     return value.substr(int(first) - 1, int(count))
 
 

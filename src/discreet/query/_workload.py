@@ -19,7 +19,7 @@ from discreet.errors import InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
-from discreet.query._query import Aggregate, Condition, Key, Query
+from discreet.query._query import Aggregate, Condition, GroupKey, Query
 from discreet.query._question import Question
 from discreet.query._table import Table
 
@@ -186,7 +186,7 @@ def _checked(table: Table, questions: Sequence[Question | str]) -> list[Question
 
 def _merged(table: Table, questions: Sequence[Question]) -> list[tuple[Question, tuple[int, ...]]]:
     """One question for all of equal keys and condition, and the places of those."""
-    found: dict[tuple[tuple[str | Key, ...], Condition | None], list[int]] = {}
+    found: dict[tuple[tuple[str | GroupKey, ...], Condition | None], list[int]] = {}
     for place, question in enumerate(questions):
         found.setdefault((question.query.keys, question.query.where), []).append(place)
     merged = []
