@@ -24,7 +24,7 @@ from discreet.query._functions import FUNCTIONS
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of, infer
 from discreet.query._numbering import comparable
-from discreet.query._plan import ColumnOutcome, Outcome, SumOf
+from discreet.query._plan import ColumnOutcome, SumOf, ValueOutcome
 from discreet.query._query import (
     Arithmetic,
     Both,
@@ -300,12 +300,12 @@ class Compiler:
         def meaning(raw: Any) -> Any:  # Any: Ibis expressions
             lost, held = outcomes(raw, column)
             match one.outcome:
-                case Outcome.THERE:
+                case ValueOutcome.THERE:
                     return (lost | held).cast("int64")
-                case Outcome.LOST:
+                case ValueOutcome.LOST:
                     return lost.cast("int64")
             below, above = beyond(raw, column)
-            return (below if one.outcome is Outcome.BELOW else above).cast("int64")
+            return (below if one.outcome is ValueOutcome.BELOW else above).cast("int64")
 
         return self.raw(one.column, meaning)
 

@@ -34,7 +34,7 @@ from discreet.query import _engine
 from discreet.query._bounding import CUT_BINS, KEPT, PLACE, TIMES
 from discreet.query._compiled_plan import CompiledPlan, CompiledStatements, prepare, prepare_cuts
 from discreet.query._intervals import ShareLaw
-from discreet.query._plan import ColumnOutcome, Outcome, Plan, SumOf, sensitivity
+from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import Query, columns_used
@@ -207,7 +207,7 @@ def _values_plan(asked: Plan) -> Plan:
     sums = [
         SumOf(f"{name} {outcome.name}", ColumnOutcome(name, outcome), None, single)
         for name in _bounded_columns(asked)
-        for outcome in (Outcome.THERE, Outcome.BELOW, Outcome.ABOVE)
+        for outcome in (ValueOutcome.THERE, ValueOutcome.BELOW, ValueOutcome.ABOVE)
     ]
     return Plan(facts, _without_keys(asked.query), ((),), tuple(sums), ())
 
@@ -232,8 +232,10 @@ class _Computed:
             found[_CUT] = np.array([bins[1:].sum(), bins[0]])
             found[_BINS], found[_KEPT] = bins[1:], sum(map(int, answer[KEPT].to_pylist()))
         for name in _bounded_columns(self.asked):
-            there = totals[f"{name} {Outcome.THERE.name}"]
-            for title, outcome in zip(_titles(name), (Outcome.BELOW, Outcome.ABOVE), strict=True):
+            there = totals[f"{name} {ValueOutcome.THERE.name}"]
+            for title, outcome in zip(
+                _titles(name), (ValueOutcome.BELOW, ValueOutcome.ABOVE), strict=True
+            ):
                 beyond = totals[f"{name} {outcome.name}"]
                 found[title] = np.array([beyond, there - beyond], dtype=object)
         return found

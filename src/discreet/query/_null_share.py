@@ -37,7 +37,7 @@ from discreet.query._aggregates import AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
-from discreet.query._plan import ColumnOutcome, Outcome, Plan, SumOf, sensitivity
+from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import (
@@ -152,7 +152,7 @@ def _plan(asked: NullCheck) -> Plan:
     single = sensitivity((0, 1), declaration, 1)
     sums = tuple(
         SumOf(name, ColumnOutcome(asked.column, outcome), None, single)
-        for name, outcome in ((_LOST, Outcome.LOST), (_VALUES, Outcome.THERE))
+        for name, outcome in ((_LOST, ValueOutcome.LOST), (_VALUES, ValueOutcome.THERE))
     )
     return Plan(declaration, query, ((),), sums, ())
 

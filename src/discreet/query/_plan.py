@@ -45,7 +45,7 @@ _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
-class Outcome(Enum):
+class ValueOutcome(Enum):
     """What becomes of a source's value; NULL and NaN are no values."""
 
     THERE = "there is a value"
@@ -60,7 +60,7 @@ class ColumnOutcome:
     `_null_share` and `_diagnosis` use it, no query does."""
 
     column: str
-    outcome: Outcome
+    outcome: ValueOutcome
 
 
 class Counted(Enum):
