@@ -171,6 +171,24 @@ def test_one_group_costs_what_quantiles_of_its_scales_cost() -> None:
         assert made.privacy_loss(rows) == value.privacy_loss(rows) + 2 * end.privacy_loss(rows)
 
 
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_a_row_that_moves_to_another_group_goes_and_comes(level: float) -> None:
+    """With several groups, a replaced row costs a removal and an addition."""
+    made = QuantileIntervals(level, scale=5, grid=Grid(0, 9), confidence=0.9, groups=2)
+    prices = {
+        change: made.privacy_loss(
+            Bounded.rows(
+                lambda: np.zeros((0, 2)),
+                columns={"group": Grid(0, 1), "x": Grid(0, 9)},
+                unit=Unit("id", change),
+                name="rows",
+            )
+        ).epsilon()
+        for change in Change
+    }
+    assert prices[Change.REPLACE] == pytest.approx(2 * prices[Change.ADD_REMOVE])
+
+
 def test_rows_of_other_columns_are_refused() -> None:
     made = QuantileIntervals(scale=5, grid=Grid(0, 9), confidence=0.9, groups=2)
     for columns in (

@@ -139,6 +139,7 @@ def test_what_it_can_not_take_is_refused(name: str) -> None:
     [
         *("COUNT_UNITS(wage)", "COUNT_UNITS()", "COUNT_DISTINCT(*)", "COUNT_DISTINCT(wage, 0.5)"),
         *("QUANTILE(wage)", "QUANTILE(wage, 0)", "QUANTILE(wage, 1)", "QUANTILE(wage, 1.5)"),
+        *("QUANTILE(wage, 1 / 0)", "QUANTILE(wage, 1 / wage)", "QUANTILE(wage, -1 / 3)"),
         *("QUANTILE(wage, 'a')", "QUANTILE(wage, year)", "QUANTILE(wage, 0.5, 0.5)"),
         *("QUANTILE(wage, 0.00000001)", "MEDIAN(wage, 0.5)", "QUANTILE(wage, -0.5)"),
     ],

@@ -375,3 +375,10 @@ def test_names_may_come_from_any_iterable() -> None:
     table = table_of(frame_of())
     fitted = table.regression("pay", on=(name for name in ["union"]), epsilon=300)  # type: ignore[arg-type]  # as users do
     assert set(fitted.coefficients) == {"intercept", "union"}
+
+
+def test_a_level_may_be_a_fraction() -> None:
+    table = table_of(frame_of(10))
+    question = table.agg(low=dp.quantile("age", Fraction(1, 3)))
+    assert table.question(str(question.query).replace("FROM table", 'FROM "table"')) == question
+    assert table.question('SELECT QUANTILE(age, 1/3) AS low FROM "table"') == question

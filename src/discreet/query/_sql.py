@@ -354,12 +354,22 @@ def _arguments(
         if len(node.expressions) != 1:
             raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
         return node.expressions[0], None
-    literal = _bare(node.expressions[-1]) if len(node.expressions) == 2 else None
-    if not isinstance(literal, exp.Literal) or literal.is_string:
+    level = _level(node.expressions[1], reader) if len(node.expressions) == 2 else None
+    if level is None:
         raise reader.refused(
             node, f"{function.value} takes a value and a level, as in {function.value}(wage, 0.9)"
         )
-    return node.expressions[0], _number(literal, reader)
+    return node.expressions[0], level
+
+
+def _level(node: exp.Expr, reader: _TreeReader) -> Fraction | None:
+    """A number, or the quotient of two; ``None`` for anything else."""
+    node = _bare(node)
+    if isinstance(node, exp.Div):
+        sides = _level(node.this, reader), _level(node.expression, reader)
+        return sides[0] / sides[1] if sides[0] is not None and sides[1] else None
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return _number(node, reader) if is_number else None
 
 
 def _unused(name: str, taken: set[str]) -> str:
