@@ -29,6 +29,17 @@ COUNTS = {"count", "positive_count", "round", "int"}  # these return integers
 # Conversions of values that are no floats, or of floats that no person wrote as decimals.
 WHOLE = {
     "Fraction(fine.largest)",
+    "Fraction(_HIGHEST)",
+    "Fraction(-700)",
+    "Fraction(2 * part.per_unit)",
+    "Fraction(end.toordinal())",
+    "Fraction(lower)",
+    "Fraction(part)",
+    "Fraction(self.lower)",
+    "Fraction(self.upper)",
+    "Fraction(truncated(unit, day).toordinal())",
+    "Fraction(upper)",
+    "Fraction(value.toordinal())",
     "Fraction(n)",
     "Fraction(self.most)",
     "Fraction(shift)",
@@ -52,10 +63,14 @@ TEXTS = {
     "accounting/_expression.py": {"Fraction", "Decimal"},
     "accounting/_json.py": {"Fraction"},
     "cli/_options.py": {"Decimal"},
+    "mechanisms/_statement.py": {"Fraction"},
     "query/_sql.py": {"Fraction", "Decimal"},
 }
-FRACTIONS = {"self.sigma.as_integer_ratio()", "sigma.as_integer_ratio()"} | {
-    "self.scale.as_integer_ratio()"
+FRACTIONS = {
+    "self.scale.as_integer_ratio()",
+    "self.sigma.as_integer_ratio()",
+    "sigma.as_integer_ratio()",
+    "value.as_integer_ratio()",
 }
 BINARY = {  # computed floats, and floats of the data; they are rounded by their binary value
     "accounting/pld/_distribution.py": "Fraction(nearest)",
@@ -66,6 +81,11 @@ BINARY = {  # computed floats, and floats of the data; they are rounded by their
     "query/_inference.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it is right
+    "Fraction(least)",
+    "Fraction(math.exp(max(upper, Fraction(-700))))",
+    "Fraction(math.isqrt(math.floor(number * 2 ** 1100)))",
+    "Fraction(math.log(2))",
+    "Fraction(math.log(number / Fraction(2) ** power))",
     "Fraction(way)",
     "Fraction(10 ** (step / 20))",
     "Fraction(math.exp(log_order))",

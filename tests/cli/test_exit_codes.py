@@ -97,9 +97,9 @@ def test_a_librarys_warning_is_not_shown(run: Run, monkeypatch: pytest.MonkeyPat
     run(*DECLARE)
     released = Question.release
 
-    def warns(question: Question, **price: object) -> object:
+    def warns(question: Question, *price: object, **rest: object) -> object:
         warnings.warn(SECRET, RuntimeWarning, stacklevel=1)
-        return released(question, **price)  # type: ignore[arg-type]
+        return released(question, *price, **rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Question, "release", warns)
     monkeypatch.setattr("sys.warnoptions", [])

@@ -358,7 +358,7 @@ _CASES = [
             MOST,
             FEW,
             lambda f: QuantileIntervals(scale=f / 2, grid=WIDE, confidence=Fraction(1, 2)),
-            HALF,
+            EIGHTH,
             lambda drawn: side(drawn[0]),
         ),
         forecast=None,

@@ -369,7 +369,7 @@ def test_a_function_means_what_the_reference_says(function: ScalarFunction) -> N
     """Each function of columns and of other functions, each accepted at least so often."""
     asked: list[Scalar] = []
 
-    @settings(max_examples=25, phases=[Phase.generate], database=None, suppress_health_check=SLOW)
+    @settings(max_examples=80, phases=[Phase.generate], database=None, suppress_health_check=SLOW)
     @given(calls(function, 0), calls(function, 1))
     def collect(flat: Scalar, deep: Scalar) -> None:
         asked.extend(scalar for scalar in (flat, deep) if is_accepted(scalar))

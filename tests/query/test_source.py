@@ -44,7 +44,8 @@ def _act(door: Any, source: Any, query: Query = COUNT, facts: Declaration = PEOP
 
 
 def _file(folder: Path, lines: list[bytes]) -> CsvFile:
-    path = folder / f"{hash(tuple(lines))}.csv"
+    path = folder / str(hash(tuple(lines))) / "t.csv"  # a statement has the name of the file
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"u,x,s\n" + b"".join(line + b"\n" for line in lines))
     return CsvFile(path)
 

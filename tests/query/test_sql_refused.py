@@ -10,7 +10,7 @@ from tests.query.wages import WAGES, parse
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE
 REFUSED = r"""
 SELECT DISTINCT year, COUNT(*) FROM wages GROUP BY year  | `DISTINCT` (line 1, column 8)
-SELECT COUNT(DISTINCT wage) FROM wages  | `DISTINCT` (line 1, column 14): distinct values
+SELECT SUM(DISTINCT wage) FROM wages  | `SUM(DISTINCT wage)` (line 1, column 8): DISTINCT stands
 SELECT COUNT(*) FROM wages HAVING COUNT(*) > 1  | choose among the released numbers
 SELECT COUNT(*) FROM wages QUALIFY 1 = 1  | choose among the released numbers
 SELECT year, COUNT(*) FROM wages GROUP BY year ORDER BY 1  | sorted by its keys

@@ -153,7 +153,7 @@ class Selection:
         ...     unit=dp.Unit("patient"), rows=2, columns={"days": dp.Column.integer(0, 30)},
         ... )
         >>> InterQuartileRange.for_epsilon(1, stays.rows("days"))
-        InterQuartileRange(scale=4, grid=Grid(0, 30))
+        InterQuartileRange(scale=6, grid=Grid(0, 30))
         """
         return self._handed_over().values(columns)
 

@@ -89,9 +89,9 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     >>> text = "select avg(Wage), count(*) from wages w where (w.year) != 1980"
     >>> print(plan_sql(text, wages).query)
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
-    >>> plan_sql("select max(wage) from wages", wages)
+    >>> plan_sql("select mode(wage) from wages", wages)
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: `max(` (line 1, column 8): there are COUNT, SUM, AVG, VARIANCE...
+    discreet.errors.QueryRefused: `mode(` (line 1, column 8): there is no such function; ther...
     """
     try:
         found = plan(_query(text, declaration), declaration)
@@ -148,6 +148,8 @@ def _query(text: str, declaration: Declaration) -> Query:
     select = found.select
     reader = _TreeReader(found, declaration, _table(found, declaration))
     group, where = select.args.get("group"), select.args.get("where")
+    if group is not None and group.args.get("all") is not None:  # False for GROUP BY DISTINCT
+        raise found.refused(group, "GROUP BY takes keys without ALL or DISTINCT")
     items = [_item(node) for node in select.expressions]
     keys = _keys(group.expressions if group else [], items, reader)
     aggregates = _aggregates(items, keys, reader)
