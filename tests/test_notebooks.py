@@ -33,6 +33,7 @@ def shown(source: str, names: dict[str, Any]) -> object:  # Any: the notebook's 
 def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
+    pyplot.close("all")  # those of other tests
     names: dict[str, Any] = {"__name__": "__main__"}  # Any: the notebook's variables
     for cell in cells(notebook):
         value = shown("".join(cell["source"]), names)
