@@ -1,4 +1,4 @@
-"""What people read fits narrow terminals: numbers stay whole, and wide files take one screen."""
+"""Output fits narrow terminals: numbers stay whole, and wide files take one screen."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_a_forecast_has_whole_numbers(run: Run, columns: str) -> None:
 
 
 def wide(path: Path, count: int) -> None:
-    """A table of so many columns of all kinds, some with odd names."""
+    """A table with this number of columns of all kinds, some with odd names."""
     odd = ["straße", "a b", "c" * 60, "\u202eright", "数量", "x=1", "LOWER..UPPER"]
     names = [*odd, *(f"column_{n}" for n in range(count - len(odd) - 1))]
     kinds = [[1.5], ["a"], [3], [True]]

@@ -84,7 +84,7 @@ def allotted(counted: Sequence[int], most: int, offset: int) -> list[int]:
 
 
 def spaced(times: Sequence[int], most: int, offset: int) -> list[int]:
-    """How often each value is taken, in order, of a group of which so many rows are allotted."""
+    """The number of times that each value is taken, in order, by the rows allotted to a group."""
     in_all = sum(times)
     ends = [0, *itertools.accumulate(times)]
     reached = [(end * most + offset % in_all) // in_all for end in ends]

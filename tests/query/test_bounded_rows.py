@@ -106,7 +106,7 @@ def test_rows_are_chosen_as_described(people: People, caps: Caps) -> None:
 
 
 def test_taken_rows_are_spread_over_the_values() -> None:
-    """Of 100 ages of one person, 10 are taken: one of each ten."""
+    """A person has 100 ages and a cap of 10 rows: one of each ten is taken."""
     ages = [(1, "a", age // 10) for age in range(100)]
     taken = computed(ages, Caps(10), MEDIAN)[:, 1]
     assert sorted(taken) == list(range(10))

@@ -1,4 +1,4 @@
-"""What caps and bounds cut: right without noise, private with it, and refused before the charge."""
+"""A diagnosis is right without noise, private with it, and refused before the charge."""
 
 from collections.abc import Callable
 from typing import Any

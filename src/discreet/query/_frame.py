@@ -172,7 +172,7 @@ class ColumnExpression:
         return self._call(ScalarFunction.ABS)
 
     def round(self, digits: int = 0) -> "ColumnExpression":
-        """The nearest number with so many decimals, halves away from 0."""
+        """The nearest number with this number of decimals, halves away from 0."""
         return self._call(ScalarFunction.ROUND, *([digits] if digits else []))
 
     def floor(self) -> "ColumnExpression":
@@ -245,7 +245,7 @@ class ColumnExpression:
         return self._call(ScalarFunction.TRIM)
 
     def substr(self, first: int, count: int | None = None) -> "ColumnExpression":
-        """The characters from this place on, which is 1 for the first; at most so many."""
+        """The characters from this place on, counted from 1; at most this number of them."""
         return self._call(ScalarFunction.SUBSTR, first, *([] if count is None else [count]))
 
     def length(self) -> "ColumnExpression":

@@ -46,7 +46,7 @@ _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
 class ValueOutcome(Enum):
-    """What becomes of a source's value; NULL and NaN are no values."""
+    """The outcomes of converting a source's value; NULL and NaN are no values."""
 
     THERE = "there is a value"
     LOST = "the declared type can't hold it"
