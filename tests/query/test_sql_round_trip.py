@@ -101,7 +101,9 @@ _NAMES = st.one_of(
     ),
     st.sampled_from(sorted(word.lower() for word in RESERVED)),
     st.sampled_from(sorted(Tokenizer.KEYWORDS)),
-    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6),
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6).filter(
+        str.strip  # a declaration refuses blank names
+    ),
 )
 _TEXTS = st.text(
     st.one_of(st.characters(exclude_categories=["Cs", "Cc"]), st.sampled_from("\t\n\r'\\")),

@@ -148,8 +148,6 @@ def _query(text: str, declaration: Declaration) -> Query:
     select = found.select
     reader = _TreeReader(found, declaration, _table(found, declaration))
     group, where = select.args.get("group"), select.args.get("where")
-    if group is not None and group.args.get("all") is not None:  # False for GROUP BY DISTINCT
-        raise found.refused(group, "GROUP BY takes keys without ALL or DISTINCT")
     items = [_item(node) for node in select.expressions]
     keys = _keys(group.expressions if group else [], items, reader)
     aggregates = _aggregates(items, keys, reader)
@@ -158,13 +156,16 @@ def _query(text: str, declaration: Declaration) -> Query:
 
 
 def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The node, if it has no rule, or its parts that the rule doesn't name."""
+    """The node, if it has no rule, or its parts that the rule doesn't name.
+
+    A part that is False is there: sqlglot means GROUP BY DISTINCT by ``all=False``.
+    """
     rule = _RULES.get(type(node))
     if rule is None:
         yield node
         return
     for name, part in node.args.items():
-        is_absent = part is None or part is False or part == []
+        is_absent = part is None or part == []
         if not is_absent and not isinstance(part, rule.parts.get(name, ())):
             first = part[0] if isinstance(part, list) else part
             yield first if isinstance(first, exp.Expr) and type(node) not in _ADVICE else node
@@ -733,7 +734,7 @@ _RULES: dict[type[exp.Expr], _NodeRule] = {
     exp.If: _NodeRule({**_ONE, "true": exp.Expr}),
     exp.Extract: _NodeRule({"this": exp.Identifier, "expression": exp.Expr}, value=_extracted),
     exp.Cast: _NodeRule({"this": exp.Literal, "to": exp.DataType}, value=_typed_date),
-    exp.DataType: _NodeRule({"this": exp.DType}),
+    exp.DataType: _NodeRule({"this": exp.DType, "nested": bool}),
     exp.Paren: _NodeRule(
         _ONE,
         value=lambda node, reader: _scalar(node.this, reader),
