@@ -64,7 +64,7 @@ TEXTS = {
     "accounting/_json.py": {"Fraction"},
     "cli/_options.py": {"Decimal"},
     "mechanisms/_statement.py": {"Fraction"},
-    "query/_sql.py": {"Fraction", "Decimal"},
+    "query/_sql_leaves.py": {"Fraction", "Decimal"},
 }
 FRACTIONS = {
     "self.scale.as_integer_ratio()",

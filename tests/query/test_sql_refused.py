@@ -4,7 +4,8 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query._sql import _RULES, unlisted
+from discreet.query._sql import unlisted
+from discreet.query._sql_values import RULES
 from tests.query.wages import WAGES, parse
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE
@@ -224,9 +225,9 @@ def test_what_is_no_text_is_an_invalid_argument(text: object) -> None:
 # --- the list of nodes is closed ---
 
 
-@pytest.mark.parametrize("kind", _RULES)
+@pytest.mark.parametrize("kind", RULES)
 def test_a_part_that_is_not_listed_is_refused(kind: type[exp.Expr]) -> None:
-    others = kind.arg_types.keys() - _RULES[kind].parts.keys()
+    others = kind.arg_types.keys() - RULES[kind].parts.keys()
     for name in {*others, "anything"}:
         for part in (exp.Null(), [exp.Null()], "x", True, False, 1):
             assert list(unlisted(kind(**{name: part})))
@@ -236,6 +237,6 @@ def test_a_part_that_is_not_listed_is_refused(kind: type[exp.Expr]) -> None:
 
 def test_a_kind_that_is_not_listed_is_refused() -> None:
     kinds = [kind for kind in vars(exp).values() if isinstance(kind, type)]
-    others = [kind for kind in kinds if issubclass(kind, exp.Expr) and kind not in _RULES]
+    others = [kind for kind in kinds if issubclass(kind, exp.Expr) and kind not in RULES]
     assert len(others) > 900
     assert all(list(unlisted(kind())) for kind in others)

@@ -5,7 +5,8 @@ a closed value, the value a plan, the plan one statement for the engine, and its
 through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
-2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`, `_sql`
+2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`,
+   `_sql`, `_sql_values`, `_sql_leaves`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the

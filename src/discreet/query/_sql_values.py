@@ -1,0 +1,402 @@
+"""Reads the values and conditions of an SQL text, by one rule for each kind of node.
+
+`RULES` is the closed list, for statements too; `ADVICE` says what to write instead of some kinds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+
+from sqlglot import exp
+
+from discreet.query._aggregates import SPELLINGS
+from discreet.query._columns import ColumnType
+from discreet.query._functions import CALLS, CASTS, FUNCTIONS
+from discreet.query._inference import infer
+from discreet.query._query import (
+    Arithmetic,
+    Both,
+    Branch,
+    Case,
+    Comparison,
+    Condition,
+    Either,
+    FunctionCall,
+    Holds,
+    IsNull,
+    Literal,
+    Membership,
+    Negation,
+    Operator,
+    Relation,
+    Scalar,
+    Truth,
+    parts_of,
+)
+from discreet.query._scalar_rules import ScalarFunction
+from discreet.query._sql_leaves import (
+    NO_VALUE,
+    TreeReader,
+    read_column,
+    read_date,
+    read_day,
+    read_literal,
+)
+from discreet.query._sql_text import MAX_TOKENS
+from discreet.query._sql_words import ONE_TABLE
+
+_NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
+ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
+_PARTS = {
+    "day": ScalarFunction.DAY,
+    "dayofyear": ScalarFunction.DAYOFYEAR,
+    "doy": ScalarFunction.DAYOFYEAR,
+    "isodow": ScalarFunction.ISODOW,
+    "month": ScalarFunction.MONTH,
+    "quarter": ScalarFunction.QUARTER,
+    "year": ScalarFunction.YEAR,
+}
+
+
+def read_scalar(node: exp.Expr, reader: TreeReader) -> Scalar:
+    rule = RULES[type(node)]
+    if rule.value is not None:
+        return rule.value(node, reader)
+    if rule.condition is None:
+        raise reader.refused(node, NO_VALUE)
+    return _truth(rule.condition(node, reader))
+
+
+def _truth(condition: Condition) -> Scalar:
+    return condition.value if isinstance(condition, Holds) else Truth(condition)
+
+
+def _called(node: exp.Expr, reader: TreeReader) -> Scalar:
+    name, values = node.name.upper(), node.expressions
+    if name in SPELLINGS:
+        raise reader.refused(node, ALONE)
+    match name:
+        case "CAST" | "TRY_CAST":
+            return _cast(node, reader)
+        case "NULLIF":
+            return _null_if(node, reader)
+        case "CONCAT":
+            return _concatenated(node, reader)
+        case "DATE_PART" | "DATEPART":
+            if len(values) != 2 or not values[0].is_string:
+                raise reader.refused(node, "write DATE_PART('year', day) or YEAR(day)")
+            return _part(values[0].this, values[1], node, reader)
+        case "DATE_DIFF" | "DATEDIFF":
+            return _days(node, reader)
+    function = CALLS[name]
+    arguments = (
+        _alike(values, node, reader)
+        if function in _OF_ALIKE
+        else [read_scalar(value, reader) for value in values]
+    )
+    if not FUNCTIONS[function].takes_this_many(len(arguments)):
+        raise reader.refused(node, f"{name} does not take {len(arguments)} values")
+    if function is ScalarFunction.DATE_TRUNC:
+        arguments = [_in_lower_case(arguments[0]), arguments[1]]
+    return FunctionCall(function, tuple(arguments))
+
+
+_OF_ALIKE = {ScalarFunction.COALESCE, ScalarFunction.GREATEST, ScalarFunction.LEAST}
+
+
+def _in_lower_case(unit: Scalar) -> Scalar:
+    is_text = isinstance(unit, Literal) and isinstance(unit.value, str)
+    return Literal(str(unit.value).lower()) if is_text and isinstance(unit, Literal) else unit
+
+
+def _cast(node: exp.Expr, reader: TreeReader) -> Scalar:
+    written = node.expressions[0] if len(node.expressions) == 1 else None
+    if not isinstance(written, exp.Alias):
+        raise reader.refused(node, f"write {node.name.upper()}(x AS {' | '.join(CASTS)})")
+    kind = written.args["alias"]
+    function = CASTS.get(kind.name.upper())
+    if function is None or reader.sql.is_quoted(kind):
+        raise reader.refused(kind, f"the types of a cast are {', '.join(CASTS)}")
+    return FunctionCall(function, (read_scalar(written.this, reader),))
+
+
+def _null_if(node: exp.Expr, reader: TreeReader) -> Scalar:
+    if len(node.expressions) != 2:
+        raise reader.refused(node, "NULLIF takes two values")
+    value, other = _alike(node.expressions, node, reader)
+    return _sized(
+        Case((Branch(Comparison(Relation.EQUAL, value, other), None),), value), node, reader
+    )
+
+
+def _concatenated(node: exp.Expr, reader: TreeReader) -> Scalar:
+    """CONCAT takes NULL for an empty text."""
+    parts = [
+        FunctionCall(ScalarFunction.COALESCE, (read_scalar(value, reader), Literal("")))
+        for value in node.expressions
+    ]
+    if not parts:
+        raise reader.refused(node, "CONCAT takes texts")
+    return reduce(lambda left, right: FunctionCall(ScalarFunction.CONCAT, (left, right)), parts)
+
+
+def _days(node: exp.Expr, reader: TreeReader) -> Scalar:
+    """The days from the second to the third value of DATE_DIFF."""
+    values = node.expressions
+    if len(values) != 3 or not (values[0].is_string and values[0].this.lower() == "day"):
+        raise reader.refused(node, "write DATE_DIFF('day', start, end) or end - start: days")
+    start, end = _alike(values[1:], node, reader)
+    return Arithmetic(Operator.SUBTRACT, end, start)
+
+
+def _extracted(node: exp.Expr, reader: TreeReader) -> Scalar:
+    return _part(node.this.name, node.expression, node, reader)
+
+
+def _part(name: str, value: exp.Expr, whole: exp.Expr, reader: TreeReader) -> Scalar:
+    function = _PARTS.get(name.lower())
+    if function is None:
+        raise reader.refused(whole, f"the parts of a date are {', '.join(_PARTS)}")
+    return FunctionCall(function, (read_scalar(value, reader),))
+
+
+def _case(node: exp.Expr, reader: TreeReader) -> Scalar:
+    compared = node.args.get("this")
+    branches = tuple(
+        Branch(
+            read_condition(one.this, reader)
+            if compared is None
+            else _equal(compared, one.this, node, reader),
+            None,
+        )
+        for one in node.args["ifs"]
+    )
+    results = [one.args["true"] for one in node.args["ifs"]]
+    default = node.args.get("default")
+    written = [*results, *([] if default is None else [default])]
+    there = [one for one in written if not isinstance(one, exp.Null)]
+    values = dict(zip(map(id, there), _alike(there, node, reader), strict=True))
+    return _sized(
+        Case(
+            tuple(
+                replace(branch, value=values.get(id(result)))
+                for branch, result in zip(branches, results, strict=True)
+            ),
+            values.get(id(default)),
+        ),
+        node,
+        reader,
+    )
+
+
+def _equal(left: exp.Expr, right: exp.Expr, node: exp.Expr, reader: TreeReader) -> Condition:
+    one, other = _alike([left, right], node, reader)
+    return Comparison(Relation.EQUAL, one, other)
+
+
+def _sized(value: Scalar, node: exp.Expr, reader: TreeReader) -> Scalar:
+    """The value, if it is no larger than a text may be. NULLIF, CASE x WHEN and BETWEEN repeat a
+    value, so they could double it at each of many levels."""
+    _check_size([value], node, reader)
+    return value
+
+
+def _check_size(values: Iterable[Scalar | Condition], node: exp.Expr, reader: TreeReader) -> None:
+    parts, size = list(values), 0
+    while parts:
+        size += 1
+        if size > MAX_TOKENS:
+            raise reader.refused(node, "this repeats too long a value; name fewer values at a time")
+        parts += parts_of(parts.pop())
+
+
+def _negative(node: exp.Expr, reader: TreeReader) -> Scalar:
+    value = read_scalar(node.this, reader)
+    if isinstance(value, Literal) and isinstance(value.value, Fraction):
+        return Literal(-value.value)
+    return Arithmetic(Operator.SUBTRACT, Literal(Fraction(0)), value)
+
+
+def _arithmetic(operator: Operator) -> "NodeRule":
+    def value(node: exp.Expr, reader: TreeReader) -> Scalar:
+        left, right = read_scalar(node.this, reader), read_scalar(node.expression, reader)
+        if operator is Operator.SUBTRACT and (_is_text(left) or _is_text(right)):
+            left, right = _alike([node.this, node.expression], node, reader)
+        return Arithmetic(operator, left, right)
+
+    return NodeRule(_SIDES, value=value)
+
+
+def _is_text(value: Scalar) -> bool:
+    return isinstance(value, Literal) and isinstance(value.value, str)
+
+
+def _infix(function: ScalarFunction) -> "NodeRule":
+    def value(node: exp.Expr, reader: TreeReader) -> FunctionCall:
+        return FunctionCall(
+            function, (read_scalar(node.this, reader), read_scalar(node.expression, reader))
+        )
+
+    return NodeRule(_SIDES, value=value)
+
+
+# --- conditions ---
+
+
+def read_condition(node: exp.Expr, reader: TreeReader) -> Condition:
+    rule = RULES[type(node)]
+    if rule.condition is not None:
+        return rule.condition(node, reader)
+    if not isinstance(node, _CONDITIONS):
+        raise reader.refused(node, _NO_CONDITION)
+    value = read_scalar(node, reader)
+    return value.condition if isinstance(value, Truth) else Holds(value)
+
+
+_CONDITIONS = exp.Anonymous, exp.Case, exp.Column, exp.Like  # values that may be conditions
+
+
+def _comparison(relation: Relation) -> "NodeRule":
+    def condition(node: exp.Expr, reader: TreeReader) -> Comparison:
+        left, right = _alike([node.this, node.expression], node, reader)
+        return Comparison(relation, left, right)
+
+    return NodeRule(_SIDES, condition=condition)
+
+
+def _connective(kind: type[Both | Either]) -> "NodeRule":
+    def condition(node: exp.Expr, reader: TreeReader) -> Both | Either:
+        return kind(read_condition(node.this, reader), read_condition(node.expression, reader))
+
+    return NodeRule(_SIDES, condition=condition)
+
+
+def _between(node: exp.Expr, reader: TreeReader) -> Both:
+    value, lower, upper = _alike([node.this, node.args["low"], node.args["high"]], node, reader)
+    _check_size([value, value, lower, upper], node, reader)
+    return Both(
+        Comparison(Relation.AT_LEAST, value, lower), Comparison(Relation.AT_MOST, value, upper)
+    )
+
+
+def _membership(node: exp.Expr, reader: TreeReader) -> Membership:
+    value, *options = _alike([node.this, *node.expressions], node, reader)
+    literals = tuple(found for option in options if (found := _as_literal(option)))
+    if not literals or len(literals) < len(options):
+        raise reader.refused(node, "IN takes literals: IN (1, 2, 3)")
+    return Membership(value, literals)
+
+
+def _as_literal(option: Scalar) -> Literal | None:
+    """A literal, which may be the fraction of two whole numbers, such as 1 / 3."""
+    match option:
+        case Literal():
+            return option
+        case Arithmetic(Operator.DIVIDE, Literal(Fraction() as one), Literal(Fraction() as other)):
+            return Literal(one / other) if other else None
+    return None
+
+
+def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: TreeReader) -> list[Scalar]:
+    """The compared values; if any of them is a date, texts are read as dates."""
+    values = [read_scalar(node, reader) for node in nodes]
+    if ColumnType.DATE not in {infer(value, reader.declaration).type for value in values}:
+        return values
+    return [_as_day(value, whole, reader) for value in values]
+
+
+def _as_day(value: Scalar, whole: exp.Expr, reader: TreeReader) -> Scalar:
+    if isinstance(value, Literal) and isinstance(value.value, str):
+        return Literal(read_day(value.value, whole, reader))
+    return value
+
+
+# --- the list ---
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRule:
+    """The parts that a kind of node may have, and how it is read as a value and as a condition,
+    where it may be one."""
+
+    parts: Mapping[str, type]
+    value: Callable[[exp.Expr, TreeReader], Scalar] | None = None
+    condition: Callable[[exp.Expr, TreeReader], Condition] | None = None
+
+
+_ONE = {"this": exp.Expr}
+_SIDES = {"this": exp.Expr, "expression": exp.Expr}
+RULES: dict[type[exp.Expr], NodeRule] = {
+    # the statement
+    exp.Select: NodeRule(
+        {"expressions": list, "from_": exp.From, "where": exp.Where, "group": exp.Group}
+    ),
+    exp.From: NodeRule({"this": exp.Table}),
+    exp.Table: NodeRule({"this": exp.Identifier, "alias": exp.TableAlias}),
+    exp.TableAlias: NodeRule({"this": exp.Identifier}),
+    exp.Where: NodeRule(_ONE),
+    exp.Group: NodeRule({"expressions": list}),
+    exp.Alias: NodeRule({"this": exp.Expr, "alias": exp.Identifier}),
+    exp.Identifier: NodeRule({"this": str, "quoted": bool}),
+    exp.Anonymous: NodeRule({"this": str, "expressions": list}, value=_called),
+    exp.Distinct: NodeRule({"expressions": list}),  # in COUNT
+    exp.Star: NodeRule({}),
+    # values
+    exp.Column: NodeRule({"this": exp.Identifier, "table": exp.Identifier}, value=read_column),
+    exp.Literal: NodeRule({"this": str, "is_string": bool}, value=read_literal),
+    exp.Boolean: NodeRule({"this": bool}, value=lambda node, _: Literal(bool(node.this))),
+    exp.Case: NodeRule({**_ONE, "ifs": list, "default": exp.Expr}, value=_case),
+    exp.If: NodeRule({**_ONE, "true": exp.Expr}),
+    exp.Extract: NodeRule({"this": exp.Identifier, "expression": exp.Expr}, value=_extracted),
+    exp.Cast: NodeRule({"this": exp.Literal, "to": exp.DataType}, value=read_date),
+    exp.DataType: NodeRule({"this": exp.DType, "nested": bool}),
+    exp.Paren: NodeRule(
+        _ONE,
+        value=lambda node, reader: read_scalar(node.this, reader),
+        condition=lambda node, reader: read_condition(node.this, reader),
+    ),
+    exp.Neg: NodeRule(_ONE, value=_negative),
+    exp.Add: _arithmetic(Operator.ADD),
+    exp.Sub: _arithmetic(Operator.SUBTRACT),
+    exp.Mul: _arithmetic(Operator.MULTIPLY),
+    exp.Mod: _infix(ScalarFunction.MOD),
+    exp.DPipe: replace(_infix(ScalarFunction.CONCAT), parts={**_SIDES, "safe": bool}),
+    exp.Div: replace(  # sqlglot sets `typed` and `safe` for other dialects
+        _arithmetic(Operator.DIVIDE), parts={**_SIDES, "typed": bool, "safe": bool}
+    ),
+    # conditions
+    exp.EQ: _comparison(Relation.EQUAL),
+    exp.NEQ: _comparison(Relation.UNEQUAL),
+    exp.LT: _comparison(Relation.LESS),
+    exp.LTE: _comparison(Relation.AT_MOST),
+    exp.GT: _comparison(Relation.GREATER),
+    exp.GTE: _comparison(Relation.AT_LEAST),
+    exp.Between: NodeRule({**_ONE, "low": exp.Expr, "high": exp.Expr}, condition=_between),
+    exp.Like: _infix(ScalarFunction.LIKE),
+    exp.In: NodeRule({**_ONE, "expressions": list}, condition=_membership),
+    exp.Is: NodeRule(
+        {**_ONE, "expression": exp.Null},
+        condition=lambda node, reader: IsNull(read_scalar(node.this, reader)),
+    ),
+    exp.Null: NodeRule({}),
+    exp.And: _connective(Both),
+    exp.Or: _connective(Either),
+    exp.Not: NodeRule(
+        _ONE, condition=lambda node, reader: Negation(read_condition(node.this, reader))
+    ),
+}
+
+# of kinds without a rule, and of parts that a rule doesn't name
+ADVICE: dict[type[exp.Expr], str] = {
+    exp.Column: "a column is named as column, or as table.column",
+    exp.Concat: "a text is one literal; a quote inside it is doubled: 'o''clock'",
+    exp.Distinct: "COUNT(DISTINCT value) counts different values, and GROUP BY shows keys",
+    exp.Dot: "a column is named as column, or as table.column",
+    exp.In: "IN takes literals in parentheses: IN (1, 2, 3)",
+    exp.Is: "write IS NULL or IS NOT NULL; a boolean column is a condition, or compared: = TRUE",
+    exp.Join: ONE_TABLE,
+    exp.Subquery: ONE_TABLE,
+    exp.Table: ONE_TABLE,
+    exp.Tuple: "one value stands in parentheses, a list only after IN",
+}
