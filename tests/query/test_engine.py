@@ -4,6 +4,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 import discreet.query
 from discreet.query import _engine
-from discreet.query._duckdb import FUNCTIONS
+from discreet.query._duckdb import FUNCTIONS, _text
 from discreet.query._engine import as_bytes, md5, moment, quotient
+from discreet.query._numbering import in_memory
 
 SOURCE = Path(discreet.query.__file__).parent
 NAMES = ("duckdb",)
@@ -115,3 +117,40 @@ def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() 
         failures: tuple[type[Exception], ...] = own.failures
         with pytest.raises(failures):
             own.run("SELECT nothing FROM source", pa.table({"x": [1]}))
+
+
+def _look_alikes() -> list[Any]:  # Any: Ibis expressions
+    """Expressions whose constants Python takes for equal, or that differ in a type or name only."""
+    source = ibis.table({"x": "int64", "y": "float64", "s": "string"}, name="source")
+    constants = (1, 1.0, True, "1", 0.0, -0.0, 0, False, b"1", Decimal(1), None)
+    typed = [ibis.literal(1, kind) for kind in ("int8", "int64", "float32", "decimal(38, 0)")]
+    values = [*map(ibis.literal, constants), *typed]
+    tables = [
+        in_memory(name, pa.table({column: pa.array([row], kind)}))
+        for name in ("one", "two")
+        for column in ("a", "b")
+        for row in (1, 2)
+        for kind in (pa.int64(), pa.int32())
+    ]
+    joined = [source.cross_join(table) for table in tables]
+    renamed = [source.select("x"), source.select("y"), source.select(x="y"), source.select(y="x")]
+    return [*joined, *renamed, *(source.mutate(found=value) for value in values)]
+
+
+def test_a_text_that_is_used_again_is_the_one_that_would_be_made() -> None:
+    """Also after many texts of expressions that look alike."""
+    _text.cache_clear()
+    for _ in range(2):
+        with _engine.opened() as own:
+            for expression in _look_alikes():
+                assert own.statement(expression) == str(ibis.to_sql(expression, dialect="duckdb"))
+    assert _text.cache_info().hits
+
+
+def test_a_text_that_is_used_again_reads_the_tables_of_its_own_question() -> None:
+    for row in (1, 2):
+        table = in_memory("one", pa.table({"a": pa.array([row], pa.int64())}))
+        with _engine.opened() as own:
+            own.table(pa.schema([("x", pa.int64())]))
+            found = own.run(own.statement(table), pa.table({"x": pa.array([1], pa.int64())}))
+        assert found["a"].to_pylist() == [row]

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -33,6 +34,7 @@ FUNCTIONS = {
     "discreet_nanoseconds(given)": "epoch_ns(given)",
 }
 _SOURCE = "source"
+_TEXTS = 64
 _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -65,9 +67,11 @@ class DuckdbEngine:
     def statement(self, expression: ir.Table) -> str:
         """The expression as the engine's SQL. Its small public tables, such as declared keys, are
         registered with the engine now."""
-        for one in expression.op().find(ops.InMemoryTable):
+        operation = expression.op()
+        for one in operation.find(ops.InMemoryTable):
             self.connection.register(one.name, one.data.to_pyarrow(one.schema))
-        return str(ibis.to_sql(expression, dialect="duckdb"))
+        constants = tuple(repr(one.value) for one in operation.find(ops.Literal))
+        return _text(operation.replace(_without_rows), constants)
 
     def run(self, statement: str, rows: object) -> pa.Table:
         """The statement's result over these rows, which replace the empty table. DuckDB turns
@@ -82,6 +86,20 @@ class DuckdbEngine:
             raise
         finally:
             self.connection.unregister(_SOURCE)
+
+
+def _without_rows(node: ops.Node, changed: dict[str, Any] | None) -> ops.Node:  # Any: its parts
+    """A node of an expression; a small table as its name and schema only."""
+    if isinstance(node, ops.InMemoryTable):
+        return ops.UnboundTable(name=node.name, schema=node.schema)
+    return node if changed is None else node.__recreate__(changed)
+
+
+@lru_cache(maxsize=_TEXTS)
+def _text(operation: ops.Relation, _constants: tuple[str, ...]) -> str:
+    """The SQL of an expression of public facts. Ibis takes most of a small question's time for it,
+    so texts are reused. The written constants are part of what is looked up: 0.0 equals -0.0."""
+    return str(ibis.to_sql(operation.to_expr(), dialect="duckdb"))
 
 
 def define_functions(connection: Any) -> None:  # Any: DuckDB's own
