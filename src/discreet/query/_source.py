@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import ibis.expr.types as ir
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError, InvalidArgument
@@ -67,6 +66,8 @@ class ParquetFile:
         """The columns, streamed through Arrow, which accepts texts that are not UTF-8."""
         types = dict(self.types())
         wanted = pa.schema([(name, types[name]) for name in names])
+        import pyarrow.dataset as ds  # it imports pandas, which takes a second
+
         return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
 
 
