@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -208,6 +209,15 @@ def test_each_command_has_help_with_an_example(name: str, run: Run) -> None:
     assert f"discreet {name}" in ended.out.replace("Usage: discreet", "")
     for parameter in get_command(app).commands[name].params:  # type: ignore[attr-defined]
         assert parameter.help or parameter.name == "help", parameter.name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_words_of_help_fill_the_lines(name: str, run: Run) -> None:
+    words = run(name, "--help").out.partition("Usage:")[2].partition("╭")[0]
+    lines = [line.strip() for line in words.splitlines()[1:]]
+    for line, following in pairwise(lines):
+        is_one_paragraph = bool(line and following)
+        assert not is_one_paragraph or len(f"{line} {following.split()[0]}") > 78, line
 
 
 def test_the_command_itself(run: Run) -> None:

@@ -12,6 +12,7 @@ Nothing here decides about privacy: commands call `discreet.query`, `discreet.le
 
 import os
 import sys
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _flowing(text: str) -> str:
+    """The text with each paragraph in one line, which then wraps at the width of the terminal."""
+    return "\n\n".join(" ".join(one.split()) for one in cleandoc(text).split("\n\n"))
+
+
 for command in (
     _declaring.declare,
     _declaring.tables,
@@ -45,7 +53,7 @@ for command in (
     _budgeting.backup,
     _verifying.verify,
 ):
-    app.command()(command)
+    app.command(help=_flowing(command.__doc__ or ""))(command)
 
 
 def _version(*, asked: bool) -> None:
