@@ -104,14 +104,47 @@ def test_one_charge_fits_as_often_as_counted(terms: str) -> None:
         ledger.charge(loss, purpose="x", by="ana")
 
 
-def test_a_planned_workload_is_released() -> None:
-    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(2))
+def _planned(limit: float) -> Workload:
+    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(limit))
     rows = [{"person": n, "wage": 5.0, "age": 30, "member": True, "place": "a"} for n in range(9)]
-    table = Table.declared(_arrow(rows), DECLARATION, ledger)
-    planned = plan_workload(table, QUESTIONS, epsilon=1)
-    for one in planned.questions:
-        one.question.release(one.price)
-    assert ledger.spent().reached == 1
+    return plan_workload(Table.declared(_arrow(rows), DECLARATION, ledger), QUESTIONS, epsilon=1)
+
+
+def _ledger(planned: Workload) -> Ledger:
+    found = planned.questions[0].question.table.ledger
+    assert isinstance(found, Ledger)
+    return found
+
+
+def test_a_planned_workload_is_released() -> None:
+    planned = _planned(2)
+    answers = planned.release(by="ana")
+    assert _ledger(planned).spent().reached == 1
+    assert [one.plan.query for one in answers] == [one.question.query for one in planned.questions]
+    losses = [one.privacy_loss for one in planned.questions]
+    assert [one.privacy_loss for one in answers] == losses
+
+
+@pytest.mark.parametrize("limit", [0.3, 0.999])
+def test_a_workload_that_does_not_fit_is_refused_before_its_first_question(limit: float) -> None:
+    planned = _planned(limit)
+    with pytest.raises(BudgetExceeded, match="3 questions"):
+        planned.release()
+    assert _ledger(planned).spent().reached == 0
+
+
+def test_a_workload_is_asked_once_under_its_request() -> None:
+    """Also where a part of it was asked before, and little is left."""
+    planned = _planned(1)
+    first = planned.questions[0]
+    one = first.question.release(first.price, by="ana", request="may/0")
+    answers = planned.release(by="ana", request="may")
+    assert answers[0].table == one.table
+    again = planned.release(by="ana", request="may")
+    assert [a.table for a in again] == [a.table for a in answers]
+    assert _ledger(planned).spent().reached == 1
+    with pytest.raises(BudgetExceeded):
+        planned.release(by="ben", request="may")
 
 
 def _arrow(rows: Sequence[dict[str, object]]) -> object:

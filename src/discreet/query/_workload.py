@@ -9,14 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 from discreet import _html
 from discreet._bisection import edge
 from discreet._budget import AnyLimit
 from discreet._exact import Number, decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent
-from discreet.errors import InvalidArgument, NoBound
+from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.query._answer import Answer
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
 from discreet.query._query import Aggregate, Condition, GroupKey, Query
@@ -49,8 +51,8 @@ class PlannedQuestion:
 class Workload:
     """A plan of several questions to one table, which costs nothing and reads no data.
 
-    ``epsilon`` bounds the cost of all its questions together, at ``delta``. Release each by
-    ``planned.question.release(planned.price)``.
+    ``epsilon`` bounds the cost of all its questions together, at ``delta``. ``release`` asks all of
+    them, ``planned.question.release(planned.price)`` one.
     """
 
     questions: tuple[PlannedQuestion, ...]
@@ -79,6 +81,33 @@ class Workload:
         """The same for a new ledger with this limit."""
         return self.count_left(Filter.for_limit(limit))
 
+    def release(self, *, by: str = "owner", request: str | None = None) -> tuple[Answer, ...]:
+        """The private answers, in the order of ``questions``; each is charged before it reads rows.
+
+        Before the first charge, the ledger's filter must admit all of them. A charge by somebody
+        else in the meantime can still have a later question refused; then ``request`` pays no
+        answer twice: the same id gives the same answers.
+        """
+        ledger = self.questions[0].question.table.ledger
+        requests = [request and f"{request}/{place}" for place in range(len(self.questions))]
+        if isinstance(ledger, _FilteredLedger):
+            left = [
+                one
+                for one, own in zip(self.questions, requests, strict=True)
+                if own is None or not ledger.has_request(own, by)
+            ]
+            if left and not replace(self, questions=tuple(left)).count_left(
+                ledger.filter, ledger.sums
+            ):
+                raise BudgetExceeded(
+                    f"the ledger does not admit all {len(left)} questions of this plan, so none "
+                    "was asked; plan with a smaller epsilon, or ask fewer"
+                )
+        return tuple(
+            one.question.release(one.price, by=by, request=own)
+            for one, own in zip(self.questions, requests, strict=True)
+        )
+
     def rows(self) -> list[list[str]]:
         """For each planned question, as texts: the given questions, SQL, and the cost."""
         return [
@@ -97,6 +126,22 @@ class Workload:
     def _repr_html_(self) -> str:
         """The plan as a table in notebooks."""
         return _html.table(_summary(self), ("for questions", "asked", "epsilon"), self.rows())
+
+
+@runtime_checkable
+class _FilteredLedger(Protocol):
+    """The parts of a ledger that tell which charges it admits."""
+
+    @property
+    def filter(self) -> Filter:
+        """The rule by which charges are admitted."""
+
+    @property
+    def sums(self) -> Spent:
+        """The sums of all charges."""
+
+    def has_request(self, request: str, by: str) -> bool:
+        """Whether this analyst charged under this request id before."""
 
 
 def plan_workload(
