@@ -23,7 +23,7 @@ from discreet.errors import (
     SessionEnded,
     WrongUnit,
 )
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, check_receipt
 from discreet.mechanisms import Bounded, Door, Session, session, session_through
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
@@ -207,3 +207,23 @@ def test_a_given_door_is_marked() -> None:
         opened.ask(number())
     assert opened.receipt.is_insecure
     assert [event for event, _ in trace.notes] == ["charged", "bounded", "computed", "released"]
+
+
+@dataclass(frozen=True)
+class HoldsRows(RunningSum):
+    """An interactive mechanism from elsewhere that holds rows."""
+
+    rows: tuple[int, ...] = (4711, 4712)
+
+
+def test_the_receipt_states_the_mechanism_and_nothing_that_may_hold_rows() -> None:
+    ledger = Ledger.in_memory(unit=PERSON, limit=Limit(4))
+    vector = SparseVector(5, threshold_scale=2, query_scale=4)
+    for mechanism in (vector, HoldsRows(3)):
+        with session(mechanism, ledger, unit=PERSON, name="alarms", by="ana") as opened:
+            text = opened.receipt.to_json()
+        stated = check_receipt(text, ledger).facts["statement"]
+        assert stated["question"] == "alarms"
+        assert stated["unit"] == {"column": "person", "change": "add_remove"}
+        assert stated["mechanism"]["kind"] == type(mechanism).__name__
+        assert "4711" not in text

@@ -18,7 +18,7 @@ from discreet.errors import (
     SessionEnded,
     WrongUnit,
 )
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, check_receipt
 from discreet.mechanisms import Door
 from discreet.train._collated import Collated
 from discreet.train._run import run, run_through
@@ -66,6 +66,26 @@ def test_the_whole_plan_is_paid_before_anything_is_read() -> None:
         for batch in training.batches():
             training.step(batch)
     assert payer.events == ["charge"]
+
+
+def test_the_receipt_states_the_plan_and_what_it_assumes() -> None:
+    ledger, model, made = book(), linear(), short()
+    with run(
+        model,
+        sgd(model),
+        pairs(),
+        made,
+        losses=pair_losses(model),
+        like=pairs(),
+        payer=ledger,
+        name="a line",
+    ) as training:
+        text = training.receipt.to_json()
+    stated = check_receipt(text, ledger).facts["statement"]
+    assert (stated["question"], stated["mechanism"]["kind"]) == ("a line", "TrainingPlan")
+    assert stated["mechanism"]["records"] == made.records
+    for words in (*made.assumptions, *made.gaps):
+        assert words in stated["assumptions"]
 
 
 def test_what_is_not_paid_is_not_read() -> None:

@@ -14,6 +14,7 @@ from discreet.mechanisms._bounded import Bounded, change_of, stated
 from discreet.mechanisms._door import Door
 from discreet.mechanisms._mechanism import Interactive
 from discreet.mechanisms._release import computed, guarded
+from discreet.mechanisms._statement import statement_of_plan
 
 V = TypeVar("V")
 W = TypeVar("W")
@@ -110,7 +111,9 @@ def session_through(
             "SparseVector"
         )
     loss = mechanism.privacy_loss(unit).for_unit(unit)
-    receipt = door.charge(loss, purpose=_checks.text(name=name), by=by)
+    purpose = _checks.text(name=name)
+    statement = statement_of_plan(mechanism, unit=unit, name=purpose)
+    receipt = door.charge(loss, purpose=purpose, by=by, statement=statement)
     opened = Session(door, mechanism, unit, receipt)
     try:
         yield opened

@@ -24,7 +24,9 @@ from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._together import Together
 
 _DEEPEST = 12
-_OWN = tuple(f"discreet.{part}." for part in ("mechanisms", "accounting", "noise", "local"))
+_OWN = tuple(
+    f"discreet.{part}." for part in ("mechanisms", "accounting", "noise", "local", "train")
+)
 _SAFE = 2**53  # whole numbers up to here are the same in every reader of JSON
 _KNOWN = {kind.__name__: kind for kind in (DiscreteLaplace, Gaussian, DiscreteGaussian)}
 _UNREADABLE = (DiscreetError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
@@ -36,13 +38,34 @@ def statement_of(bounded: Bounded[Any], mechanism: Mechanism[Any, Any]) -> str: 
     """The statement of releasing this computation by this mechanism, as canonical JSON."""
     stated = {
         "question": bounded.name,
-        "unit": {"column": bounded.unit.column, "change": bounded.unit.change.value},
+        "unit": _unit(bounded.unit),
         "assumptions": _assumptions(bounded.facts),
         "sensitivity": bounded.basis,
         "parts": [_plain(part, _DEEPEST) for part in bounded.parts],
         "mechanism": _plain(mechanism, _DEEPEST),
     }
+    return _canonical(stated)
+
+
+def statement_of_plan(plan: object, *, unit: Unit, name: str, assumptions: str = "") -> str:
+    """The statement of a session or a training run, which is paid as a whole: its mechanism or
+    plan, whose fields are public, as canonical JSON."""
+    return _canonical(
+        {
+            "question": name,
+            "unit": _unit(unit),
+            "assumptions": assumptions,
+            "mechanism": _plain(plan, _DEEPEST),
+        }
+    )
+
+
+def _canonical(stated: Mapping[str, Json]) -> str:
     return json.dumps(stated, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _unit(unit: Unit) -> Json:
+    return {"column": unit.column, "change": unit.change.value}
 
 
 def stated_loss(statement: Mapping[str, Json]) -> PrivacyLoss | None:

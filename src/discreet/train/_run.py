@@ -13,6 +13,7 @@ from discreet import _checks
 from discreet._budget import CountsSteps, Payer
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms._door import Door
+from discreet.mechanisms._statement import statement_of_plan
 from discreet.train import _adaptive
 from discreet.train._counting import Uncounted
 from discreet.train._data import Data
@@ -93,7 +94,9 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     # 2. the charge, or the receipt of an earlier one
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
     if resume is None:
-        receipt = door.charge(plan.privacy_loss, purpose=_checks.text(name=name), by=by)
+        purpose = _checks.text(name=name)
+        statement = _statement(plan, purpose)
+        receipt = door.charge(plan.privacy_loss, purpose=purpose, by=by, statement=statement)
     else:
         receipt = resumed(resume, model=model, optimizer=optimizer, plan=plan, counter=counter)
     # 3. the data
@@ -120,3 +123,12 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         raise
     finally:
         training.close()
+
+
+def _statement(plan: TrainingPlan, purpose: str) -> str:
+    """The plan with its assumptions and gaps, for the receipt."""
+    assumed = [f"assumed: {each}" for each in plan.assumptions]
+    gaps = [f"not covered: {each}" for each in plan.gaps]
+    return statement_of_plan(
+        plan, unit=plan.unit, name=purpose, assumptions="\n".join([*assumed, *gaps])
+    )
