@@ -39,7 +39,7 @@ $(READY): pyproject.toml constraints.txt $(if $(wildcard $(UNFINISHED)),again)
 	@echo "Making .venv and installing into it, which takes about a minute."
 	@"$(BIN)/python" -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
 	@touch $(UNFINISHED)
-	@"$(BIN)/python" $(PIP) -c constraints.txt hatchling editables
+	@"$(BIN)/python" $(PIP) -c constraints.txt hatchling editables setuptools
 	@"$(BIN)/python" $(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@ && rm $(UNFINISHED)
 

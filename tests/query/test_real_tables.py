@@ -1,0 +1,87 @@
+"""Real tables: intervals hold as often as they say, for every aggregate by group."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from scipy.stats import binom
+
+from discreet.mechanisms import DiscreteLaplace, rehearse
+from discreet.query import (
+    AggregateFunction,
+    Noise,
+    QuestionPrice,
+    _compiled_plan,
+    _engine,
+    aggregate,
+)
+from discreet.query._aggregates import ESTIMATORS
+from discreet.query._answer import columns
+from discreet.query._price import PricedPlan
+from tests.query.kit import without_noise
+from tests.query.real_tables import TABLES
+
+FALSE_ALARM = 1e-9
+LEVEL = Fraction(95, 100)
+PAIRS = 2_000  # of a group and a draw, at least
+WITHOUT_LEVEL = [one for one in AggregateFunction if not ESTIMATORS[one].takes_level]
+FUNCTIONS = [one for one in WITHOUT_LEVEL if one is not AggregateFunction.COUNT_UNITS]
+
+
+SIMPLE = [AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG]
+
+
+def _held(
+    name: str, functions: Sequence[AggregateFunction], price: QuestionPrice, pairs: int
+) -> tuple[PricedPlan, dict[AggregateFunction, int], int]:
+    """The priced plan, how many intervals of each aggregate held the answer, and of how many. The
+    answer is the one with all noise 0, of rows within caps and bounds."""
+    table, keys, value, _ = TABLES[name]
+    asked = {one.value.lower(): aggregate(one, value) for one in functions}
+    question = table().group_by(*keys).agg(**asked)
+    truth = without_noise(question).to_pandas()
+    priced = question.price(price, LEVEL)
+    with _engine.opened() as engine:
+        parts = _compiled_plan.prepare(priced.plan, table().source, engine).compute(None)
+    bounded = priced.plan.bounded(lambda: parts)
+    exact = bounded.checked(bounded.compute())
+    draws = -(-pairs // len(truth))
+    held = dict.fromkeys(functions, 0)
+    for _ in range(draws):
+        drawn: dict[str, Any] = columns(priced, rehearse(priced.together, exact), LEVEL)
+        for one in functions:
+            answer = one.value.lower()
+            low, high = (drawn[f"{answer}_{end}"].to_pandas() for end in ("low", "high"))
+            held[one] += int(((low <= truth[answer]) & (truth[answer] <= high)).sum())
+    return priced, held, draws * len(truth)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("noise", list(Noise))
+@pytest.mark.parametrize("name", TABLES)
+def test_intervals_hold_the_answer_as_often_as_they_say(name: str, noise: Noise) -> None:
+    """False alarm: at most 1e-9 for each aggregate."""
+    is_laplace = noise is Noise.LAPLACE
+    functions = [one for one in FUNCTIONS if is_laplace or not ESTIMATORS[one].is_in_ranks]
+    price = QuestionPrice(4, 0 if is_laplace else 1e-6, noise=noise)
+    _, held, pairs = _held(name, functions, price, PAIRS)
+    for one, count in held.items():
+        assert binom.cdf(count, pairs, 0.95) > FALSE_ALARM, f"{one}: {count}"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_intervals_of_wide_noise_are_not_too_wide(name: str) -> None:
+    """False alarm: at most 1e-9 for each aggregate and bound. The discrete steps of noise of a
+    scale of 10 and more widen no interval to more than 97 %."""
+    priced, held, pairs = _held(name, SIMPLE, QuestionPrice(0.2), PAIRS)
+    narrowest = min(m.scale for m in priced.mechanisms.values() if isinstance(m, DiscreteLaplace))
+    assert narrowest >= 10
+    for one, count in held.items():
+        assert binom.cdf(count, pairs, 0.95) > FALSE_ALARM, f"{one}: {count}"
+        assert binom.sf(count - 1, pairs, 0.97) > FALSE_ALARM, f"{one}: {count}"
+
+
+def test_the_test_has_power() -> None:
+    assert binom.cdf(round(0.915 * PAIRS), PAIRS, 0.95) < FALSE_ALARM
+    assert binom.sf(round(0.993 * PAIRS), PAIRS, 0.97) < FALSE_ALARM
