@@ -143,12 +143,25 @@ def _count(door: Any, rows: Any, column: Column) -> object:  # Any: for `replay`
     return release_question(door, Question.of(Table.declared(rows, facts), query), QuestionPrice(1))
 
 
-@pytest.mark.parametrize(
-    ("kind", "frame"), [*((kind, _object_frame) for kind in FACTS), ("number", _polars_frame)]
-)
-def test_one_object_changes_nothing_but_its_own_row(kind: str, frame: Any) -> None:
+CASES = [*((kind, _object_frame) for kind in FACTS), ("number", _polars_frame)]
+
+
+@pytest.mark.parametrize("place", range(len(CASES)))
+def test_one_object_changes_nothing_but_its_own_row(place: int) -> None:
+    """Each object as one kind of column; `make test-long` tries all pairs."""
+    kind, frame = CASES[place]
+    _try_objects(kind, frame, VALUES[place :: len(CASES)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "frame"), CASES)
+def test_no_object_in_any_column_changes_another_row(kind: str, frame: Any) -> None:
+    _try_objects(kind, frame, VALUES)
+
+
+def _try_objects(kind: str, frame: Any, values: list[Any]) -> None:  # Any: as above
     ordinary: list[Any] = ["1", 1, True, "a", datetime.date(2024, 1, 1)]
-    for value in VALUES:
+    for value in values:
         rows, others = frame([*ordinary, value]), frame(ordinary)
         run = replay(lambda door, given: _count(door, given, FACTS[kind]), rows, others)
         assert run.facts("released"), (kind, type(value))
