@@ -1,6 +1,7 @@
-"""Half-widths at a confidence of sums of independent noises: two with weights, or many equal."""
+"""Half-widths at a confidence of sums of independent noises: some with weights, or many equal."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,10 @@ PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
 
 _SAFE = 1 + 1e-9  # above the rounding of floats
 _NEARLY_EQUAL = 1 - 1e-5  # the difference of two tails would lose its digits
+_APART = 1.005  # at least, from one scale to the next of several
+_LEAST_RISK = 1e-6  # for which the tails of several keep three digits
+_TAIL_ERROR = 1e-9
+_HALVINGS = 64
 _FINENESS = 128  # cells to a standard deviation
 _FAR = 2.0**-48
 _ROUNDING = 2.0**-40
@@ -61,6 +66,55 @@ def _two_laplace_tail(large: float, small: float, t: float) -> float:
         return (1 + t / (2 * large)) * math.exp(-t / large)
     ratio = (small / large) ** 2
     return (math.exp(-t / large) - ratio * math.exp(-t / small)) / (1 - ratio)
+
+
+def weighted_half_widths(
+    laws: Sequence[PairLaw], weights: FloatArray, confidence: Fraction
+) -> FloatArray:
+    """For each column of weights, shape (law, column), an upper bound on the smallest q with
+    P(|w_1 N_1 + w_2 N_2 + ...| <= q) >= confidence, for independent noises of these laws, which are
+    at most four and of one kind.
+
+    Each bound increases with each |w|, and noise is rounded, as in `pair_half_width`. Scales that
+    are nearly equal are moved apart upwards, so the sum of Laplace noises has the tail
+    sum_i A_i exp(-t / s_i), with A_i the product of s_i^2 / (s_i^2 - s_j^2) over the others.
+    """
+    sizes, outside = np.abs(weights), float(1 - confidence)
+    if all(isinstance(law, RoundedGaussianLaw) for law in laws):
+        sigmas = np.array([float(law.sigma) for law in laws if isinstance(law, RoundedGaussianLaw)])
+        largest = sizes.max(axis=0)
+        shares = np.divide(sizes, largest, out=np.zeros_like(sizes), where=largest > 0)
+        spread = largest * np.linalg.norm(shares * sigmas[:, np.newaxis], axis=0)
+        return np.asarray((-float(ndtri(outside / 2)) * spread + sizes.sum(axis=0) / 2) * _SAFE)
+    scales = np.array([float(law.scale) for law in laws if isinstance(law, DiscreteLaplaceLaw)])
+    assert len(scales) == len(laws) <= 4  # as the docstring says
+    far = _laplace_half_widths(sizes * scales[:, np.newaxis], outside)
+    return np.asarray((far + sizes.sum(axis=0)) * _SAFE)
+
+
+def _laplace_half_widths(scales: FloatArray, outside: float) -> FloatArray:
+    """For each column, the smallest float t with computed P(|X_1 + X_2 + ...| > t) <= outside, for
+    Laplace X of these scales."""
+    largest = scales.max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    found = np.maximum(np.sort(scales / unit, axis=0), np.finfo(float).tiny ** 0.25)
+    if outside < _LEAST_RISK:  # union bound
+        return np.asarray(largest * found.sum(axis=0) * math.log(len(scales) / outside))
+    for place in range(1, len(found)):
+        found[place] = np.maximum(found[place], _APART * found[place - 1])
+    squares = found**2
+    shares = np.ones_like(found)
+    for one in range(len(found)):
+        for other in range(len(found)):
+            if one != other:
+                shares[one] *= squares[one] / (squares[one] - squares[other])
+    low = np.zeros_like(unit)
+    high = found.sum(axis=0) * math.log(2 * len(found) / outside)
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2
+        is_far = (shares * np.exp(-middle / found)).sum(axis=0) + _TAIL_ERROR > outside
+        low, high = np.where(is_far, middle, low), np.where(is_far, high, middle)
+    return np.asarray(high * largest)
 
 
 def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
