@@ -362,6 +362,8 @@ MOVES: list[tuple[Sensitivity, Moves, list[Scores]]] = [
     (Sensitivity(l0=3, linf=1), Moves.ANYHOW, [(1, -1, 1, 0), (0, -1, 1, -1)]),
     (Sensitivity(l0=2, linf=2), Moves.ANYHOW, [(2, 0, -2, 0), (-1, 2, 0, 0)]),
     (Sensitivity(l0=4, linf=1), Moves.ANYHOW, [(1, -1, 1, -1), (1, -1, -1, 1)]),
+    (Sensitivity(l1=2, linf=2), Moves.TOGETHER, [(2, 0, 0, 0), (1, 0, 1, 0), (0, -1, -1, 0)]),
+    (Sensitivity(l1=3, linf=2), Moves.ANYHOW, [(2, -1, 0, 0), (1, -1, 1, 0), (2, 0, -1, 0)]),
 ]
 
 
@@ -409,9 +411,12 @@ def test_what_groups_cost() -> None:
         made = BestOfEachGroup.for_epsilon(epsilon, bounded, **names)
         assert made.privacy_loss(bounded).epsilon() == epsilon
     assert (
-        best(HALF).privacy_loss(table(Sensitivity(l0=3, linf=3)))
+        best(HALF).privacy_loss(table(Sensitivity(l0=4, linf=3)))
         == PrivacyLoss.of(BoundedRange(3), unit=PERSON) * 2
     )
+    for many in (Sensitivity(l0=3, linf=3), Sensitivity(l1=9, linf=9)):  # 9 in all
+        one = PrivacyLoss.of(BoundedRange(Fraction(9, 2)), unit=PERSON)
+        assert best(HALF).privacy_loss(table(many)) == one
     made = BestOfEachGroup.for_error(10, 0.9, **names)
     assert made.error(0.9) <= 10 < best(made.rate * Fraction(9, 10)).error(0.9)
     assert repr(made).startswith("BestOfEachGroup(groups=(7, 8), candidates=('a', 'b'), rate=")

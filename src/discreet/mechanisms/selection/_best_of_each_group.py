@@ -34,7 +34,9 @@ class BestOfEachGroup:
     Guarantee: the price of an `ExponentialMechanism` for each group that a unit changes. A unit
     changes at most l0 scores. Two of them in one group move apart by at most twice the L-infinity
     sensitivity; two in different groups together cost as much. So a unit pays for at most l0 / 2
-    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. The guarantee
+    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. The scores of
+    a group move apart by at most the sum of their changes, so all groups together by at most the L1
+    sensitivity: a single choice at this distance is charged where it costs less. The guarantee
     covers both relations, as the sensitivity does. The running time is not covered.
 
     >>> from discreet import Unit
@@ -92,10 +94,13 @@ class BestOfEachGroup:
         )
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """One `accounting.BoundedRange` for each choice that a unit pays for; raises unless there
-        is a score for each candidate of each group."""
-        term = BoundedRange(self.rate * self._apart(bounded))
-        return PrivacyLoss.of(term, unit=bounded.unit) * self._touched(bounded)
+        """One `accounting.BoundedRange` for each choice that a unit pays for, or one for all of
+        them; raises unless there is a score for each candidate of each group."""
+        apart, touched = self._apart(bounded), self._touched(bounded)
+        in_all = max(bounded.part.sensitivity.l1, 1)
+        if in_all < apart * touched:
+            apart, touched = in_all, 1
+        return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit) * touched
 
     def sample(self, value: IntegerArray, bits: Bits) -> Mapping[Key, Key]:
         """The chosen candidate of each group."""
