@@ -24,7 +24,7 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query._aggregates import AggregateFunction
+from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._duckdb import define_functions
 from discreet.query._query import (
     Aggregate,
@@ -201,6 +201,7 @@ def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
             scalars(),
             name,
         ),
+        st.builds(Aggregate, st.sampled_from(_OF_TWO), scalars(1), name, st.none(), scalars(1)),
         st.builds(Aggregate, st.just(AggregateFunction.COUNT_UNITS), st.none(), name),
         st.builds(
             Aggregate,
@@ -212,10 +213,12 @@ def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
     )
 
 
+_OF_TWO = [one for one in AggregateFunction if ESTIMATORS[one].takes_two]
 _OF_OTHER_FORMS = {
     AggregateFunction.COUNT,
     AggregateFunction.COUNT_UNITS,
     AggregateFunction.QUANTILE,
+    *_OF_TWO,
 }
 
 

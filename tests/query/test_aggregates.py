@@ -25,7 +25,8 @@ from discreet.query import (
     count_units,
     quantile,
 )
-from discreet.query._aggregates import ESTIMATORS, SPELLINGS, SumKind
+from discreet.query._aggregates import ESTIMATORS, SPELLINGS
+from discreet.query._estimates import SumKind
 from discreet.query._plan import SumOf, plan
 from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
@@ -48,6 +49,7 @@ PLAIN: dict[AggregateFunction, Callable[[Sequence[float]], float | None]] = {
     AggregateFunction.STDDEV: lambda x: statistics.stdev(x) if len(x) > 1 else None,
     AggregateFunction.STDDEV_POP: lambda x: statistics.pstdev(x) if x else None,
 }
+PAIRS = [one for one in EVERY if ESTIMATORS[one].takes_two]  # see test_second_moments
 COLUMNS = {
     "g": Column.integer(keys=range(4)),
     "x": Column.number(-20, 80),
@@ -109,15 +111,16 @@ def test_without_noise_it_is_what_its_name_says(number: int, unit: Unit) -> None
 def test_each_function_has_a_row_and_names_of_its_own() -> None:
     names = [name for f in EVERY for name in (f.value, *ESTIMATORS[f].other_spellings)]
     assert sorted(names) == sorted(SPELLINGS)
-    assert set(ESTIMATORS) == set(EVERY) == {AggregateFunction.COUNT_UNITS, *PLAIN, *LEVELS}
+    assert set(ESTIMATORS) == set(EVERY) == {AggregateFunction.COUNT_UNITS, *PLAIN, *LEVELS, *PAIRS}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_each_spelling_is_read_in_any_case(name: str) -> None:
     argument = {AggregateFunction.QUANTILE: "wage, 0.9", AggregateFunction.COUNT_UNITS: "*"}
+    argument |= dict.fromkeys(PAIRS, "wage, wage")
     given = argument.get(SPELLINGS[name], "wage")
     (asked,) = parse(f"SELECT {name.title()}({given}) FROM wages", WAGES).aggregates
-    ending = "" if given == "*" else "_wage"
+    ending = "" if given == "*" else "_wage" * (2 if SPELLINGS[name] in PAIRS else 1)
     assert (asked.function, asked.name) == (
         SPELLINGS[name],
         f"{asked.function.value.lower()}{ending}",
@@ -129,7 +132,9 @@ _OF_ANYTHING = ("COUNT", "COUNT_DISTINCT", "COUNT_UNITS")
 
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name not in _OF_ANYTHING])
 def test_what_it_can_not_take_is_refused(name: str) -> None:
-    for argument in ("*", "note", "in_union", "day", "2", "wage, wage", "", "DISTINCT wage"):
+    wrong = ["*", "note", "in_union", "day", "2", "", "DISTINCT wage", "wage, 2", "wage, note"]
+    wrong += ["wage", "wage, year, wage"] if SPELLINGS[name] in PAIRS else ["wage, wage"]
+    for argument in wrong:
         with pytest.raises(QueryRefused):
             plan_sql(f"SELECT {name}({argument}) FROM wages", WAGES)
 
@@ -154,6 +159,10 @@ def test_an_aggregate_is_a_member_of_the_table() -> None:
         aggregate("STDDEV", "wage")  # type: ignore[arg-type]  # that is the point
     with pytest.raises(InvalidArgument, match="level"):
         aggregate(AggregateFunction.QUANTILE, "wage")
+    with pytest.raises(InvalidArgument, match="two values"):
+        aggregate(AggregateFunction.CORR, "wage")
+    with pytest.raises(InvalidArgument, match="one value"):
+        aggregate(AggregateFunction.SUM, "wage", "year")
     for level in (0, 1, -1, float("nan"), True):
         with pytest.raises(InvalidArgument):
             quantile("wage", level)
@@ -223,4 +232,4 @@ def test_a_forecast_is_no_less_than_the_interval_of_a_group_of_that_size() -> No
                 if line.name.endswith("_x") and line.stddev is None and not line.is_in_ranks:
                     error = row[f"{line.name}_error"]
                     assert isinstance(error, float)
-                    assert error <= 1.3 * line.half_width, line  # it forgets the count's noise
+                    assert error <= 1.3 * line.promised, line  # it forgets the count's noise

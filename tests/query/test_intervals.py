@@ -85,7 +85,11 @@ GROUPS = 20_000
 FEW_GROUPS = 2_000  # whose variances take time
 SIMPLE = [AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG]
 OF_OTHER_FORMS = [AggregateFunction.COUNT_UNITS, AggregateFunction.QUANTILE]  # as COUNT and MEDIAN
-OTHERS = [one for one in AggregateFunction if one not in (*SIMPLE, *OF_OTHER_FORMS)]
+OTHERS = [  # those of two values: test_second_moments
+    one
+    for one in AggregateFunction
+    if one not in (*SIMPLE, *OF_OTHER_FORMS) and not ESTIMATORS[one].takes_two
+]
 
 
 def _question(functions: list[AggregateFunction], groups: int) -> Question:

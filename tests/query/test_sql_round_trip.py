@@ -179,7 +179,14 @@ _AGGREGATES = st.one_of(
         st.sampled_from(sorted(_COLUMNS)).map(ColumnRef),
         _NAMES,
     ),
-    st.builds(Aggregate, st.sampled_from(AggregateFunction), _SUMMED, _NAMES),
+    st.builds(
+        Aggregate,
+        st.sampled_from(AggregateFunction),
+        _SUMMED,
+        _NAMES,
+        st.none() | st.just(Fraction(1, 3)),
+        st.none() | _SUMMED,
+    ),
 )
 _GROUPED = st.lists(st.sampled_from(["integer", "boolean", "text", "date"]), unique=True)
 

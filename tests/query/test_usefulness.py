@@ -21,7 +21,8 @@ def asked(kind: str, argument: str) -> Question:
 def test_every_function_has_a_range(function: AggregateFunction) -> None:
     """At the most noise its interval fills the range, and at little noise it doesn't."""
     forms = {AggregateFunction.COUNT_UNITS: "*", AggregateFunction.QUANTILE: "wage, 0.3"}
-    question = asked(function.value, forms.get(function, "wage"))
+    pair = "wage, age" if ESTIMATORS[function].takes_two else "wage"
+    question = asked(function.value, forms.get(function, pair))
     aggregate = question.query.aggregates[0]
     assert answer_range(aggregate, DECLARATION, 500) is not None
     for epsilon, is_useless in ((1e-6, True), (1000, False)):

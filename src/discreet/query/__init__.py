@@ -11,7 +11,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the
    whole, `_engine` the role of an engine, `_duckdb` the one there is
-5. what comes out: `_question` (price, pay, release), `_answer`, `_intervals`, `_forecast`
+5. what comes out: `_question` (price, pay, release), `_answer`, `_estimates`, `_intervals`,
+   `_second_moments`, `_forecast`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_hand_over`, `_statistics` reach other mechanisms
@@ -27,9 +28,11 @@ from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._frame import (
     aggregate,
     col,
+    corr,
     count,
     count_distinct,
     count_units,
+    covar,
     mean,
     median,
     quantile,
@@ -72,9 +75,11 @@ __all__ = [
     "Workload",
     "aggregate",
     "col",
+    "corr",
     "count",
     "count_distinct",
     "count_units",
+    "covar",
     "mean",
     "median",
     "open",

@@ -68,7 +68,7 @@ def price_for_error(
                 "of_groups: give the number of rows in a group, on which the error of a mean "
                 "depends"
             )
-        return all(line.half_width <= most[line.name] for line in lines)
+        return all(line.promised <= most[line.name] for line in lines)
 
     found = least_price(plan, price, is_met, confidence=level, group_size=size)
     if found is None:

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
-from discreet.query._aggregates import ESTIMATORS, Numbers
+from discreet.query._aggregates import ESTIMATORS
 from discreet.query._columns import ColumnType
+from discreet.query._estimates import Numbers
 from discreet.query._forecast import law, limits_in_words
 from discreet.query._inference import infer
 from discreet.query._plan import Plan
@@ -160,7 +161,7 @@ class Answer:
         limits = limits_in_words(self.plan)
         covered = f"intervals at {level} confidence, each by itself, for the noise alone"
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
-        said = (ESTIMATORS[function].note for function in used)
+        said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         return (covered, *filter(None, (limits, *said)))
 
     def _repr_html_(self) -> str:

@@ -272,6 +272,10 @@ class Compiler:
             value = self.scalar(one.argument)
             return combined(lambda value: value.notnull().ifelse(unit, zero), value)
         moved = self.point(one.argument, one.grid)
+        if one.times is not None:
+            other = self.point(one.times.argument, one.times.grid)
+            product = self._stages.keep(combined(operator.mul, moved, other))
+            moved = combined(lambda n: clamped(n, *one.ends), product)
         if one.is_squared:
             squared = self._stages.keep(combined(lambda n: n * n - one.shift, moved))
             moved = combined(lambda n: clamped(n, *one.ends), squared)

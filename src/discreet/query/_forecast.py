@@ -8,14 +8,19 @@ from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace
 from discreet.mechanisms.quantiles import QuantileIntervals
-from discreet.query._aggregates import ESTIMATORS, NoisyQuantile, NoisySum, NoisySums
+from discreet.query._aggregates import ESTIMATORS, NoisyQuantile
 from discreet.query._columns import Column, written
+from discreet.query._estimates import NoisySum, NoisySums
 from discreet.query._plan import Plan, SumOf
 from discreet.query._price import Noise, PricedPlan
 from discreet.query._query import columns_used, condition_text
 from discreet.query._ranges import answer_range, is_useless
 
 _SIZES = (100, 1_000, 10_000)
+_TYPICAL = (
+    "for values with a mean half-way from the middle to an end of their declared range, and a "
+    "standard deviation of an eighth of it"
+)
 _USELESS = " (as wide as the range)"
 
 
@@ -24,6 +29,11 @@ class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
     noise's standard deviation. Other errors depend on the number of rows in the group. A quantile's
     half-width ``is_in_ranks``: a share of the rows, counted from the level.
+
+    The half-width of a variance, covariance or correlation depends on the values. It
+    ``is_typical``: for a mean half-way between the middle and an end of the declared range, and a
+    standard deviation of an eighth of it. For other values it is at most ``worst``; that of a
+    correlation can be anything up to 1.
 
     ``is_useless`` says that the interval is as wide as the range that is known without asking, in a
     group of ``judged_size`` rows.
@@ -36,20 +46,29 @@ class ForecastLine:
     is_in_ranks: bool = False
     is_useless: bool = False
     judged_size: int = field(default=0, repr=False)
+    is_typical: bool = False
+    worst: float | None = None
 
     @property
     def width(self) -> str:
         """Half of the interval's width as text."""
         if self.is_in_ranks:
             return f"± {100 * self.half_width:.3g} % of the rows"
-        return f"± {self.half_width:,.4g}"
+        most = "" if self.worst is None else f" (at most ± {self.worst:,.4g})"
+        return f"± {self.half_width:,.4g}{most}"
+
+    @property
+    def promised(self) -> float:
+        """The half-width that no values exceed; of a correlation, the typical one."""
+        return self.half_width if self.worst is None else self.worst
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """The cost of a release, and the widths of its intervals; prints as a table.
 
-    Half-widths of means and variances hold for a group's true size and its worst mean. The bias of
+    Half-widths hold for a group's true size, those of means for the worst mean. ``notes`` say where
+    more is assumed. The bias of
     caps and clamping is not included. ``warnings`` name the aggregates whose intervals will tell
     nothing, and the epsilon at which they would.
     """
@@ -64,7 +83,14 @@ class Forecast:
             f"expected error at {float(self.confidence):.4g} confidence, for each group by itself"
         )
         warnings = (f"warning: {warning}" for warning in self.warnings)
-        return "\n".join([head, *(f"  {_line(line)}" for line in self.lines), *warnings])
+        lines = (f"  {_line(line)}" for line in self.lines)
+        return "\n".join([head, *lines, *self.notes, *warnings])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: what the figures assume of the values."""
+        names = dict.fromkeys(line.name for line in self.lines if line.is_typical)
+        return (f"{', '.join(names)}: {_TYPICAL}",) if names else ()
 
     def _repr_html_(self) -> str:
         """The expected errors as a table in notebooks."""
@@ -79,7 +105,7 @@ class Forecast:
             for line in self.lines
         ]
         caption = f"expected errors at {float(self.confidence):.4g} confidence, each by itself"
-        warnings = [f"warning: {warning}" for warning in self.warnings]
+        warnings = [*self.notes, *(f"warning: {warning}" for warning in self.warnings)]
         return _html.table(caption, heads, rows) + _html.notes(warnings)
 
 
@@ -115,18 +141,13 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
         if estimator.has_stddev and not isinstance(sums, NoisyQuantile):
             half_width, step = estimator.half_width(sums, 1, level), float(_step(priced, sources))
             stddev = sums[0].mechanism.stddev_of_noise() * step
-            lines.append(ForecastLine(aggregate.name, None, half_width, stddev))
-        else:
-            lines += [
-                ForecastLine(
-                    aggregate.name,
-                    size,
-                    estimator.half_width(sums, size, level),
-                    None,
-                    estimator.is_in_ranks,
-                )
-                for size in sizes
-            ]
+            lines.append(ForecastLine(aggregate.name, None, half_width.size, stddev))
+            continue
+        for size in sizes:
+            found = estimator.half_width(sums, size, level)
+            is_in_ranks = estimator.is_in_ranks
+            line = ForecastLine(aggregate.name, size, found.size, None, is_in_ranks=is_in_ranks)
+            lines.append(replace(line, is_typical=found.is_typical, worst=found.worst))
     judged = (_judged(line, priced.plan, sizes[-1]) for line in lines)
     return Forecast(priced.privacy_loss, level, tuple(judged))
 

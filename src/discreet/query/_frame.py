@@ -14,7 +14,7 @@ from functools import reduce
 from discreet import _checks
 from discreet._exact import Number, fraction, is_number, shown
 from discreet.errors import InvalidArgument
-from discreet.query._aggregates import AggregateFunction
+from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._columns import ColumnType
 from discreet.query._functions import FUNCTIONS
 from discreet.query._query import (
@@ -316,13 +316,15 @@ class UnnamedAggregate:
     function: AggregateFunction
     argument: Scalar | None
     level: Fraction | None = None
+    second: Scalar | None = None
 
     def named(self, name: str) -> Aggregate:
         """The aggregate under a name."""
-        return Aggregate(self.function, self.argument, name, self.level)
+        return Aggregate(self.function, self.argument, name, self.level, self.second)
 
     def __repr__(self) -> str:
-        argument = "*" if self.argument is None else scalar_text(self.argument)
+        values = [value for value in (self.argument, self.second) if value is not None]
+        argument = ", ".join(map(scalar_text, values)) or "*"
         level = "" if self.level is None else f", {shown(self.level)}"
         return f"{self.function.value}({argument}{level})"
 
@@ -372,15 +374,42 @@ def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
     return UnnamedAggregate(AggregateFunction.QUANTILE, _expression(value).scalar, exact)
 
 
-def aggregate(function: AggregateFunction, value: ColumnExpression | str) -> UnnamedAggregate:
+def covar(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
+    """The covariance of two values as of a sample, divided by n - 1, of the rows where neither is
+    NULL."""
+    return _of_two(AggregateFunction.COVAR_SAMP, one, other)
+
+
+def corr(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
+    """The correlation of two values, of the rows where neither is NULL."""
+    return _of_two(AggregateFunction.CORR, one, other)
+
+
+def _of_two(
+    function: AggregateFunction, one: ColumnExpression | str, other: ColumnExpression | str
+) -> UnnamedAggregate:
+    first, second = (_expression(value).scalar for value in (one, other))
+    return UnnamedAggregate(function, first, second=second)
+
+
+def aggregate(
+    function: AggregateFunction,
+    value: ColumnExpression | str,
+    second: ColumnExpression | str | None = None,
+) -> UnnamedAggregate:
     """Any aggregate of a column or expression, NULL skipped: ``aggregate(STDDEV, "wage")`` for a
-    function of `AggregateFunction`."""
+    function of `AggregateFunction`. Those of two values take a ``second`` one."""
     if not isinstance(function, AggregateFunction):
         raise InvalidArgument(
             f"{_described(function)} is no aggregate: give a member of AggregateFunction"
         )
     if function is AggregateFunction.QUANTILE:
         raise InvalidArgument("a quantile has a level: quantile(value, 0.9)")
+    if ESTIMATORS[function].takes_two is (second is None):
+        takes = "two values" if second is None else "one value"
+        raise InvalidArgument(f"{function.value} takes {takes}")
+    if second is not None:
+        return _of_two(function, value, second)
     return UnnamedAggregate(function, _expression(value).scalar)
 
 

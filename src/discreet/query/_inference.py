@@ -67,15 +67,15 @@ def check(query: Query, declaration: Declaration) -> None:
         raise QueryRefused(f"the query has no aggregate: give at least one of {LISTED}")
     _check_names(query)
     for aggregate in query.aggregates:
-        if aggregate.argument is not None:
-            _check_argument(aggregate.function, aggregate.argument, declaration)
+        for argument in aggregate.arguments:
+            _check_argument(aggregate.function, argument, declaration)
     if query.where is not None:
         can_be_unknown(query.where, declaration)
 
 
 def _check_size(query: Query) -> None:
     """Refuse expressions that hold one another so often that they would take hours."""
-    arguments = (a.argument for a in query.aggregates if a.argument is not None)
+    arguments = (value for one in query.aggregates for value in one.arguments)
     parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
     parts += [] if query.where is None else [query.where]
     size = 0

@@ -16,15 +16,20 @@ from typing import Any
 from discreet._unit import Change
 from discreet.errors import QueryRefused
 from discreet.mechanisms import AnyPart, Bounded, Grid, Part, RowsPart, Sensitivity
-from discreet.query._aggregates import ESTIMATORS, SumKind
+from discreet.query._aggregates import ESTIMATORS
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
+from discreet.query._estimates import SumKind
 from discreet.query._grid import SumGrid
 from discreet.query._inference import check, infer
 from discreet.query._keys import MOST_KEYS, keys_of
 from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
+    Branch,
+    Case,
+    IsNull,
+    Negation,
     Query,
     Scalar,
     columns_used,
@@ -42,6 +47,10 @@ _TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer r
 _FINEST_LEVEL = 10**6
 _NO_ARGUMENT = "all aggregates but COUNT need a column or an expression"
 _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
+_OF_SECOND = {
+    SumKind.SECOND_CENTRED: SumKind.CENTRED_TO_SQUARE,
+    SumKind.SECOND_SQUARES: SumKind.SQUARES,
+}
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
 
 
@@ -72,11 +81,19 @@ class Counted(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """The second argument of a sum of products, and its grid."""
+
+    argument: Scalar
+    grid: SumGrid
+
+
+@dataclass(frozen=True, slots=True)
 class SumOf:
     """One sum for each group: of the argument on its grid, over the rows where it is not NULL; a
     count of these rows where ``grid`` is ``None``. With ``is_squared``, of the squares of the
-    grid's points, less ``shift``, which halves the largest addend. ``counted`` says of what a count
-    is."""
+    grid's points, less ``shift``, which halves the largest addend. With ``times``, of the products
+    of the points of both arguments. ``counted`` says of what a count is."""
 
     name: str
     argument: Scalar | ColumnOutcome | None
@@ -84,6 +101,7 @@ class SumOf:
     sensitivity: Sensitivity
     is_squared: bool = False
     counted: Counted = Counted.ROWS
+    times: Factor | None = None
 
     @property
     def shift(self) -> int:
@@ -97,13 +115,19 @@ class SumOf:
             return 0, 1
         if self.is_squared:
             return -self.shift, self.grid.largest**2 - self.shift
+        if self.times is not None:
+            most = self.grid.largest * self.times.grid.largest
+            return -most, most
         return self.grid.lower, self.grid.upper
 
     @property
     def step(self) -> Fraction:
-        """The size of one step of the sum, in the units of the argument or of its square."""
+        """The size of one step of the sum, in the units of the argument or of its square, or of the
+        product."""
         if self.grid is None:
             return Fraction(1)
+        if self.times is not None:
+            return self.grid.step * self.times.grid.step
         return self.grid.step**2 if self.is_squared else self.grid.step
 
 
@@ -211,6 +235,7 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
     rows: dict[str, RowsOf] = {}
     sources: list[tuple[str, ...]] = []
     for aggregate in query.aggregates:
+        _check_count(aggregate)
         level = _level(aggregate)
         if level is not None:
             wanted = _rows_of(aggregate.argument, level, declaration)
@@ -222,6 +247,15 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         sources.append(tuple(one.name for one in made))
     plain, listed = tuple(sums.values()), tuple(rows.values())
     return Plan(declaration, query, groups, plain, tuple(sources), listed)
+
+
+def _check_count(aggregate: Aggregate) -> None:
+    """Refuse one value where two are needed, and two where one is."""
+    takes_two, name = ESTIMATORS[aggregate.function].takes_two, aggregate.function.value
+    if takes_two and len(aggregate.arguments) < 2:
+        raise QueryRefused(f"{name} takes two values, as in {name}(wage, age)")
+    if aggregate.second is not None and not takes_two:
+        raise QueryRefused(f"{name} takes one value; CORR(wage, age) takes two")
 
 
 def _level(aggregate: Aggregate) -> Fraction | None:
@@ -264,7 +298,49 @@ def value_grid(argument: Scalar, declaration: Declaration) -> SumGrid:
 
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
     needs = ESTIMATORS[aggregate.function].needs
+    if aggregate.second is not None:
+        return _sums_of_two(aggregate.arguments, needs, declaration, groups)
     return tuple(_sum_of(need, aggregate.argument, declaration, groups) for need in needs)
+
+
+def _sums_of_two(
+    values: tuple[Scalar, ...],
+    needs: tuple[SumKind, ...],
+    declaration: Declaration,
+    groups: int,
+) -> tuple[SumOf, ...]:
+    """The sums over the rows where both values are there: in them, each value is as it is; in the
+    others it is NULL. The order of the values does not matter."""
+    one, other = sorted(values, key=scalar_text)
+    first, second = _where_there(one, other, declaration), _where_there(other, one, declaration)
+    made = []
+    for need in needs:
+        if need is SumKind.PRODUCTS:
+            made.append(_products(one, other, declaration, groups))
+        elif need in _OF_SECOND:
+            made.append(_sum_of(_OF_SECOND[need], second, declaration, groups))
+        else:
+            made.append(_sum_of(need, first, declaration, groups))
+    return tuple(made)
+
+
+def _where_there(value: Scalar, other: Scalar, declaration: Declaration) -> Scalar:
+    """The value where the other one is not NULL, and NULL elsewhere."""
+    if value == other or not infer(other, declaration).can_be_null:
+        return value
+    return Case((Branch(Negation(IsNull(other)), value),))
+
+
+def _products(one: Scalar, other: Scalar, declaration: Declaration, groups: int) -> SumOf:
+    """The sum of the products of two centred values, each on the grid on which it is squared."""
+    room = _room(declaration.caps, groups)
+    first, second = (
+        _squarable(value, declaration, _grid(value, declaration, room).centred(), room)
+        for value in (one, other)
+    )
+    name = f"sum of products({scalar_text(one)}, {scalar_text(other)})"
+    made = SumOf(name, one, first, _NOTHING, times=Factor(other, second))
+    return replace(made, sensitivity=sensitivity(made.ends, declaration, groups))
 
 
 def _sum_of(need: SumKind, argument: Scalar | None, declaration: Declaration, groups: int) -> SumOf:

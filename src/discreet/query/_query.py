@@ -166,12 +166,19 @@ Condition = Comparison | Membership | IsNull | Holds | Both | Either | Negation
 class Aggregate:
     """One aggregate under its name in the answer. COUNT without an argument counts rows, with one
     the rows where it is not NULL; the others skip NULL. QUANTILE has a ``level``, above 0 and below
-    1."""
+    1. COVAR_SAMP, COVAR_POP and CORR have a ``second`` value; they skip rows where either is NULL.
+    """
 
     function: AggregateFunction
     argument: Scalar | None
     name: str
     level: Fraction | None = None
+    second: Scalar | None = None
+
+    @property
+    def arguments(self) -> tuple[Scalar, ...]:
+        """The values that it is of; none for a count of rows."""
+        return tuple(one for one in (self.argument, self.second) if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +264,7 @@ def column_names(aggregate: str) -> tuple[str, str, str, str]:
 
 def columns_used(query: Query) -> tuple[str, ...]:
     """The names of all columns in the query, each once, in order."""
-    arguments = (a.argument for a in query.aggregates if a.argument is not None)
+    arguments = (value for one in query.aggregates for value in one.arguments)
     parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
     if query.where is not None:
         parts.append(query.where)
@@ -377,9 +384,8 @@ def _chain(condition: Both | Either, *, is_flat: bool) -> list[str]:
 
 
 def _aggregate(aggregate: Aggregate, *, is_flat: bool) -> str:
-    argument = (
-        "*" if aggregate.argument is None else scalar_text(aggregate.argument, is_flat=is_flat)
-    )
+    values = (scalar_text(value, is_flat=is_flat) for value in aggregate.arguments)
+    argument = ", ".join(values) or "*"
     level = "" if aggregate.level is None else f", {_number(aggregate.level)}"
     return f"{aggregate.function.value}({argument}{level}) AS {quoted(aggregate.name)}"
 

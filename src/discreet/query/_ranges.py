@@ -1,7 +1,7 @@
 """The range of an answer that is known without asking: wider intervals tell nothing."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._declaration import Declaration
@@ -16,17 +16,20 @@ _COUNTS = {
     AggregateFunction.COUNT_UNITS,
 }
 
-# for each function, the width of its range from the width of its argument's and the group's rows
-_WIDTHS: dict[AggregateFunction, Callable[[float, int], float]] = {
+# for each function, the width of its range from the widths of its arguments' and the group's rows
+_WIDTHS: dict[AggregateFunction, Callable[[Sequence[float], int], float]] = {
     AggregateFunction.COUNT: lambda _, rows: rows,
     AggregateFunction.COUNT_DISTINCT: lambda _, rows: rows,
     AggregateFunction.COUNT_UNITS: lambda _, rows: rows,
-    AggregateFunction.SUM: lambda width, rows: width * rows,
-    AggregateFunction.AVG: lambda width, _: width,
-    AggregateFunction.VARIANCE: lambda width, _: width**2 / 2,
-    AggregateFunction.VAR_POP: lambda width, _: width**2 / 4,
-    AggregateFunction.STDDEV: lambda width, _: width / math.sqrt(2),
-    AggregateFunction.STDDEV_POP: lambda width, _: width / 2,
+    AggregateFunction.SUM: lambda widths, rows: widths[0] * rows,
+    AggregateFunction.AVG: lambda widths, _: widths[0],
+    AggregateFunction.VARIANCE: lambda widths, _: widths[0] ** 2 / 2,
+    AggregateFunction.VAR_POP: lambda widths, _: widths[0] ** 2 / 4,
+    AggregateFunction.STDDEV: lambda widths, _: widths[0] / math.sqrt(2),
+    AggregateFunction.STDDEV_POP: lambda widths, _: widths[0] / 2,
+    AggregateFunction.COVAR_SAMP: lambda widths, _: widths[0] * widths[1],
+    AggregateFunction.COVAR_POP: lambda widths, _: widths[0] * widths[1] / 2,
+    AggregateFunction.CORR: lambda *_: 2,
 }
 
 
@@ -41,12 +44,14 @@ def answer_range(aggregate: Aggregate, declaration: Declaration, rows: int) -> f
     if width is None:
         return None
     if aggregate.function in _COUNTS:
-        return width(0, rows)
-    assert aggregate.argument is not None  # ensured by the plan
-    facts = infer(aggregate.argument, declaration)
-    if facts.lower is None or facts.upper is None:
-        return None
-    return width(float(facts.upper - facts.lower), rows)
+        return width((), rows)
+    widths = []
+    for argument in aggregate.arguments:
+        facts = infer(argument, declaration)
+        if facts.lower is None or facts.upper is None:
+            return None
+        widths.append(float(facts.upper - facts.lower))
+    return width(widths, rows)
 
 
 def is_useless(half_width: float, known: float | None) -> bool:

@@ -53,9 +53,9 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     >>> text = "select avg(Wage), count(*) from wages w where (w.year) != 1980"
     >>> print(plan_sql(text, wages).query)
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
-    >>> plan_sql("select mode(wage) from wages", wages)
+    >>> plan_sql("select kurt(wage) from wages", wages)
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: `mode(` (line 1, column 8): there is no such function; ther...
+    discreet.errors.QueryRefused: `kurt(` (line 1, column 8): there is no such function; ther...
     """
     try:
         found = plan(_query(text, declaration), declaration)
@@ -252,38 +252,40 @@ def _aggregates(
 
 def _aggregate(item: _SelectItem, taken: set[str], reader: TreeReader) -> Aggregate:
     node = item.node
-    function, argument, level = _asked(node, reader)
+    function, values, level = _asked(node, reader)
+    argument, second = (*values, None, None)[:2]
     if item.alias is not None:
-        return Aggregate(function, argument, reader.name(item.alias), level)
-    plain = f"_{argument.name.lower()}" if isinstance(argument, ColumnRef) else ""
-    name = _unused(function.value.lower() + plain, taken)
-    return Aggregate(function, argument, name, level)
+        return Aggregate(function, argument, reader.name(item.alias), level, second)
+    plain = (f"_{value.name.lower()}" for value in values if isinstance(value, ColumnRef))
+    name = _unused(function.value.lower() + "".join(plain), taken)
+    return Aggregate(function, argument, name, level, second)
 
 
 def _asked(
     node: exp.Expr, reader: TreeReader
-) -> tuple[AggregateFunction, Scalar | None, Fraction | None]:
-    """The function, its argument, and the level of a quantile."""
+) -> tuple[AggregateFunction, tuple[Scalar, ...], Fraction | None]:
+    """The function, its arguments, and the level of a quantile."""
     function = SPELLINGS[node.name.upper()]
     if node.expressions and isinstance(node.expressions[0], exp.Distinct):
         return *_distinct(function, node, reader), None
-    value, level = _arguments(function, node, reader)
+    values, level = _arguments(function, node, reader)
     counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
-    is_of_rows = function in counts and isinstance(value, exp.Star)
-    return function, None if is_of_rows else read_scalar(value, reader), level
+    is_of_rows = function in counts and isinstance(values[0], exp.Star)
+    read = () if is_of_rows else tuple(read_scalar(value, reader) for value in values)
+    return function, read, level
 
 
 def _distinct(
     function: AggregateFunction, node: exp.Expr, reader: TreeReader
-) -> tuple[AggregateFunction, Scalar | None]:
+) -> tuple[AggregateFunction, tuple[Scalar, ...]]:
     """COUNT(DISTINCT value); of the column that identifies units it counts them."""
     values = node.expressions[0].expressions
     if function is not AggregateFunction.COUNT or len(node.expressions) != 1 or len(values) != 1:
         raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
     value, unit = bare(values[0]), reader.declaration.unit.column
     if isinstance(value, exp.Column) and unit is not None and _names_unit(value, unit, reader):
-        return AggregateFunction.COUNT_UNITS, None
-    return AggregateFunction.COUNT_DISTINCT, read_scalar(value, reader)
+        return AggregateFunction.COUNT_UNITS, ()
+    return AggregateFunction.COUNT_DISTINCT, (read_scalar(value, reader),)
 
 
 def _names_unit(column: exp.Expr, unit: str, reader: TreeReader) -> bool:
@@ -297,18 +299,21 @@ def _names_unit(column: exp.Expr, unit: str, reader: TreeReader) -> bool:
 
 def _arguments(
     function: AggregateFunction, node: exp.Expr, reader: TreeReader
-) -> tuple[exp.Expr, Fraction | None]:
-    """The value that is aggregated, and the level of a quantile."""
-    if not ESTIMATORS[function].takes_level:
+) -> tuple[Sequence[exp.Expr], Fraction | None]:
+    """The values that are aggregated, and the level of a quantile."""
+    estimator, name = ESTIMATORS[function], function.value
+    if estimator.takes_two:
+        if len(node.expressions) != 2:
+            raise reader.refused(node, f"{name} takes two values, as in {name}(wage, age)")
+        return node.expressions, None
+    if not estimator.takes_level:
         if len(node.expressions) != 1:
-            raise reader.refused(node, f"{function.value} takes one value, or COUNT a *")
-        return node.expressions[0], None
+            raise reader.refused(node, f"{name} takes one value, or COUNT a *")
+        return node.expressions, None
     level = _level(node.expressions[1], reader) if len(node.expressions) == 2 else None
     if level is None:
-        raise reader.refused(
-            node, f"{function.value} takes a value and a level, as in {function.value}(wage, 0.9)"
-        )
-    return node.expressions[0], level
+        raise reader.refused(node, f"{name} takes a value and a level, as in {name}(wage, 0.9)")
+    return node.expressions[:1], level
 
 
 def _level(node: exp.Expr, reader: TreeReader) -> Fraction | None:

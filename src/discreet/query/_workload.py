@@ -248,13 +248,13 @@ def _distinct(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> tuple[Agg
     found: dict[tuple[object, ...], Aggregate] = {}
     taken = set(keys)
     for one in aggregates:
-        if (one.function, one.argument, one.level) in found:
+        if (asked := (one.function, one.arguments, one.level)) in found:
             continue
         name, number = one.name, 2
         while name in taken:
             name, number = f"{one.name}_{number}", number + 1
         taken.add(name)
-        found[one.function, one.argument, one.level] = replace(one, name=name)
+        found[asked] = replace(one, name=name)
     return tuple(found.values())
 
 
