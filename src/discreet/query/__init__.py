@@ -15,7 +15,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    `_second_moments`, `_forecast`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
-7. `_table`, `_selection`: what users call; `_hand_over`, `_statistics` reach other mechanisms
+7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
+   their answers; `_hand_over`, `_statistics` reach other mechanisms
 """
 
 from importlib import import_module
@@ -43,12 +44,14 @@ from discreet.query._query import Query
 
 if TYPE_CHECKING:
     from discreet.query._answer import Answer
+    from discreet.query._contingency import Contingency
+    from discreet.query._correlations import Correlations
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
     from discreet.query._diagnosis import CutShare, Diagnosis
     from discreet.query._null_share import NullShare
     from discreet.query._question import Question, release_question
     from discreet.query._selection import Selection
-    from discreet.query._statistics import TopGroups
+    from discreet.query._statistics import Modes, TopGroups
     from discreet.query._table import Table
     from discreet.query._workload import PlannedQuestion, Workload, plan_workload
 
@@ -58,10 +61,13 @@ __all__ = [
     "Caps",
     "Column",
     "ColumnType",
+    "Contingency",
+    "Correlations",
     "CutShare",
     "Declaration",
     "Diagnosis",
     "Forecast",
+    "Modes",
     "Noise",
     "NullShare",
     "PlannedQuestion",
@@ -91,8 +97,11 @@ __all__ = [
 
 _OTHER_FILES = {
     "Answer": "_answer",
+    "Contingency": "_contingency",
+    "Correlations": "_correlations",
     "CutShare": "_diagnosis",
     "Diagnosis": "_diagnosis",
+    "Modes": "_statistics",
     "NullShare": "_null_share",
     "PlannedQuestion": "_workload",
     "Question": "_question",

@@ -65,18 +65,19 @@ class TableRows:
             facts=self._facts(names),
         )
 
-    def counts(self) -> Bounded[IntegerArray]:
-        """The number of rows in each group, in order of the groups."""
+    def counts(self, shape: tuple[int, ...] | None = None) -> Bounded[IntegerArray]:
+        """The number of rows in each group, in order of the groups; as an array of this shape."""
         (one,) = self.plan.sums
         self._check_source()
         with _engine.opened() as opened:
             prepare(self.plan, self.source, opened)
+        dimensions = (len(self.plan.groups),) if shape is None else shape
         return Bounded(
-            lambda: self._counted()[one.name],
+            lambda: np.reshape(self._counted()[one.name], dimensions),
             sensitivity=one.sensitivity,
             unit=self.plan.declaration.unit,
             name=str(self.plan.query),
-            shape=(len(self.plan.groups),),
+            shape=dimensions,
             is_wide=True,
             basis=_BASIS,
             facts=self._facts(()),

@@ -2,31 +2,49 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
+from discreet import _checks
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
 from discreet.mechanisms.statistics import Moments
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._answer import Answer
+from discreet.query._contingency import Contingency, released_contingency
+from discreet.query._correlations import pair_names
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
     aggregate,
     all_of,
+    col,
     condition_of,
+    corr,
     count,
     key_of,
     mean,
     quantile,
 )
 from discreet.query._hand_over import TableRows
+from discreet.query._histogram import (
+    USUAL,
+    Bins,
+    bin_key,
+    check_names,
+    edges_of,
+    most_bins,
+    with_edges,
+)
 from discreet.query._query import GroupKey, Query
 from discreet.query._question import DeclaredTable, Question
 from discreet.query._statistics import (
+    Modes,
     TopGroups,
     level_names,
     released_bounds,
+    released_modes,
     released_moments,
     top_groups,
 )
@@ -93,6 +111,72 @@ class Selection:
             asked |= {title: quantile(name, level) for title, level in quartiles.items()}
         return self.agg(**asked)
 
+    def histogram(self, column: str, bins: Bins = None) -> "Question":
+        """The question for the number of rows in each bin of a numeric column, under the key
+        ``age_bin`` for the column age: 1 for the first bin.
+
+        ``bins`` is a number of equal bins between the declared bounds, or a list of edges; without
+        it there are about 20 bins with round edges. No row decides on them. `Table.histogram` gives
+        the edges beside the counts.
+        """
+        return self._counted_by(column, edges_of(column, bins, self.table.declaration))
+
+    def _counted_by(self, column: str, edges: Sequence[Fraction]) -> "Question":
+        there = self.where(~col(column).is_null())  # LEAST skips NULL
+        keys = (*there.keys, bin_key(column, edges))
+        return Selection(there.table, there.filters, keys).agg(count=count())
+
+    def released_histogram(
+        self,
+        column: str,
+        bins: Bins = None,
+        *,
+        of_rows: int | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Answer:
+        """The answer to `histogram`, with the edges of the bins as ``age_from`` and ``age_to``.
+        Without ``bins`` there are no more of them than the noise allows for ``of_rows`` rows in
+        each group."""
+        facts, most = self.table.declaration, USUAL
+        if of_rows is not None:
+            rows = _checks.positive_count(of_rows=of_rows)
+            first = self.histogram(column).forecast(epsilon=epsilon, delta=delta).lines[0]
+            most = most_bins(rows, first.half_width)
+        edges = edges_of(column, bins, facts, most)
+        question = self._counted_by(column, edges)
+        check_names(column, question.query.key_names)
+        answer = question.release(epsilon=epsilon, delta=delta, by=by, request=request)
+        return with_edges(answer, column, edges)
+
+    def correlation(self, *columns: str) -> "Question":
+        """The question for the correlations of all pairs of these columns."""
+        names = pair_names(columns)
+        asked = {name: corr(columns[i], columns[j]) for (i, j), name in names.items()}
+        return self.agg(**asked)
+
+    def contingency(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Contingency:
+        """The counts of all pairs of the keys of two columns, with totals: one charge."""
+        return released_contingency(
+            self._handed_over(),
+            epsilon=epsilon,
+            delta=delta,
+            confidence=confidence,
+            ledger=self.table.ledger,
+            by=by,
+            request=request,
+        )
+
     def top_k(
         self,
         k: int,
@@ -106,6 +190,27 @@ class Selection:
         return top_groups(
             self._handed_over(),
             k,
+            epsilon=epsilon,
+            confidence=confidence,
+            ledger=self.table.ledger,
+            by=by,
+            request=request,
+        )
+
+    def mode(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Modes:
+        """The most frequent key of a column in each group: one charge for all groups. The values
+        are its declared keys, or those that follow from its bounds."""
+        grouped = self.group_by(column).agg(rows=count())
+        return released_modes(
+            TableRows(grouped.plan, self.table.source),
             epsilon=epsilon,
             confidence=confidence,
             ledger=self.table.ledger,

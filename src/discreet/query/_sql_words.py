@@ -44,6 +44,10 @@ _LISTS = "a value is compared with literals: IN (1, 2, 3)"
 _WINDOWS = "there are no windows; an aggregate is over the rows of a group"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
 _WHOLE = "the whole table is asked; WHERE restricts it by conditions on columns"
+_BINS = (
+    "group by bins: SELECT WIDTH_BUCKET(x, 0, 60, 12) AS bin, COUNT(*) FROM t GROUP BY bin; in "
+    'Python table.histogram("x", epsilon=1) chooses them'
+)
 _LITERALS = "there are no parameters; write the value itself"
 
 
@@ -72,7 +76,7 @@ REFUSED_WORDS = _table(
     ("ASYMMETRIC SYMMETRIC", "write BETWEEN lower AND upper"),
     ("INTO RETURNING", READ_ONLY),
     ("BY", f"BY stands after GROUP; {FORM}"),
-    ("GROUP", "write GROUP BY and keys"),
+    ("GROUP", "write GROUP BY and keys; a percentile is QUANTILE(x, 0.9)"),
 )
 
 # names before a parenthesis that get their own advice
@@ -80,6 +84,10 @@ REFUSED_CALLS = _table(
     ("OVER", _WINDOWS),
     ("FILTER", "an aggregate is of all rows that meet WHERE; ask this one by itself"),
     ("CUBE ROLLUP SETS", _GROUPS),
+    ("MODE", 'there is table.mode("x", by="g", epsilon=1) in Python'),
+    ("HISTOGRAM", _BINS),
+    ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
+    ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
     ("LEFT RIGHT", "write SUBSTR(x, 1, 3)"),

@@ -25,7 +25,7 @@ from discreet.mechanisms import (
     release,
 )
 from discreet.mechanisms.quantiles import ApproximateBounds
-from discreet.mechanisms.selection import Moves, TopK
+from discreet.mechanisms.selection import BestOfEachGroup, Moves, PermuteAndFlip, TopK
 from discreet.mechanisms.statistics import Moments, moments
 from discreet.query._columns import KeyValue
 from discreet.query._hand_over import TableRows
@@ -111,6 +111,99 @@ def top_groups(
     return TopGroups(plan.query.key_names, groups, error, level, found)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Modes:
+    """For each group the key of a column that most rows have, or nearly so.
+
+    ``error`` is in rows: with probability ``confidence``, in a group by itself, the key here has at
+    most this many rows fewer than the most frequent one. Everything here may be shown to anyone.
+    """
+
+    keys: tuple[str, ...]
+    column: str
+    modes: tuple[tuple[tuple[KeyValue, ...], KeyValue], ...]
+    error: int
+    confidence: Fraction
+    release: Release[Any]  # Any: a place for each group
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """The privacy loss of the answer, for its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's proof that the charge was recorded first."""
+        return self.release.receipt
+
+    def rows(self) -> list[dict[str, object]]:
+        """The groups and their modes as dictionaries."""
+        return [
+            {**dict(zip(self.keys, group, strict=True)), self.column: mode}
+            for group, mode in self.modes
+        ]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The modes as a pandas frame; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [", ".join(f"{name} {value}" for name, value in row.items()) for row in self.rows()]
+        note = (
+            f"each has at most {self.error:,} rows fewer than the most frequent {self.column}, at "
+            f"{float(self.confidence):.4g} confidence, each group by itself"
+        )
+        return "\n".join([*lines, note])
+
+
+def released_modes(
+    table: TableRows,
+    *,
+    epsilon: Number,
+    confidence: Number,
+    ledger: Payer[PrivacyLoss],
+    by: str,
+    request: str | None,
+) -> Modes:
+    """The release of the most frequent value of the last key in each group of the others. A unit
+    pays for all groups once, by the rows for which it counts in all."""
+    plan, level = table.plan, _checks.probability(confidence=confidence)
+    *names, column = plan.query.key_names
+    candidates = tuple(dict.fromkeys(group[-1] for group in plan.groups))
+    groups = tuple(dict.fromkeys(group[:-1] for group in plan.groups))
+    if len(candidates) < 2:
+        raise QueryRefused(f"mode chooses among values: {column} has one key")
+    is_one, places = len(groups) == 1, range(len(candidates))
+    shape = (len(places),) if is_one else (len(groups), len(places))
+    counts = table.counts(shape)
+    is_added = plan.declaration.unit.change is Change.ADD_REMOVE
+    moves = Moves.TOGETHER if is_added else Moves.ANYHOW
+    chosen = (
+        PermuteAndFlip.for_epsilon(epsilon, counts, places, moves=moves)
+        if is_one
+        else BestOfEachGroup.for_epsilon(
+            epsilon, counts, groups=range(len(groups)), candidates=places, moves=moves
+        )
+    )
+    error = chosen.error(level)
+    rehearse(chosen, np.zeros(shape, dtype=np.int64))
+    found: Release[Any] = release(  # Any: a place, or one for each group
+        counts,
+        chosen,
+        ledger,
+        purpose=_purpose(f"MODE OF {column}", counts),
+        by=by,
+        request=request,
+    )
+    drawn = {0: found.value} if is_one else found.value
+    modes = tuple(
+        (group, candidates[cast(int, drawn[place])]) for place, group in enumerate(groups)
+    )
+    return Modes(tuple(names), column, modes, error, level, found)
+
+
 def released_moments(
     rows: Bounded[Rows],
     *,
@@ -122,7 +215,7 @@ def released_moments(
 ) -> Moments:
     """The release of all moments of the rows' columns, with the noise that errs less."""
     facts = moments(rows)
-    noise = _noise(facts, epsilon, delta)
+    noise = better_noise(facts, epsilon, delta)
     check_scale([noise])
     rehearse(noise, np.zeros(1, dtype=object))
     found = release(facts, noise, ledger, by=by, request=request)
@@ -142,9 +235,10 @@ def released_bounds(
     return release(rows, search, ledger, purpose=_purpose("BOUNDS", rows), by=by, request=request)
 
 
-def _noise(
+def better_noise(
     facts: Bounded[IntegerArray], epsilon: Number, delta: Number
 ) -> DiscreteLaplace | Gaussian:
+    """The kind of noise that errs less at this price."""
     offers: list[DiscreteLaplace | Gaussian] = [DiscreteLaplace.for_epsilon(epsilon, facts)]
     if _checks.not_negative(delta=delta) > 0:
         with suppress(ArithmeticError):  # of a price that is too large for any such noise

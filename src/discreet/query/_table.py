@@ -16,6 +16,8 @@ from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression, regression
 from discreet.query._answer import Answer
 from discreet.query._columns import ONE_ROW, Caps, Column
+from discreet.query._contingency import Contingency
+from discreet.query._correlations import Correlations, pair_names
 from discreet.query._declaration import Declaration
 from discreet.query._diagnosis import LEAST_RISK, Diagnosis
 from discreet.query._frame import (
@@ -25,12 +27,13 @@ from discreet.query._frame import (
     count,
     count_units,
 )
+from discreet.query._histogram import Bins
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._question import Question
 from discreet.query._selection import Selection
 from discreet.query._source import TableSource, source_of
 from discreet.query._sql import plan_sql
-from discreet.query._statistics import TopGroups
+from discreet.query._statistics import Modes, TopGroups
 
 Names = str | Sequence[str]
 """One name of a column, or several."""
@@ -156,9 +159,58 @@ class Table:
         asked = self.group_by(*_names(by)).agg(units=count_units())
         return asked.release(epsilon=epsilon, delta=delta)
 
+    def histogram(
+        self,
+        column: str,
+        bins: Bins = None,
+        *,
+        by: Names = (),
+        of_rows: int | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+    ) -> Answer:
+        """The number of rows in each bin of a numeric column, with the bin's edges, in all or for
+        each group ``by`` the declared keys of these columns.
+
+        ``bins`` is a number of equal bins between the declared bounds, or a list of edges. Without
+        it there are at most 20 bins with round edges; with ``of_rows``, the number of rows that you
+        expect in a group, so few that the noise of a bin is at most a quarter of it where rows
+        spread evenly. No row decides on the bins. A bin holds its lower edge, the last one both.
+        """
+        asked = self.group_by(*_names(by))
+        return asked.released_histogram(column, bins, of_rows=of_rows, epsilon=epsilon, delta=delta)
+
+    def contingency(
+        self,
+        one: str,
+        other: str,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+    ) -> Contingency:
+        """The number of rows for each pair of declared keys of two columns, with totals."""
+        asked = self.group_by(one, other)
+        return asked.contingency(epsilon=epsilon, delta=delta, confidence=confidence)
+
+    def correlation(
+        self, *columns: str, epsilon: Number, delta: Number = 0, confidence: Number = 0.95
+    ) -> Correlations:
+        """The correlations of all pairs of these columns, with intervals that hold together."""
+        level = _checks.probability(confidence=confidence)
+        each = 1 - (1 - level) / len(pair_names(columns))
+        question = Selection(self).correlation(*columns)
+        answer = question.release(epsilon=epsilon, delta=delta, confidence=each)
+        return Correlations.of(columns, answer, level)
+
     def top_k(self, columns: Names, k: int, *, epsilon: Number) -> TopGroups:
         """The k groups with the most rows, by the declared keys of these columns."""
         return self.group_by(*_names(columns)).top_k(k, epsilon=epsilon)
+
+    def mode(self, column: str, *, by: Names = (), epsilon: Number) -> Modes:
+        """The most frequent key of a column, in all or in each group ``by`` the declared keys of
+        these columns."""
+        return self.group_by(*_names(by)).mode(column, epsilon=epsilon)
 
     def regression(
         self,
