@@ -37,8 +37,11 @@ def _held(
 ) -> tuple[PricedPlan, dict[AggregateFunction, int], int]:
     """The priced plan, how many intervals of each aggregate held the answer, and of how many. The
     answer is the one with all noise 0, of rows within caps and bounds."""
-    table, keys, value, _ = TABLES[name]
-    asked = {one.value.lower(): aggregate(one, value) for one in functions}
+    table, keys, value, other = TABLES[name]
+    asked = {
+        one.value.lower(): aggregate(one, value, other if ESTIMATORS[one].takes_two else None)
+        for one in functions
+    }
     question = table().group_by(*keys).agg(**asked)
     truth = without_noise(question).to_pandas()
     priced = question.price(price, LEVEL)

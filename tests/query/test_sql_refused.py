@@ -29,7 +29,7 @@ SELECT COUNT(*) FROM wages UNION SELECT 1  | asks one question
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
-SELECT MODE(wage) FROM wages | `MODE(` (line 1, column 8): there is no such function
+SELECT KURT(wage) FROM wages | `KURT(` (line 1, column 8): there is no such function
 SELECT SUM(SIN(wage)) FROM wages  | `SIN(` (line 1, column 12): there is no such function
 SELECT SUM("abs"(wage)) FROM wages  | there is no such function
 SELECT SUM(ABS(wage, 1)) FROM wages  | `ABS(wage, 1)` (line 1, column 12): ABS does not take 2

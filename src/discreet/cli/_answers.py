@@ -34,6 +34,8 @@ def show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> No
         ]
         level = f"error at {float(predicted.confidence):.4g}"
         show(table(["aggregate", "rows in group", level, "standard deviation"], rows))
+        for note in predicted.notes:
+            show(note)
     for warning in predicted.warnings:
         say(f"warning: {warning}", "yellow")
     say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
