@@ -11,9 +11,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
-from discreet.query import Caps, Column, Declaration, Table
+from discreet.query import Caps, Column, Declaration, QuestionPrice, Table
 from discreet.query._declaration_file import read
 from discreet.query._keys import keys_of
+from discreet.query._price import price_plan
 from discreet.query._query import GroupKey
 from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
@@ -200,8 +201,10 @@ def test_the_cases_split_rows() -> None:
     ],
 )
 def test_keys_that_do_not_follow_are_refused(text: str, said: str) -> None:
+    """At once, or for a price without a delta where the keys could be private."""
+    asked = f"SELECT {text} AS k, COUNT(*) FROM t GROUP BY {text}"
     with pytest.raises(QueryRefused) as refusal:
-        TABLE.question(f"SELECT {text} AS k, COUNT(*) FROM t GROUP BY {text}")
+        TABLE.question(asked).forecast(epsilon=1)
     assert said in str(refusal.value)
 
 
@@ -292,4 +295,6 @@ def test_a_million_keys_are_the_most() -> None:
         assert isinstance(key, GroupKey)
         assert len(keys_of(key.value, facts)) == count
     with pytest.raises(QueryRefused, match="more than 1,000,000 groups"):
-        plan_sql("SELECT COUNT(*) FROM t GROUP BY x % 1000001", facts)
+        price_plan(
+            plan_sql("SELECT COUNT(*) FROM t GROUP BY x % 1000001", facts), QuestionPrice(1), 0.95
+        )

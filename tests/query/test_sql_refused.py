@@ -1,10 +1,14 @@
 """What has no rule is refused, and the error names the part and what is possible instead."""
 
+import re
+
 import pytest
 from sqlglot import exp
 
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query._sql import unlisted
+from discreet.query import QuestionPrice
+from discreet.query._price import price_plan
+from discreet.query._sql import plan_sql, unlisted
 from discreet.query._sql_values import RULES
 from tests.query.wages import WAGES, parse
 
@@ -81,11 +85,8 @@ SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes
 SELECT COUNT(*) FROM wages GROUP BY ALL  | name the keys
 SELECT COUNT(*) FROM wages GROUP BY year, year  | two columns 'year'
 SELECT COUNT(*) FROM wages GROUP BY wage  | group by bins, such as FLOOR(x / 10)
-SELECT COUNT(*) FROM wages GROUP BY note  | discreet declare ... --key note=
-SELECT COUNT(*) FROM wages GROUP BY LOWER(note)  | don't follow from declared facts
 SELECT COUNT(*) FROM wages GROUP BY 2  | GROUP BY takes the places 1 to 1 of SELECT
 SELECT COUNT(*) FROM wages GROUP BY 'a'  | it is the same for all rows
-SELECT COUNT(*) FROM wages GROUP BY FLOOR(wage * 1e6)  | more than 1,000,000 groups
 SELECT year AS y, year AS z, COUNT(*) FROM wages GROUP BY year  | is called 'y' already
 SELECT COUNT(*) FROM wages GROUP BY (year, place)  | one value stands in parentheses
 SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year)  | answers for each combination
@@ -209,6 +210,20 @@ def test_it_is_refused_and_the_error_says_why(text: str, said: str) -> None:
     with pytest.raises(QueryRefused) as refusal:
         parse(text, WAGES)
     assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("note", "discreet declare ... --key note="),
+        ("LOWER(note)", "don't follow from declared facts"),
+        ("FLOOR(wage * 1e6)", "more than 1,000,000 groups"),
+    ],
+)
+def test_private_keys_without_a_delta_are_refused(key: str, said: str) -> None:
+    asked = plan_sql(f"SELECT COUNT(*) FROM wages GROUP BY {key}", WAGES)
+    with pytest.raises(QueryRefused, match=re.escape(said)):
+        price_plan(asked, QuestionPrice(1), 0.95)
 
 
 def test_the_place_is_by_line() -> None:

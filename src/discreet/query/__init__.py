@@ -10,7 +10,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the
-   whole, `_engine` the role of an engine, `_duckdb` the one there is
+   whole, `_engine` the role of an engine, `_duckdb` the one there is; `_private_keys` for groups
+   that come from the rows
 5. what comes out: `_question` (price, pay, release), `_answer`, `_estimates`, `_intervals`,
    `_second_moments`, `_forecast`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),

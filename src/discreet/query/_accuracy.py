@@ -91,7 +91,7 @@ def least_price(
     meet, too; None if none meets it. Only the delta, noise and weights of ``price`` are read."""
 
     def least_of(kind: Noise) -> QuestionPrice | None:
-        delta = price.delta if kind is Noise.GAUSSIAN else Fraction(0)
+        delta = price.delta if kind is Noise.GAUSSIAN or plan.private else Fraction(0)
 
         def offer(epsilon: Fraction) -> QuestionPrice:
             return QuestionPrice(epsilon, delta, noise=kind, weights=price.weights)

@@ -4,7 +4,7 @@ import datetime
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,7 @@ from discreet.query._forecast import law, limits_in_words
 from discreet.query._inference import infer
 from discreet.query._plan import Plan
 from discreet.query._price import PricedPlan
+from discreet.query._private_keys import found, hidden_in_words, one_group
 from discreet.query._query import Aggregate, column_names, columns_used
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class Answer:
         covered = f"intervals at {level} confidence, each by itself, for the noise alone"
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
-        return (covered, *filter(None, (limits, *said)))
+        hidden = hidden_in_words(self.plan, self.release.mechanism)
+        return (covered, *filter(None, (limits, *said, hidden)))
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
@@ -196,8 +198,21 @@ def assemble(
     priced: PricedPlan, release: Release[Any], confidence: Fraction
 ) -> Answer:  # Any: as in Answer
     """The answer made from a release's noisy sums."""
-    table = pa.table(columns(priced, release.value, confidence))
-    return Answer(table, confidence, priced.plan, release)
+    plan, table = table_of(priced, release.value, confidence)
+    return Answer(table, confidence, plan, release)
+
+
+def table_of(
+    priced: PricedPlan, value: Mapping[str, Any], confidence: Fraction
+) -> tuple[Plan, pa.Table]:  # Any: as in Answer
+    """The answer's table, and the plan with its groups. The types are the same without groups."""
+    plan = priced.plan
+    if not plan.private:
+        return plan, pa.table(columns(priced, value, confidence))
+    shown, noisy = found(plan, value)
+    some, numbers = (shown, noisy) if shown.groups else found(plan, one_group(plan))
+    table = pa.table(columns(replace(priced, plan=some), numbers, confidence))
+    return shown, table.slice(0, len(shown.groups))
 
 
 def columns(

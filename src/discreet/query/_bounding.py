@@ -25,6 +25,7 @@ from discreet.query._engine import as_bytes, quotient
 from discreet.query._keys import keys_of
 from discreet.query._numbering import comparable, in_memory, placed
 from discreet.query._plan import Counted, Plan
+from discreet.query._private_keys import most_of_one_unit, with_private_keys
 from discreet.query._stages import StagedValue, combined
 
 RowValue = Callable[[Compiler], StagedValue]
@@ -50,9 +51,9 @@ def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
     compiler = Compiler(plan.declaration)
     sums = {sum_name(number): compiler.addend(one) for number, one in enumerate(plan.sums_of_rows)}
     rows = _rows(plan, table, compiler, sums)
-    if plan.declaration.unit.column is None:
-        return _per_group(plan, rows)
-    return _per_group(plan, _scaled(plan, _first_groups(plan, _per_unit(plan, rows))))
+    if plan.declaration.unit.column is not None:
+        rows = _scaled(plan, _first_groups(plan, _per_unit(plan, rows)))
+    return _of_several_units(plan, _per_group(plan, rows))
 
 
 def bounded_rows(plan: Plan, table: ir.Table, values: Mapping[str, RowValue]) -> ir.Table:
@@ -139,8 +140,21 @@ def _rows(
     selected = compiler.select(table, columns, plan.query.where)
     if _UNIT in columns:
         selected = selected.filter(selected[_UNIT].notnull())
-    columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
-    return placed(selected, columns_of_keys, list(_keys(plan).values()))
+    if not plan.private:
+        columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
+        return placed(selected, columns_of_keys, list(_keys(plan).values()))
+    listed = [index for index in range(len(plan.query.keys)) if index not in plan.private]
+    keys = [keys_of(plan.query.named_keys[n].value, plan.declaration) for n in listed]
+    selected = placed(selected, [_key(index) for index in listed], keys)
+    return with_private_keys(selected, [_key(index) for index in plan.private])
+
+
+def _of_several_units(plan: Plan, totals: ir.Table) -> ir.Table:
+    """The groups that could be released: of private ones, those that no single unit has."""
+    if not plan.private:
+        return totals
+    count = totals[sum_name(plan.sums_of_rows.index(plan.deciding))]
+    return totals.filter(count > most_of_one_unit(plan))
 
 
 def _unit(raw: Any) -> Any:  # Any: Ibis expressions
@@ -164,6 +178,8 @@ def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
 
 def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:
     """The first groups of each unit by the hash, as many as its cap allows."""
+    if plan.private:
+        return first_groups(totals, None, plan.groups_per_unit)
     if plan.groups_per_unit == len(plan.groups):
         return totals
     words = in_memory("words", word_table(_keys(plan)))

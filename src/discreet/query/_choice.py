@@ -62,14 +62,21 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     return pa.table({"group": np.arange(len(words)), **columns})
 
 
-def first_groups(cells: ir.Table, words: ir.Table, most: int) -> ir.Table:
+def first_groups(cells: ir.Table, words: ir.Table | None, most: int) -> ir.Table:
     """The cells of each unit's first groups, at most this many of them.
 
     A cell is one row for each unit and group, with the unit's `numbered` id; ``words`` is the
-    `word_table` in the engine.
+    `word_table` in the engine. Without it, the place of a group is its values as bytes, and its
+    words are from the MD5 of these.
     """
     steps = _started(cells)
-    steps = steps.inner_join(words, steps.place == words.group)
+    if words is None:
+        steps = steps.mutate(digest=md5(steps.place))
+        steps = steps.mutate(
+            **{f"word{n}": _LEAST_WORD + _of_hex(steps.digest.substr(8 * n, 8)) for n in range(4)}
+        )
+    else:
+        steps = steps.inner_join(words, steps.place == words.group)
     steps = _mixed(steps, lambda step, index: step[f"word{index}"])
     order = [_hash(steps), steps.place]
     ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
@@ -82,7 +89,8 @@ def with_offset(cells: ir.Table, name: str, salt: bytes, *, of_group: bool) -> i
     words = _words(hashlib.md5(salt, usedforsecurity=False).digest())
     steps = _started(cells)
     if of_group:
-        steps = steps.mutate(c=steps.c + steps.place)
+        is_number = steps.place.type().is_integer()
+        steps = steps.mutate(c=steps.c + (steps.place if is_number else _digest(steps.place)))
     steps = _mixed(steps, lambda _, index: ibis.literal(int(words[index]), "int64"))
     return steps.mutate(**{name: _hash(steps)}).select(*cells.columns, name)
 
@@ -137,5 +145,9 @@ def numbered(cells: ir.Table) -> ir.Table:
     return read.mutate(number=ibis.ifelse(is_whole, near, _digest(read.unit))).drop("near")
 
 
-def _digest(unit: Any) -> Any:  # Any: Ibis expressions
-    return (ibis.literal("0x") + md5(unit).substr(0, _HEX_DIGITS)).try_cast("int64")
+def _digest(given: Any) -> Any:  # Any: Ibis expressions
+    return _of_hex(md5(given).substr(0, _HEX_DIGITS))
+
+
+def _of_hex(digits: Any) -> Any:  # Any: Ibis expressions
+    return (ibis.literal("0x") + digits).try_cast("int64")

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import QueryRefused
-from discreet.mechanisms import Trace, Value
+from discreet.mechanisms import Key, Trace, Value
 from discreet.noise._arrays import FloatArray
 from discreet.query._bounding import (
     PLACE,
@@ -25,8 +26,16 @@ from discreet.query._bounding import (
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
 from discreet.query._plan import ColumnOutcome, Plan, RowsOf
+from discreet.query._private_keys import (
+    keys_of_places,
+    most_of_one_unit,
+    numbers_by_key,
+    values_by_key,
+)
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema
+
+UnderKeys = Mapping[Key, int] | Mapping[Key, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +74,11 @@ class CompiledPlan:
         """The source of the rows."""
         return self.compiled.source
 
-    def compute(self, trace: Trace | None) -> Mapping[str, Value | FloatArray]:
+    def compute(self, trace: Trace | None) -> Mapping[str, Any]:  # Any: the value of each part
         """Each part of the plan with bounded contributions: a sum for each group as an exact
-        integer, and rows of a group's number and a value."""
-        return _parts(self.plan, self.compiled.answers(trace))
+        integer, and rows of a group's number and a value; or these under private keys."""
+        answers = self.compiled.answers(trace)
+        return (_parts_under_keys if self.plan.private else _parts)(self.plan, answers)
 
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
@@ -159,6 +169,31 @@ def _parts(plan: Plan, answers: list[pa.Table]) -> Mapping[str, Value | FloatArr
         for one, answer in zip(_arguments(plan), left, strict=True)
     }
     return parts | {one.name: rows[one.argument, one.grid] for one in plan.rows}
+
+
+def _parts_under_keys(plan: Plan, answers: list[pa.Table]) -> Mapping[str, UnderKeys]:
+    """The parts of a plan with private keys, for the groups that no single unit has."""
+    first, *left = answers
+    keys = keys_of_places(plan, first[PLACE].to_pylist())
+    parts: dict[str, UnderKeys] = {
+        one.name: numbers_by_key(first, sum_name(number), keys)
+        for number, one in enumerate(plan.sums_of_rows)
+    }
+    most, name = most_of_one_unit(plan), plan.deciding.name
+    parts[name] = {key: int(count) - most for key, count in parts[name].items()}
+    for count in plan.counts_of_values:
+        parts[count.name] = numbers_by_key(left.pop(0), TIMES, keys)
+    for argument, answer in zip(_arguments(plan), left, strict=True):
+        steps = answer[VALUE].to_numpy().astype(np.float64) + argument.grid.center
+        found = values_by_key(
+            answer[PLACE].to_pylist(),
+            steps * float(argument.grid.step),
+            answer[TIMES].cast(pa.int64()).to_numpy(),
+            keys,
+        )
+        same = (argument.argument, argument.grid)
+        parts |= {one.name: found for one in plan.rows if (one.argument, one.grid) == same}
+    return parts
 
 
 def _totals(plan: Plan, answer: pa.Table) -> Mapping[str, Value]:

@@ -173,7 +173,7 @@ def _parts(asked: Plan) -> tuple[Part, ...]:
     facts = asked.declaration
     tables = 1 if facts.unit.change is Change.ADD_REMOVE else 2
     once = Sensitivity(l1=tables, linf=1)
-    rows, kept = facts.caps.of_rows(1), facts.caps.of_rows(len(asked.groups))
+    rows, kept = facts.caps.of_rows(1), facts.caps.of_rows(asked.most_groups)
     each = Sensitivity(l1=tables * rows, l2_squared=tables * rows**2, linf=rows)
     parts = []
     if _has_caps(asked):
@@ -224,7 +224,7 @@ class _Computed:
     def __call__(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         sums = {} if self.values is None else self.values.compute(self.door.trace)
-        totals = {name: int(value[0]) for name, value in sums.items()}  # type: ignore[index]  # arrays
+        totals = {name: int(value[0]) for name, value in sums.items()}
         if self.cuts is not None:
             (answer,) = self.cuts.answers(self.door.trace)
             bins = np.zeros(CUT_BINS, dtype=np.int64)

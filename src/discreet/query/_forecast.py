@@ -13,6 +13,7 @@ from discreet.query._columns import Column, written
 from discreet.query._estimates import NoisySum, NoisySums
 from discreet.query._plan import Plan, SumOf
 from discreet.query._price import Noise, PricedPlan
+from discreet.query._private_keys import hidden_in_words
 from discreet.query._query import columns_used, condition_text
 from discreet.query._ranges import answer_range, is_useless
 
@@ -77,6 +78,7 @@ class Forecast:
     confidence: Fraction
     lines: tuple[ForecastLine, ...]
     warnings: tuple[str, ...] = ()
+    hidden: str = ""  # which private keys stay hidden, in words
 
     def __str__(self) -> str:
         head = (
@@ -88,9 +90,10 @@ class Forecast:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """In words: what the figures assume of the values."""
+        """In words: what the figures assume of the values, and which groups stay hidden."""
         names = dict.fromkeys(line.name for line in self.lines if line.is_typical)
-        return (f"{', '.join(names)}: {_TYPICAL}",) if names else ()
+        typical = f"{', '.join(names)}: {_TYPICAL}" if names else ""
+        return tuple(filter(None, (typical, self.hidden)))
 
     def _repr_html_(self) -> str:
         """The expected errors as a table in notebooks."""
@@ -149,7 +152,8 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
             line = ForecastLine(aggregate.name, size, found.size, None, is_in_ranks=is_in_ranks)
             lines.append(replace(line, is_typical=found.is_typical, worst=found.worst))
     judged = (_judged(line, priced.plan, sizes[-1]) for line in lines)
-    return Forecast(priced.privacy_loss, level, tuple(judged))
+    hidden = hidden_in_words(priced.plan, priced.together)
+    return Forecast(priced.privacy_loss, level, tuple(judged), hidden=hidden)
 
 
 def _judged(line: ForecastLine, plan: Plan, largest: int) -> ForecastLine:
@@ -191,7 +195,7 @@ def explain(
     return QuestionExplanation(
         (
             ("Who is protected", _protected(plan)),
-            ("What is asked", _asked(plan)),
+            ("What is asked", (*_asked(plan), *filter(None, [predicted.hidden]))),
             ("What is taken as public", _public(plan)),
             ("What it costs", _costs(priced, epsilon, delta)),
             ("What is not covered", _NOT_COVERED),
@@ -212,7 +216,7 @@ def limits_in_words(plan: Plan) -> str:
     facts = plan.declaration
     limits = []
     if facts.unit.column is not None:
-        limits.append(f"one {facts.unit.column} counts for {facts.caps.in_words(len(plan.groups))}")
+        limits.append(f"one {facts.unit.column} counts for {facts.caps.in_words(plan.most_groups)}")
     for name in columns_used(plan.query):
         column = facts.columns[name]
         if column.range_in_words is not None:
@@ -227,7 +231,7 @@ def _protected(plan: Plan) -> tuple[str, ...]:
         return (who,)
     return (
         who,
-        f"one {unit.column} counts for {caps.in_words(len(plan.groups))}",
+        f"one {unit.column} counts for {caps.in_words(plan.most_groups)}",
         "a public hash chooses the groups of a unit that has more; its totals are scaled down",
         f"rows without a {unit.column} are left out",
     )
@@ -235,10 +239,12 @@ def _protected(plan: Plan) -> tuple[str, ...]:
 
 def _asked(plan: Plan) -> tuple[str, ...]:
     keys = (
-        f"grouped by {', '.join(plan.query.key_names)}: all {len(plan.groups)} declared groups "
-        "appear"
-        if plan.query.keys
-        else "over all rows"
+        "over all rows"
+        if not plan.query.keys
+        else f"grouped by {', '.join(plan.query.key_names)}: the groups come from the rows"
+        if plan.private
+        else f"grouped by {', '.join(plan.query.key_names)}: all {len(plan.groups)} declared "
+        "groups appear"
     )
     where = (
         ()

@@ -24,6 +24,7 @@ from discreet.query._engine import Engine
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of
 from discreet.query._plan import Plan, value_grid
+from discreet.query._private_keys import refuse_private_keys
 from discreet.query._public_facts import facts_text
 from discreet.query._query import ColumnRef, columns_used, quoted
 from discreet.query._source import TableSource, check_schema
@@ -67,6 +68,7 @@ class TableRows:
 
     def counts(self, shape: tuple[int, ...] | None = None) -> Bounded[IntegerArray]:
         """The number of rows in each group, in order of the groups; as an array of this shape."""
+        refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
         self._check_source()
         with _engine.opened() as opened:

@@ -1,7 +1,8 @@
 """Derives the keys of an expression: all values that it can have, besides NULL.
 
 They follow from public facts alone: from the declared keys of its column, the results of a CASE, or
-the bounds of a whole number or date.
+the bounds of a whole number or date. Other keys are private: they come from the rows, behind a
+threshold.
 """
 
 import datetime
@@ -31,6 +32,20 @@ MOST_KEYS = 1_000_000
 
 def keys_of(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue]:
     """The keys of an expression in order; `QueryRefused` if they don't follow from public facts."""
+    keys = public_keys(scalar, declaration)
+    if keys is None:
+        raise QueryRefused(without_keys(scalar, declaration))
+    return keys
+
+
+def without_keys(scalar: Scalar, declaration: Declaration) -> str:
+    """In words: why the keys of an expression are private, and how its owner can change that."""
+    return f"GROUP BY {scalar_text(scalar)}: {_advice(scalar, infer(scalar, declaration))}"
+
+
+def public_keys(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue] | None:
+    """The keys of an expression in order; None if they don't follow from public facts, or are too
+    many. `QueryRefused` for expressions that have no keys at all."""
     fact = infer(scalar, declaration)
     if isinstance(scalar, ColumnRef):
         keys = column_of(scalar.name, declaration).keys
@@ -38,10 +53,10 @@ def keys_of(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue]:
             return keys
     if not columns_in(scalar):
         raise QueryRefused(f"GROUP BY {scalar_text(scalar)}: it is the same for all rows")
-    found = None if fact.type is ColumnType.NUMBER else _keys(scalar, fact, declaration)
-    if found is None:
+    if fact.type is ColumnType.NUMBER:
         raise QueryRefused(f"GROUP BY {scalar_text(scalar)}: {_advice(scalar, fact)}")
-    return tuple(sorted(set(found)))
+    found = _keys(scalar, fact, declaration)
+    return None if found is None else tuple(sorted(set(found)))
 
 
 def _keys(scalar: Scalar, fact: ScalarFacts, declaration: Declaration) -> Iterable[KeyValue] | None:
@@ -97,10 +112,7 @@ def _within_bounds(scalar: Scalar, fact: ScalarFacts) -> Sequence[KeyValue] | No
     if fact.lower is None or fact.upper is None:
         return None
     if fact.upper - fact.lower >= MOST_KEYS:
-        raise QueryRefused(
-            f"GROUP BY {scalar_text(scalar)} has more than {MOST_KEYS:,} groups; make them larger, "
-            "as in FLOOR(x / 1000)"
-        )
+        return None
     if fact.type is ColumnType.INTEGER:
         return range(int(fact.lower), int(fact.upper) + 1)
     if fact.type is not ColumnType.DATE:
@@ -115,6 +127,13 @@ def _within_bounds(scalar: Scalar, fact: ScalarFacts) -> Sequence[KeyValue] | No
 
 
 def _advice(scalar: Scalar, fact: ScalarFacts) -> str:
+    if (
+        fact.type is not ColumnType.NUMBER
+        and fact.lower is not None
+        and fact.upper is not None
+        and fact.upper - fact.lower >= MOST_KEYS
+    ):
+        return f"it has more than {MOST_KEYS:,} groups; make them larger, as in FLOOR(x / 1000)"
     if isinstance(scalar, ColumnRef) and fact.type is not ColumnType.NUMBER:
         return (
             "its keys are not declared, and can't be taken from the data; its owner can declare "

@@ -15,14 +15,15 @@ from typing import Any
 
 from discreet._unit import Change
 from discreet.errors import QueryRefused
-from discreet.mechanisms import AnyPart, Bounded, Grid, Part, RowsPart, Sensitivity
+from discreet.mechanisms import AnyPart, Bounded, Grid, KeysPart, Part, RowsPart, Sensitivity
+from discreet.mechanisms.thresholds._keys_first import SumsPart, ValuesPart
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._estimates import SumKind
 from discreet.query._grid import SumGrid
 from discreet.query._inference import check, infer
-from discreet.query._keys import MOST_KEYS, keys_of
+from discreet.query._keys import MOST_KEYS, public_keys
 from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
@@ -52,6 +53,8 @@ _OF_SECOND = {
     SumKind.SECOND_SQUARES: SumKind.SQUARES,
 }
 _FURTHEST = 900  # of a grid's exponent: a float holds 2^1000
+_UNBOUNDED = 2**62  # groups, where the rows decide which there are
+_UNITS, _ROWS = "count of units", "count(*)"
 
 
 class ValueOutcome(Enum):
@@ -149,6 +152,9 @@ class Plan:
 
     ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` and
     ``rows`` for each of them. ``sources`` names, for each aggregate, the parts it is made from.
+
+    Keys at the places ``private`` come from the rows. Then the groups are unknown, and there are
+    none here, until a release finds those whose count passes a threshold (`_private_keys`).
     """
 
     declaration: Declaration
@@ -157,13 +163,37 @@ class Plan:
     sums: tuple[SumOf, ...]
     sources: tuple[tuple[str, ...], ...]
     rows: tuple[RowsOf, ...] = ()
+    private: tuple[int, ...] = ()
+
+    @property
+    def most_groups(self) -> int:
+        """The number of groups, or more than any caps where the rows decide on it."""
+        return _UNBOUNDED if self.private else len(self.groups)
+
+    @property
+    def deciding(self) -> SumOf:
+        """The count that decides which private keys are released: of units, or of rows."""
+        counts = [one for one in self.sums if one.name in (_UNITS, _ROWS)]
+        return min(counts, key=lambda one: one.name != _UNITS)
 
     @property
     def parts(self) -> tuple[AnyPart, ...]:
         """The sums and rows as parts of one computation."""
+        if self.private:
+            return self._parts_under_keys
         shape = (len(self.groups),)
         sums = (Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
         return (*sums, *(self._rows_part(one) for one in self.rows))
+
+    @property
+    def _parts_under_keys(self) -> tuple[AnyPart, ...]:
+        first, caps = self.deciding, self.declaration.caps
+        sums = (SumsPart(one.name, one.sensitivity) for one in self.sums if one is not first)
+        most = caps.of_rows(self.most_groups)
+        tables = 1 if self.declaration.unit.change is Change.ADD_REMOVE else 2
+        moved = Sensitivity(l1=tables * most, linf=most)
+        values = (ValuesPart(one.name, one.grid.values, most, moved) for one in self.rows)
+        return KeysPart(first.name, self.groups_per_unit, first.sensitivity), *sums, *values
 
     def _rows_part(self, one: RowsOf) -> RowsPart:
         """Rows of a group's number and a value."""
@@ -190,7 +220,7 @@ class Plan:
     @property
     def groups_per_unit(self) -> int:
         """The number of groups that a unit counts in, at most."""
-        return self.declaration.caps.of_groups(len(self.groups))
+        return self.declaration.caps.of_groups(self.most_groups)
 
     @property
     def sums_of_rows(self) -> tuple[SumOf, ...]:
@@ -230,7 +260,8 @@ def plan(query: Query, declaration: Declaration) -> Plan:
 
 
 def _plan(query: Query, declaration: Declaration) -> Plan:
-    groups = _groups(query, declaration)
+    groups, private = _groups(query, declaration)
+    there = _UNBOUNDED if private else len(groups)
     sums: dict[str, SumOf] = {}
     rows: dict[str, RowsOf] = {}
     sources: list[tuple[str, ...]] = []
@@ -242,11 +273,15 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
             rows[wanted.name] = wanted
             sources.append((wanted.name,))
             continue
-        made = _sums_of(aggregate, declaration, len(groups))
+        made = _sums_of(aggregate, declaration, there)
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
+    if private and not sums.keys() & {_UNITS, _ROWS}:
+        is_by_row = declaration.unit.column is None
+        made_first = _sum_of(SumKind.ROWS if is_by_row else SumKind.UNITS, None, declaration, there)
+        sums[made_first.name] = made_first
     plain, listed = tuple(sums.values()), tuple(rows.values())
-    return Plan(declaration, query, groups, plain, tuple(sources), listed)
+    return Plan(declaration, query, groups, plain, tuple(sources), listed, private)
 
 
 def _check_count(aggregate: Aggregate) -> None:
@@ -281,14 +316,19 @@ def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration)
     return RowsOf(name, argument, grid, level, is_whole)
 
 
-def _groups(query: Query, declaration: Declaration) -> tuple[tuple[KeyValue, ...], ...]:
-    keys = [keys_of(key.value, declaration) for key in query.named_keys]
+def _groups(
+    query: Query, declaration: Declaration
+) -> tuple[tuple[tuple[KeyValue, ...], ...], tuple[int, ...]]:
+    """All groups of declared keys, and the places of the private ones; with these, no groups."""
+    found = [public_keys(key.value, declaration) for key in query.named_keys]
+    keys = [values for values in found if values is not None]
     if prod(len(values) for values in keys) > MOST_KEYS:
         raise QueryRefused(
             f"GROUP BY {', '.join(query.key_names)} has more than {MOST_KEYS:,} groups; "
             "group by fewer columns"
         )
-    return tuple(itertools.product(*keys))
+    private = tuple(place for place, values in enumerate(found) if values is None)
+    return () if private else tuple(itertools.product(*keys)), private
 
 
 def value_grid(argument: Scalar, declaration: Declaration) -> SumGrid:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as plain_field
 from enum import Enum
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 from discreet import _checks
 from discreet._exact import Number, decimal_up, root_down, shown
@@ -16,9 +16,14 @@ from discreet._frozen import FrozenMapping
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
-from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
+from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Together
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
+from discreet.mechanisms.thresholds._keys import FOR_KEYS
+from discreet.mechanisms.thresholds._keys_first import KeysFirst, alone
+from discreet.mechanisms.thresholds._noisy_counts import threshold_for
 from discreet.query._plan import Plan
+from discreet.query._private_keys import most_of_one_unit, refuse_without_delta
 
 _WIDEST = 1e200
 _SPARE = 1 + Fraction(1, 10**12)
@@ -80,6 +85,7 @@ class PricedPlan:
     plan: Plan
     mechanisms: Mapping[str, PartMechanism] = plain_field(hash=False)
     shares: Mapping[str, Fraction] = plain_field(hash=False)
+    threshold: int = 0  # of the count that decides on private keys, as the mechanism gets it
 
     def __post_init__(self) -> None:
         """Copy both mappings, so that they can't change between the price and the draw."""
@@ -87,9 +93,25 @@ class PricedPlan:
             object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
 
     @property
-    def together(self) -> Together:
+    def together(self) -> Together | KeysFirst:
         """The mechanisms as one."""
-        return Together(self.mechanisms)
+        if not self.plan.private:
+            return Together(self.mechanisms)
+        others = dict(self.mechanisms)
+        noise = others.pop(first := self.plan.deciding.name)
+        assert not isinstance(noise, QuantileIntervals)  # which no sum has
+        return KeysFirst(
+            first,
+            LaplaceThreshold(scale=noise.scale, threshold=self.threshold)
+            if isinstance(noise, DiscreteLaplace)
+            else GaussianThreshold(stddev=noise.stddev, threshold=self.threshold),
+            others,
+        )
+
+    @property
+    def least_shown(self) -> int:
+        """The noisy count from which a private key is released."""
+        return self.threshold + most_of_one_unit(self.plan)
 
     @property
     def noise(self) -> Noise:
@@ -107,14 +129,20 @@ def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPl
     """The plan with the mechanisms for this price. Where both kinds of noise are possible, it takes
     the one whose half-widths at this confidence have the smaller product. Quantiles take their
     share of epsilon without a delta."""
+    if plan.private and price.delta == 0:
+        refuse_without_delta(plan)
     shares, level = _shares(plan, price), _checks.probability(confidence=confidence)
     quantiles = _quantiles(plan, price, shares, level)
     offers = []
     if price.noise is not Noise.GAUSSIAN or not plan.sums:
-        offers.append(PricedPlan(plan, quantiles | _laplace(plan, price, shares), shares))
+        noise = quantiles | _laplace(plan, price, shares)
+        offers.append(_with_threshold(PricedPlan(plan, noise, shares), price.delta))
     if price.noise is not Noise.LAPLACE and price.delta > 0 and plan.sums:
+        # with private keys, half of delta is for the noise, nearly half for the keys
+        half = price.delta / 2 if plan.private else price.delta
         with suppress(ArithmeticError):  # of a price that is too large for any such noise
-            offers.append(PricedPlan(plan, quantiles | _gaussian(plan, price, shares), shares))
+            noise = quantiles | _gaussian(plan, replace(price, delta=half), shares)
+            offers.append(_with_threshold(PricedPlan(plan, noise, shares), half * FOR_KEYS))
     if not offers:
         raise InvalidArgument(
             f"epsilon = {shown(price.epsilon)}, delta = {shown(price.delta)}: no Gaussian noise "
@@ -123,6 +151,18 @@ def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPl
     for one in offers:
         check_scale(one.mechanisms.values())
     return min(offers, key=lambda one: _size(one, confidence))
+
+
+def _with_threshold(priced: PricedPlan, delta: Fraction) -> PricedPlan:
+    """The plan with the least threshold that shows a unit's own keys with at most this probability;
+    without private keys as it is."""
+    if not priced.plan.private:
+        return priced
+    check_scale(priced.mechanisms.values())
+    noise = priced.mechanisms[first := priced.plan.deciding.name]
+    assert not isinstance(noise, QuantileIntervals)  # which no sum has
+    threshold = threshold_for(delta, noise.law, priced.plan.bounded().only(first))
+    return replace(priced, threshold=threshold)
 
 
 def check_scale(mechanisms: Iterable[PartMechanism]) -> None:
@@ -149,10 +189,16 @@ def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
         raise InvalidArgument(
             f"weights: {min(unknown)!r} is no aggregate here; there are {', '.join(names)}"
         )
-    weights = [price.weights.get(name, Fraction(1)) for name in names]
+    named = {source for sources in plan.sources for source in sources}
+    unnamed = [(part.name,) for part in plan.parts if part.name not in named]  # it finds keys
+    weights = [
+        *(price.weights.get(name, Fraction(1)) for name in names),
+        *(Fraction(1),) * len(unnamed),
+    ]
+    sources_of_all = (*plan.sources, *unnamed)
     shares = dict.fromkeys((part.name for part in plan.parts), Fraction(0))
-    paid_alone = {sources[0] for sources in plan.sources if len(sources) == 1}
-    for weight, sources in zip(weights, plan.sources, strict=True):
+    paid_alone = {sources[0] for sources in sources_of_all if len(sources) == 1}
+    for weight, sources in zip(weights, sources_of_all, strict=True):
         to_pay = [source for source in sources if source not in paid_alone] or sources
         for source in to_pay:
             shares[source] += weight / sum(weights) / len(to_pay)
@@ -162,11 +208,10 @@ def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
 def _quantiles(
     plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction], confidence: Fraction
 ) -> dict[str, PartMechanism]:
-    bounded = plan.bounded()
     return {
         one.name: QuantileIntervals.for_epsilon(
             shares[one.name] * price.epsilon,
-            bounded.only(one.name),
+            _part(plan, one.name),
             level=one.level,
             confidence=confidence,
         )
@@ -177,20 +222,23 @@ def _quantiles(
 def _laplace(
     plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, PartMechanism]:
-    bounded = plan.bounded()
     return {
         one.name: DiscreteLaplace.for_epsilon(
-            shares[one.name] * price.epsilon, bounded.only(one.name)
+            shares[one.name] * price.epsilon, _part(plan, one.name)
         )
         for one in plan.sums
     }
+
+
+def _part(plan: Plan, name: str) -> Bounded[Any]:  # Any: integers or rows
+    """A part's sensitivity for noise."""
+    return alone(name, plan.bounded()) if plan.private else plan.bounded().only(name)
 
 
 def _gaussian(
     plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, PartMechanism]:
     """One Gaussian mechanism on the vector of all sums; the sums share its squared mu."""
-    bounded = plan.bounded()
     of_sums = sum(shares[one.name] for one in plan.sums)
     whole = gaussian_multiplier(of_sums * price.epsilon, price.delta)
     multipliers = {
@@ -198,7 +246,7 @@ def _gaussian(
         for one in plan.sums
     }
     return {
-        name: Gaussian.for_multiplier(multiplier, bounded.only(name))
+        name: Gaussian.for_multiplier(multiplier, _part(plan, name))
         for name, multiplier in multipliers.items()
     }
 

@@ -16,12 +16,13 @@ from discreet.mechanisms import Door, RowsPart, rehearse, release_through
 from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query import _compiled_plan, _engine, _forecast, _price
 from discreet.query._accuracy import Within, named_price, price_for_error
-from discreet.query._answer import Answer, assemble, columns
+from discreet.query._answer import Answer, assemble, table_of
 from discreet.query._declaration import Declaration
 from discreet.query._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
 from discreet.query._forecast import Forecast, QuestionExplanation
 from discreet.query._plan import Plan, plan
 from discreet.query._price import Noise, QuestionPrice
+from discreet.query._private_keys import counted_group
 from discreet.query._query import Query
 from discreet.query._source import TableSource, check_schema
 from discreet.query._usefulness import warned
@@ -210,6 +211,9 @@ def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
     """Draw and assemble an answer for one made-up group, so that noise beyond the range of the
     sampler or of floats is refused now."""
     few = replace(offered, plan=replace(offered.plan, groups=offered.plan.groups[:1]))
+    if few.plan.private:
+        _rehearsed(few, counted_group(few.plan, 4 * few.threshold), confidence)
+        return
     nothing: dict[str, Any] = {one.name: np.zeros(1, dtype=object) for one in few.plan.sums}
     for part in few.plan.parts:
         if isinstance(part, RowsPart):
@@ -218,9 +222,14 @@ def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
         name: replace(m, groups=1) if isinstance(m, QuantileIntervals) else m
         for name, m in few.mechanisms.items()
     }
-    few = replace(few, mechanisms=of_one)
+    _rehearsed(replace(few, mechanisms=of_one), nothing, confidence)
+
+
+def _rehearsed(
+    few: _price.PricedPlan, nothing: Mapping[str, Any], confidence: Number
+) -> None:  # Any: the value of each part
     try:
-        columns(few, rehearse(few.together, nothing), _checks.probability(confidence=confidence))
+        table_of(few, rehearse(few.together, nothing), _checks.probability(confidence=confidence))
     except (ArithmeticError, ValueError, MemoryError, RecursionError) as cause:
         raise QueryRefused(
             f"no noise can be drawn for this price ({type(cause).__name__}): its scale leaves the "

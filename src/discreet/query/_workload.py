@@ -21,6 +21,7 @@ from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._answer import Answer
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
+from discreet.query._private_keys import refuse_private_keys
 from discreet.query._query import Aggregate, Condition, GroupKey, Query
 from discreet.query._question import Question
 from discreet.query._table import Table
@@ -224,6 +225,7 @@ def _checked(table: Table, questions: Sequence[Question | str]) -> list[Question
     for one in found:
         if not isinstance(one, Question):
             raise InvalidArgument(f"a question is of type {type(one).__name__}: give SQL")
+        refuse_private_keys(one.plan, "a plan of several questions")
         if one.table.declaration != table.declaration:
             raise InvalidArgument("a question is for another table: plan each table by itself")
     return found

@@ -7,6 +7,7 @@ To read the files in order:
 2. `_keys`: private keys, their order, and the probability that a unit's own key is shown.
 3. `_noisy_counts`: keys with noisy counts; `_laplace_threshold` and `_gaussian_threshold`.
 4. `_partition_selection` and `_set_union`: keys without counts.
+5. `_keys_first`: keys with noisy counts, and then further sums of the released keys.
 """
 
 from discreet.mechanisms.thresholds._gaussian_threshold import GaussianThreshold
