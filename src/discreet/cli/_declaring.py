@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from discreet.cli._options import FileOption, above_zero, from_zero, some_text
-from discreet.cli._output import say, show, table
+from discreet.cli._output import busy, say, show, table
 
 if TYPE_CHECKING:
     from discreet.cli._proposal import Proposal
@@ -128,6 +128,22 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         Path | None,
         _budget_option(metavar="PATH", help="The file of its ledger; NAME.ledger, unless given."),
     ] = None,
+    suggest: Annotated[
+        Decimal | None,
+        _budget_option(
+            metavar="EPSILON",
+            parser=above_zero,
+            help="Pay this to find the cap on rows, and bounds that are not given, from the rows.",
+        ),
+    ] = None,
+    suggest_delta: Annotated[
+        Decimal | None,
+        _budget_option(
+            metavar="DELTA",
+            parser=from_zero,
+            help="Pay this as well, with --suggest, to find keys of texts.",
+        ),
+    ] = None,
     source_format: Annotated[
         Literal["parquet", "csv"] | None,
         _source_option(
@@ -152,9 +168,15 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     --bound wage=0..60 --key year=1980..1987 --epsilon 2 --delta 1e-6
 
     discreet declare wages.parquet --bound hours=0..80
+
+    discreet declare wages.parquet --unit person --epsilon 2 --suggest 0.1
     """
     from discreet.cli._proposal import TableOptions, beside, propose
-    from discreet.query._declaration_edit import save
+    from discreet.cli._suggesting import with_suggestions
+    from discreet.query._declaration_edit import commented, save
+
+    if suggest is None and suggest_delta is not None:
+        raise typer.BadParameter("it needs --suggest too", param_hint="'--suggest-delta'")
 
     # collect the settings, then make the whole file, which is checked before it is written
     settings: dict[Keys, Setting | None] = {
@@ -182,8 +204,14 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             "--date-format": date_format or [],
         },
     )
+    comments: Mapping[Keys, str] = {}
+    if suggest is not None:
+        with busy("paying, then looking for caps, bounds and keys"):
+            wanted, comments, said = with_suggestions(file, wanted, suggest, suggest_delta or 0)
+        for line in said:
+            say(line)
     proposal = propose(file, wanted)
-    save(file, proposal.text)
+    save(file, commented(proposal.text, wanted.name, comments))
     say(f"wrote {file}", "green")
     _report(proposal)
 

@@ -94,12 +94,16 @@ def _by_column(option: str, columns: Sequence[str], texts: Sequence[str]) -> dic
     return found
 
 
-def _bounds(name: str, kind: ColumnType, text: str) -> tuple[Decimal, Decimal]:
+def _bounds(
+    name: str, kind: ColumnType, text: str
+) -> tuple[Decimal, Decimal] | tuple[datetime.date, datetime.date]:
+    if kind is ColumnType.DATE:
+        return _days(name, text)
     if not kind.is_numeric:
         raise mistake(
             "--bound",
-            f"{name} is a {kind.value} column, and only numbers have bounds; if it holds numbers, "
-            f"add --type {name}=number; give values to group by as --key {name}=…",
+            f"{name} is a {kind.value} column, and only numbers and dates have bounds; if it holds "
+            f"numbers, add --type {name}=number; give values to group by as --key {name}=…",
         )
     lower, dots, upper = text.partition("..")
     try:
@@ -109,6 +113,19 @@ def _bounds(name: str, kind: ColumnType, text: str) -> tuple[Decimal, Decimal]:
     if not dots or ends[0] >= ends[1]:
         raise mistake("--bound", f"{name}={text}: give LOWER..UPPER, such as {name}=0..60")
     return ends
+
+
+def _days(name: str, text: str) -> tuple[datetime.date, datetime.date]:
+    lower, _, upper = text.partition("..")
+    try:
+        first, last = (datetime.date.fromisoformat(end.strip()) for end in (lower, upper))
+    except ValueError:
+        first = last = datetime.date.min
+    if first >= last:
+        raise mistake(
+            "--bound", f"{name}={text}: give FIRST..LAST, such as {name}=2020-01-01..2021-01-01"
+        )
+    return first, last
 
 
 def _keys(name: str, kind: ColumnType, texts: Sequence[str]) -> Setting:

@@ -17,7 +17,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
-   their answers; `_hand_over`, `_statistics` reach other mechanisms
+   their answers; `_hand_over`, `_statistics` reach other mechanisms; `_suggestion` finds caps,
+   bounds and keys for a declaration
 """
 
 from importlib import import_module
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from discreet.query._question import Question, release_question
     from discreet.query._selection import Selection
     from discreet.query._statistics import Modes, TopGroups
+    from discreet.query._suggestion import Suggestion, suggest
     from discreet.query._table import Table
     from discreet.query._workload import PlannedQuestion, Workload, plan_workload
 
@@ -77,6 +79,7 @@ __all__ = [
     "QuestionExplanation",
     "QuestionPrice",
     "Selection",
+    "Suggestion",
     "Table",
     "TopGroups",
     "Workload",
@@ -93,6 +96,7 @@ __all__ = [
     "plan_workload",
     "quantile",
     "release_question",
+    "suggest",
     "sum",
 ]
 
@@ -107,11 +111,13 @@ _OTHER_FILES = {
     "PlannedQuestion": "_workload",
     "Question": "_question",
     "Selection": "_selection",
+    "Suggestion": "_suggestion",
     "TopGroups": "_statistics",
     "Workload": "_workload",
     "open": "_declaration_file",
     "plan_workload": "_workload",
     "release_question": "_question",
+    "suggest": "_suggestion",
 }
 
 

@@ -119,6 +119,18 @@ def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
     return units.group_by(PLACE).aggregate(**{TIMES: units.count(), KEPT: allotted})
 
 
+def units_by_rows(plan: Plan, table: ir.Table) -> ir.Table:
+    """The expression of the number of units by their number of rows: (place, times).
+
+    The place is a bin: 0 for one row, n >= 1 for more than 2^(n-1) and at most 2^n rows.
+    """
+    rows = _rows(plan, table, Compiler(plan.declaration), {})
+    units = rows.group_by(_UNIT).aggregate(**{_ROWS: rows.count()})
+    bins = [(units[_ROWS] > 2**n).cast("int64") for n in range(CUT_BINS - 1)]
+    units = units.mutate(**{PLACE: reduce(operator.add, bins)})
+    return units.group_by(PLACE).aggregate(**{TIMES: units.count()})
+
+
 def _summed(found: ir.Table, names: list[str]) -> ir.Table:
     """The number of times of each group and values."""
     times = found[TIMES].sum().cast("decimal(38, 0)")

@@ -22,6 +22,7 @@ from discreet.query._bounding import (
     counted_values,
     cut_rows,
     sum_name,
+    units_by_rows,
 )
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
@@ -110,6 +111,15 @@ def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledSta
 
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [cut_rows(plan, table)]
+
+    return _compiled(plan, source, engine, columns=(), expressions=expressions)
+
+
+def prepare_units(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
+    """The statement for the number of units by their rows; it reads the source's schema only."""
+
+    def expressions(table: ir.Table) -> list[ir.Table]:
+        return [units_by_rows(plan, table)]
 
     return _compiled(plan, source, engine, columns=(), expressions=expressions)
 

@@ -45,6 +45,19 @@ def added(text: str, name: str, settings: Mapping[Keys, Setting], path: Path) ->
     return new
 
 
+def commented(text: str, name: str, comments: Mapping[Keys, str]) -> str:
+    """The text with a comment behind each of these settings or columns of one table."""
+    document = tomlkit.parse(text)
+    for keys, comment in comments.items():
+        table: Any = document["tables"][name]
+        for key in keys[:-1]:
+            table = table[key]
+        if not isinstance(table, InlineTable):  # which has no room for comments
+            table[keys[-1]].comment(comment)
+    new = document.as_string()
+    return new if _plain(new) == _plain(text) else text
+
+
 def save(path: Path, text: str) -> None:
     """Replace the file by the text in one step, so that no reader sees half of it."""
     target = path.resolve()

@@ -40,8 +40,11 @@ class TableRows:
     plan: Plan
     source: TableSource
 
-    def values(self, names: Sequence[str]) -> Bounded[Rows]:
-        """The values of these columns, compiled now and computed after a charge."""
+    def values(
+        self, names: Sequence[str], grids: Mapping[str, SumGrid] | None = None
+    ) -> Bounded[Rows]:
+        """The values of these columns, compiled now and computed after a charge; on ``grids``
+        instead of the usual ones, where they are given."""
         are_names = all(isinstance(name, str) for name in names)
         if not names or not are_names or len(set(names)) < len(names):
             raise InvalidArgument("columns: give at least one name, each once")
@@ -53,7 +56,12 @@ class TableRows:
             )
         facts = self.plan.declaration
         self._check_source()
-        columns = [_RowColumn.of(name, facts) for name in names]
+        columns = [
+            _RowColumn(name, grids[name], is_truth=False)
+            if grids and name in grids
+            else _RowColumn.of(name, facts)
+            for name in names
+        ]
         with _engine.opened() as opened:
             self._prepared(columns, opened)
         return Bounded.rows(

@@ -15,7 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression, regression
 from discreet.query._answer import Answer
-from discreet.query._columns import ONE_ROW, Caps, Column
+from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
 from discreet.query._declaration import Declaration
@@ -34,6 +34,7 @@ from discreet.query._selection import Selection
 from discreet.query._source import TableSource, source_of
 from discreet.query._sql import plan_sql
 from discreet.query._statistics import Modes, TopGroups
+from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
 
 Names = str | Sequence[str]
 """One name of a column, or several."""
@@ -256,6 +257,23 @@ class Table:
         selected = self.group_by(*_names(by))
         return selected.agg(rows=count(), **asked).diagnose(epsilon=epsilon)
 
+    def suggest(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Suggestion:
+        """A suggested cap on rows, bounds of integers that have none and, with a ``delta``, keys of
+        texts that have none. `discreet.query.suggest` is for a table that is not declared yet."""
+        known = {n: c for n, c in self.declaration.columns.items() if not _is_open(c)}
+        types = {name: column.type for name, column in self.declaration.columns.items()}
+        asked = SuggestionOf(self.source, self.declaration.unit, types, known)
+        return release_suggestion(
+            Door.secure(self.ledger), asked, epsilon=epsilon, delta=delta, by=by, request=request
+        )
+
     def share_of_null(
         self,
         column: str,
@@ -282,6 +300,12 @@ class Table:
             f"{name} ({column.type.value})" for name, column in facts.columns.items()
         )
         return f"Table {facts.name!r} for {facts.unit}: {columns}"
+
+
+def _is_open(column: Column) -> bool:
+    """Whether bounds or keys can be suggested for the column."""
+    is_bare = column.lower is None and column.keys is None
+    return is_bare and column.type in (ColumnType.INTEGER, ColumnType.TEXT)
 
 
 def _names(given: Names) -> tuple[str, ...]:

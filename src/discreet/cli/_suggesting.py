@@ -1,0 +1,92 @@
+"""Adds what the rows suggest, privately and for a price, to the options of ``discreet declare``."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from discreet._exact import Number, fraction
+from discreet.cli._facts import ColumnOptions, kind_of
+from discreet.cli._options import login
+from discreet.cli._proposal import TableOptions, propose
+from discreet.mechanisms import Door
+from discreet.query._columns import Column, ColumnType
+from discreet.query._declaration_edit import Setting
+from discreet.query._located_toml import Keys
+from discreet.query._proposed import propose_types
+from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
+
+_ROWS: Keys = ("rows",)
+
+
+def with_suggestions(
+    file: Path, wanted: TableOptions, epsilon: Number, delta: Number
+) -> tuple[TableOptions, Mapping[Keys, str], list[str]]:
+    """The options with suggested ones, the comments for them in the file, and lines to say. The
+    ledger is charged, after all other options were checked."""
+    # 1. check all options, with the strictest cap in place of one that is not given
+    is_row = ("row",) in wanted.table
+    trial = wanted if is_row else replace(wanted, table={_ROWS: 1, **wanted.table})
+    proposal = propose(file, trial)
+    declared = proposal.table.declaration
+    there = propose_types(proposal.table.rows)
+    options = ColumnOptions.of(list(there), wanted.columns)
+    open_numbers = {
+        name: ColumnType.NUMBER
+        for name in proposal.left_out
+        if kind_of(name, there[name].type, options) is ColumnType.NUMBER
+    }
+    types = {name: column.type for name, column in declared.columns.items()} | open_numbers
+    known = {name: column for name, column in declared.columns.items() if not _is_open(column)}
+    is_cap_known = _ROWS in wanted.table or not proposal.is_new
+    rows = declared.caps.rows if is_cap_known else None
+    # 2. pay and search
+    asked = SuggestionOf(proposal.table.rows, declared.unit, types, known, rows)
+    found = release_suggestion(
+        Door.secure(proposal.table.open_ledger()),
+        asked,
+        epsilon=fraction(epsilon),
+        delta=fraction(delta),
+        by=login(),
+    )
+    # 3. the options that follow
+    table: dict[Keys, Setting] = dict(wanted.table)
+    comments: dict[Keys, str] = {}
+    comment = f"suggested from the rows, for {found.price} in all"
+    if found.about_rows:
+        table[_ROWS] = found.rows
+        comments[_ROWS] = f"{comment}: {found.about_rows}"
+    columns = {option: list(texts) for option, texts in wanted.columns.items()}
+    for name in found.found:
+        if name in found.columns:
+            option, text = _option(found.columns[name])
+            columns[option].append(f"{name}={text}")
+            comments["columns", name] = comment
+    return replace(wanted, table=table, columns=columns), comments, _said(found)
+
+
+def _is_open(column: Column) -> bool:
+    is_bare = column.lower is None and column.keys is None
+    return is_bare and column.type in (ColumnType.INTEGER, ColumnType.TEXT)
+
+
+def _option(column: Column) -> tuple[str, str]:
+    """The option that declares these keys or bounds."""
+    if column.type is ColumnType.TEXT:
+        line = io.StringIO()
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(column.keys or ())
+        return "--key", line.getvalue()
+    return "--bound", "..".join(map(_decimal, (column.lower, column.upper)))
+
+
+def _decimal(end: object) -> str:
+    """The bound with all its digits; its denominator is a power of two."""
+    assert isinstance(end, Fraction)  # of numbers
+    return f"{Decimal(end.numerator) / Decimal(end.denominator):f}"
+
+
+def _said(found: Suggestion) -> list[str]:
+    return repr(found).splitlines()

@@ -1,0 +1,180 @@
+"""Suggested caps, bounds and keys: what they are, what they cost, and that no unit shows."""
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet._unit import Change, Unit
+from discreet.audit import Run, SeededBits
+from discreet.audit import _replay as recording
+from discreet.errors import BudgetExceeded, InvalidArgument
+from discreet.ledger import Kind
+from discreet.mechanisms import Door
+from discreet.query import Column, ColumnType, Table, suggest
+from discreet.query._source import source_of
+from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
+
+UNIT = Unit("person")
+TYPES = {
+    "age": ColumnType.INTEGER,
+    "wage": ColumnType.NUMBER,
+    "city": ColumnType.TEXT,
+    "day": ColumnType.DATE,
+    "union": ColumnType.BOOLEAN,
+}
+PEOPLE = 400
+
+
+def _rows(people: int, each: int = 5) -> list[dict[str, Any]]:
+    return [
+        {
+            "person": who,
+            "age": 20 + who % 40,
+            "wage": -0.3 if n == 0 else 11.0 + n,
+            "city": ["Rome", 'O"s,lo'][who % 2] if who else "my own",
+            "day": None,
+            "union": n > 1,
+        }
+        for who in range(people)
+        for n in range(each)
+    ]
+
+
+def _frame(rows: list[dict[str, Any]]) -> pa.Table:
+    kinds = {"person": pa.int64(), "age": pa.int64(), "wage": pa.float64(), "city": pa.string()}
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema({**kinds, "day": pa.date32(), "union": pa.bool_()})
+    )
+
+
+def _asked(rows: list[dict[str, Any]], unit: Unit = UNIT, cap: int | None = None) -> SuggestionOf:
+    table = _frame(rows)
+    return SuggestionOf(source_of(table, table.column_names), unit, TYPES, {}, cap)
+
+
+def _ledger(unit: Unit = UNIT, epsilon: int = 100) -> dp.Ledger:
+    return dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=epsilon, delta=1e-3))
+
+
+def _found(asked: SuggestionOf, **price: Any) -> tuple[Suggestion, Run]:
+    run = Run()
+    return release_suggestion(Door(run, SeededBits(7), run), asked, **price), run
+
+
+def test_caps_bounds_and_keys_are_those_of_the_rows() -> None:
+    found, _ = _found(_asked(_rows(PEOPLE)), epsilon=60, delta=1e-6)
+    assert found.rows == 8
+    assert found.columns == {
+        "age": Column.integer(16, 63),
+        "wage": Column.number(-0.5, 16),
+        "city": Column.text(keys=['O"s,lo', "Rome"]),
+        "day": Column.date(),
+        "union": Column.boolean(),
+    }
+    assert found.left_out == {}
+    table = Table.declared(_frame(_rows(PEOPLE)), found.declaration("t"), _ledger())
+    answer = table.question("SELECT city, AVG(wage) AS pay FROM t GROUP BY city").release(
+        epsilon=50
+    )
+    assert [row["city"] for row in answer.rows()] == ['O"s,lo', "Rome"]
+
+
+def test_what_is_not_suggested_is_listed_with_the_reason() -> None:
+    found, _ = _found(_asked(_rows(PEOPLE)), epsilon=60)
+    assert found.left_out == {"city": "since keys need a delta"}
+    few, _ = _found(_asked(_rows(3)), epsilon=0.1, delta=1e-6)
+    assert few.rows == 1
+    assert set(few.left_out) == {"age", "wage", "city"}
+    assert "city: not suggested" in str(few)
+
+
+def test_the_price_is_what_was_named_whatever_the_rows() -> None:
+    losses = []
+    for rows in (_rows(PEOPLE), _rows(2), []):
+        ledger = _ledger()
+        asked = _asked(rows)
+        found = release_suggestion(Door.secure(ledger), asked, epsilon=1, delta=1e-6)
+        assert found.privacy_loss.delta(1) <= 1e-6
+        losses.append(round(found.privacy_loss.epsilon(1e-6), 6))
+        assert len(found.receipts) == 2
+    assert len(set(losses)) == 1
+
+
+def test_both_charges_are_checked_before_the_first() -> None:
+    ledger = _ledger(epsilon=1)
+    with pytest.raises(BudgetExceeded, match="too little left"):
+        release_suggestion(Door.secure(ledger), _asked(_rows(9)), epsilon=1.5, delta=1e-6)
+    assert len([one for one in ledger.history() if one.kind is Kind.CHARGE]) == 0
+
+
+def test_a_request_gives_the_same_suggestions_again() -> None:
+    ledger = _ledger()
+    one, other = (
+        suggest(_frame(_rows(90)), unit=UNIT, ledger=ledger, epsilon=9, delta=1e-4, request="a")
+        for _ in range(2)
+    )
+    assert (one.rows, one.columns, one.left_out) == (other.rows, other.columns, other.left_out)
+    assert [r.number for r in one.receipts] == [r.number for r in other.receipts]
+
+
+@pytest.mark.parametrize("change", list(Change))
+@pytest.mark.parametrize("cap", [None, 1, 3])
+def test_no_unit_shows(change: Change, cap: int | None) -> None:
+    """One unit with far more rows, values and keys than the others, present or not."""
+    others = _rows(30)
+    own = [
+        {
+            "person": 99,
+            "age": n - 40,
+            "wage": 2.0**n,
+            "city": f"c{n % 7}",
+            "day": None,
+            "union": True,
+        }
+        for n in range(70)
+    ]
+    instead = [{**row, "city": "Rome", "age": 2**40} for row in own[:5]]
+    runs = []
+    for rows in (others + own, others + (instead if change is Change.REPLACE else [])):
+        asked = _asked(rows, UNIT.with_change(change), cap)
+        runs.append(_found(asked, epsilon=1, delta=1e-6)[1])
+    events = ([e for e in run.events if e[0] not in ("computed", "released")] for run in runs)
+    recording._compare("the events", *events)
+    pairs = list(zip(*(list(recording._computed(run)) for run in runs), strict=True))
+    assert len(pairs) == (4 if cap is None else 3)
+    for (part, one), (_, other) in pairs:
+        recording._check_distance(part, one, other)
+
+
+def test_a_table_of_rows_has_no_cap_and_one_charge() -> None:
+    found, run = _found(_asked(_rows(PEOPLE), Unit.ROW), epsilon=60, delta=1e-6)
+    assert found.declaration("t").caps.rows == 1
+    assert len(run.facts("charge")) == 1
+    assert found.columns["age"] == Column.integer(16, 63)
+
+
+def test_a_declared_table_suggests_what_it_lacks() -> None:
+    columns = {"age": Column.integer(), "city": Column.text(), "wage": Column.number(0, 7)}
+    table = Table(
+        _frame(_rows(PEOPLE)), name="t", unit=UNIT, rows=1, columns=columns, ledger=_ledger()
+    )
+    found = table.suggest(epsilon=60, delta=1e-6)
+    assert found.rows == 8
+    assert found.columns["wage"] == Column.number(0, 7)
+    assert found.columns["age"] == Column.integer(16, 63)
+
+
+def test_frames_are_read_by_their_schema() -> None:
+    frame = pd.DataFrame({"person": range(50), "rows": [1.5] * 50})
+    found = suggest(frame, unit=UNIT, ledger=_ledger(), epsilon=50)
+    assert found.columns == {"rows": Column.number(1, 2)}
+    assert "rows = 1: about 100 % of units" in str(found)
+
+
+def test_bad_prices_are_refused() -> None:
+    for price in ({"epsilon": 0}, {"epsilon": 1, "delta": 1}, {"epsilon": float("nan")}):
+        with pytest.raises(InvalidArgument):
+            _found(_asked([]), **price)
