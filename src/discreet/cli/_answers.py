@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from discreet._budget import Receipt
 from discreet._exact import fraction
 from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
@@ -38,6 +39,8 @@ def show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> No
             show(note)
     for warning in predicted.warnings:
         say(f"warning: {warning}", "yellow")
+    if predicted.hidden:
+        say(predicted.hidden)
     say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
     if as_json:
         write_json(forecast_json(predicted, delta))
@@ -49,6 +52,7 @@ def forecast_json(predicted: "Forecast", delta: Decimal) -> dict[str, object]:
         "confidence": float(predicted.confidence),
         "expected": [asdict(line) for line in predicted.lines],
         "warnings": list(predicted.warnings),
+        **({"hidden": predicted.hidden} if predicted.hidden else {}),
         **cost_json(predicted.privacy_loss, delta),
     }
 
@@ -78,6 +82,16 @@ def cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
         "delta": float(delta),
         "privacy_loss": json.loads(loss.to_json()),
     }
+
+
+def say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
+    """Say the cost of a question, a check or a diagnosis, and what is left of the budget."""
+    if receipt.kept is None:
+        say(f"this {name} cost {_format.cost(loss, fraction(delta))}", "green")
+    else:
+        say("paid before, and free now", "green")
+    if receipt.balance is not None:
+        say(_format.left(receipt.balance))
 
 
 def write_file(path: Path, written: Callable[[], object]) -> None:

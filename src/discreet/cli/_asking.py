@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from discreet._budget import Receipt
-from discreet._exact import fraction
-from discreet.accounting import PrivacyLoss
-from discreet.cli import _format
 from discreet.cli._answers import (
     answer_json,
     cost_json,
     forecast_json,
+    say_cost,
     show_answer,
     show_forecast,
     write_file,
 )
 from discreet.cli._before_paying import asked_price, is_repeated, warn
+from discreet.cli._diagnosing import check_both, diagnosed
 from discreet.cli._exit_codes import log_beside
 from discreet.cli._options import (
     ByOption,
@@ -38,6 +36,7 @@ from discreet.cli._options import (
     TableArgument,
     WeightsOption,
     WithinOption,
+    above_zero,
     login,
     weights,
     within_of,
@@ -81,6 +80,14 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     yes: Annotated[
         bool, typer.Option("--yes", help="Pay even if the answer will tell nothing; don't ask.")
     ] = False,
+    diagnose: Annotated[
+        Decimal | None,
+        typer.Option(
+            metavar="EPSILON",
+            parser=above_zero,
+            help="Pay this as well, to learn how much the caps and bounds cut.",
+        ),
+    ] = None,
     noise: NoiseOption = None,
     weight: WeightsOption = None,
     request: RequestOption = None,
@@ -128,6 +135,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         return
     log_beside(declared.ledger)
     by = by or login()
+    check_both(declared, question, named, diagnose, confidence=confidence, request=request)
     if predicted.warnings and not is_repeated(declared, by, request):
         warn(predicted, is_asked=not (yes or as_json))
     is_repeat, request = request is not None, request or secrets.token_hex(8)
@@ -150,9 +158,13 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         say(f"created the ledger {declared.ledger}")
     if is_repeat and answer.receipt.kept is None:
         say(f"request {request} is new for {by}: no earlier answer was found")
-    _say_cost("question", answer.receipt, answer.privacy_loss, delta)
+    say_cost("question", answer.receipt, answer.privacy_loss, delta)
+    # 4. the diagnosis, for a charge of its own
+    cuts = diagnosed(
+        question, diagnose, confidence=confidence, by=by, request=request, is_shown=not as_json
+    )
     if as_json:
-        write_json(answer_json(answer, delta))
+        write_json(answer_json(answer, delta) | cuts)
 
 
 def explain(  # noqa: PLR0913  # each is an option of the command
@@ -226,7 +238,7 @@ def check(  # each is an option of the command
         )
     if not as_json:
         show(str(share))
-    _say_cost("check", share.receipt, share.privacy_loss, _NO_DELTA)
+    say_cost("check", share.receipt, share.privacy_loss, _NO_DELTA)
     if as_json:
         shown = {
             "column": share.column,
@@ -239,16 +251,6 @@ def check(  # each is an option of the command
             "receipt": json.loads(share.receipt.to_json()),
         }
         write_json(shown)
-
-
-def _say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
-    """Say the cost of a question or a check, and what is left of the budget."""
-    if receipt.kept is None:
-        say(f"this {name} cost {_format.cost(loss, fraction(delta))}", "green")
-    else:
-        say("paid before, and free now", "green")
-    if receipt.balance is not None:
-        say(_format.left(receipt.balance))
 
 
 def _say_whether_paid(declared: "TableFile", by: str, request: str) -> None:

@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -122,21 +122,9 @@ def release_diagnosis(
 ) -> Diagnosis:
     """`Question.diagnose` through a given door."""
     # 1. what can be refused is refused before the charge
-    level, facts = _checks.probability(confidence=confidence), asked.plan.declaration
-    if 1 - level < LEAST_RISK:
-        raise InvalidArgument("confidence: give a number of at most 1 - 1e-30")
-    types = {name: column.type for name, column in facts.columns.items()}
-    check_schema(asked.source, types, facts.unit.column)
-    values = _values_plan(asked.plan)
-    parts, stated = _parts(asked.plan), _bounded(asked, None)
-    share = _checks.positive(epsilon=epsilon) / len(parts)
-    noise = {
-        part.name: DiscreteLaplace.for_epsilon(share, stated.only(part.name)) for part in parts
-    }
-    together = Together(noise)
-    check_scale(noise.values())
-    nothing = {part.name: np.zeros(part.shape, dtype=object) for part in parts}
-    _diagnosis(asked.plan, noise, level, rehearse(together, nothing))
+    together = diagnosing(asked, epsilon=epsilon, confidence=confidence)
+    noise = cast(Mapping[str, DiscreteLaplace], together.mechanisms)
+    level, values = _checks.probability(confidence=confidence), _values_plan(asked.plan)
     # 2. charge, compute, add noise
     with _engine.opened() as opened:
         ready = prepare(values, asked.source, opened) if values.sums else None
@@ -147,6 +135,32 @@ def release_diagnosis(
         )
     shares, left_out = _diagnosis(asked.plan, noise, level, released.value)
     return Diagnosis(shares, left_out, level, released)
+
+
+def diagnosis_loss(asked: DiagnosisOf, *, epsilon: Number, confidence: Number) -> PrivacyLoss:
+    """The privacy loss of a diagnosis; raises for all that would be refused before its charge."""
+    return diagnosing(asked, epsilon=epsilon, confidence=confidence).privacy_loss(
+        _bounded(asked, None)
+    )
+
+
+def diagnosing(asked: DiagnosisOf, *, epsilon: Number, confidence: Number) -> Together:
+    """The mechanisms of a diagnosis, which were tried on nothing; reads the schema only."""
+    level, facts = _checks.probability(confidence=confidence), asked.plan.declaration
+    if 1 - level < LEAST_RISK:
+        raise InvalidArgument("confidence: give a number of at most 1 - 1e-30")
+    types = {name: column.type for name, column in facts.columns.items()}
+    check_schema(asked.source, types, facts.unit.column)
+    parts, stated = _parts(asked.plan), _bounded(asked, None)
+    share = _checks.positive(epsilon=epsilon) / len(parts)
+    noise = {
+        part.name: DiscreteLaplace.for_epsilon(share, stated.only(part.name)) for part in parts
+    }
+    together = Together(noise)
+    check_scale(noise.values())
+    nothing = {part.name: np.zeros(part.shape, dtype=object) for part in parts}
+    _diagnosis(asked.plan, noise, level, rehearse(together, nothing))
+    return together
 
 
 _CUT, _BINS, _KEPT = "units of which rows are left out", "units by rows left out", "rows"

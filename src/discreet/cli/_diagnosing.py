@@ -1,0 +1,77 @@
+"""The diagnosis beside an answer, `discreet ask --diagnose`: how much caps and bounds cut."""
+
+import json
+from dataclasses import asdict
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from discreet._exact import fraction
+from discreet.accounting import PrivacyLoss
+from discreet.cli._answers import say_cost
+from discreet.cli._output import show
+from discreet.errors import BudgetExceeded
+
+if TYPE_CHECKING:
+    from discreet.query import Diagnosis, Question, QuestionPrice
+    from discreet.query._declaration_file import TableFile
+
+
+def check_both(
+    declared: "TableFile",
+    question: "Question",
+    named: "QuestionPrice",
+    epsilon: Decimal | None,
+    *,
+    confidence: Decimal,
+    request: str | None,
+) -> None:
+    """Refuse, before the question is paid, a diagnosis that would be refused after it. A request
+    may have paid for one or both before."""
+    if epsilon is None:
+        return
+    from discreet.query._diagnosis import DiagnosisOf, diagnosis_loss
+
+    asked = DiagnosisOf.of(declared.rows, question.plan)
+    of_diagnosis = diagnosis_loss(asked, epsilon=fraction(epsilon), confidence=confidence)
+    both = question.price(named, confidence).privacy_loss + of_diagnosis
+    if request is None and declared.open_ledger().count_left(both) < 1:
+        raise BudgetExceeded(
+            "the ledger has too little left for the question and its diagnosis together; name a "
+            "smaller epsilon, or leave --diagnose out"
+        )
+
+
+def diagnosed(
+    question: "Question",
+    epsilon: Decimal | None,
+    *,
+    confidence: Decimal,
+    by: str,
+    request: str,
+    is_shown: bool,
+) -> dict[str, object]:
+    """Pay for a diagnosis, show it in words unless it is for JSON, and return it as JSON; nothing
+    without a price."""
+    if epsilon is None:
+        return {}
+    found = question.diagnose(
+        epsilon=epsilon, confidence=confidence, by=by, request=f"{request} (diagnosis)"
+    )
+    if is_shown:
+        show("")
+        for line in repr(found).splitlines():
+            show(line)
+    say_cost("diagnosis", found.receipt, found.privacy_loss, Decimal(0))
+    return {"diagnosis": _json(found)}
+
+
+def _json(found: "Diagnosis") -> dict[str, object]:
+    """The shares that are cut, the cost and the receipt."""
+    loss: PrivacyLoss = found.privacy_loss
+    return {
+        "cuts": [asdict(cut) for cut in found.cuts],
+        "rows_left_out": found.rows_left_out,
+        "confidence": float(found.confidence),
+        "privacy_loss": json.loads(loss.to_json()),
+        "receipt": json.loads(found.receipt.to_json()),
+    }

@@ -1,0 +1,50 @@
+"""`discreet ask --diagnose`: two charges, both checked before the first."""
+
+import json
+
+import pytest
+
+from discreet.ledger import Kind, Ledger
+from tests.cli.kit import COUNT, DECLARE, Run
+
+BY_YEAR = "SELECT year, AVG(wage) AS pay FROM wages GROUP BY year"
+
+
+def _charges() -> int:
+    return sum(entry.kind is Kind.CHARGE for entry in Ledger.open("wages.ledger").history())
+
+
+def test_the_cuts_follow_the_answer(run: Run) -> None:
+    run(*DECLARE)
+    ended = run("ask", "wages", BY_YEAR, "--epsilon", "0.5", "--diagnose", "0.25")
+    assert ended.code == 0, ended.err
+    assert "the caps leave out about" in ended.out
+    assert "this diagnosis cost ε = 0.25" in ended.err
+    assert _charges() == 2
+
+
+def test_json_has_both_and_a_repeated_request_is_free(run: Run) -> None:
+    run(*DECLARE)
+    asked = "ask", "wages", BY_YEAR, "--epsilon", "0.5", "--diagnose", "0.25", "--json"
+    one, other = (run(*asked, "--request", "mine").out for _ in range(2))
+    found = json.loads(one)
+    assert found["diagnosis"]["cuts"]
+    assert found["diagnosis"] == json.loads(other)["diagnosis"]
+    assert _charges() == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--epsilon", "1.5", "--diagnose", "1"],
+        ["--epsilon", "0.5", "--diagnose", "0"],
+        ["--epsilon", "0.5", "--diagnose", "1e-300"],
+        ["--epsilon", "0.5", "--diagnose", "0.1", "--confidence", f"0.{'9' * 31}"],
+    ],
+    ids=str,
+)
+def test_what_would_be_refused_later_is_refused_first(run: Run, options: list[str]) -> None:
+    run(*DECLARE)
+    run("ask", "wages", COUNT, "--epsilon", "0.1")
+    assert run("ask", "wages", BY_YEAR, *options).code != 0
+    assert _charges() == 1
