@@ -44,6 +44,7 @@ SALT = b"discreet: choice of groups, 1"
 
 _LEAST_WORD = 2**32  # with it no sum in a round is negative, and none reaches 2^63
 _HEX_DIGITS = 15
+_LONGEST_WHOLE = 20  # characters of a whole number of 64 bits
 
 
 def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
@@ -52,11 +53,11 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     ``keys`` holds each column's keys by its name. A group's words depend on its own values and the
     names alone, so that a new key changes no other group's words.
     """
-    texts = [[_written(name) + _written(key) for key in column] for name, column in keys.items()]
-    digests = b"".join(
-        hashlib.md5(SALT + b"".join(group), usedforsecurity=False).digest()
-        for group in itertools.product(*texts)
-    )
+    texts = [_all_written(name, column) for name, column in keys.items()]
+    first, *others = texts or [[b""]]
+    salted = [SALT + text for text in first]
+    groups = map(b"".join, itertools.product(salted, *others)) if others else salted
+    digests = b"".join([hashlib.md5(g, usedforsecurity=False).digest() for g in groups])
     words = _words(digests).reshape(-1, 4)
     columns = {f"word{index}": words[:, index] for index in range(4)}
     return pa.table({"group": np.arange(len(words)), **columns})
@@ -118,6 +119,15 @@ def _hash(steps: ir.Table) -> Any:  # Any: Ibis expressions
 def _words(digests: bytes) -> npt.NDArray[np.int64]:
     """The four words of each digest, one digest after the other."""
     return _LEAST_WORD + np.frombuffer(digests, ">u4").astype(np.int64)
+
+
+def _all_written(name: str, keys: Sequence[KeyValue]) -> list[bytes]:
+    """The column's name and each of its keys as `_written`; a million of them in about a second."""
+    before = _written(name)
+    if type(keys[0]) is not int:
+        return [before + _written(key) for key in keys]
+    lengths = [before + length.to_bytes(8, "big") for length in range(_LONGEST_WHOLE + 1)]
+    return [lengths[len(digits)] + digits for digits in (str(key).encode() for key in keys)]
 
 
 def _written(key: KeyValue) -> bytes:

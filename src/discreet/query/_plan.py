@@ -206,15 +206,17 @@ class Plan:
     def bounded(
         self, compute: Callable[[], Mapping[str, Any]] | None = None, source: str = ""
     ) -> Bounded[Mapping[str, Any]]:  # Any: the value of each part
-        """The parts as one computation not yet run; without ``compute``, for its bounds only.
-        ``source`` names the source of the rows."""
+        """The parts as one computation not yet run; without ``compute``, for its bounds only, and
+        without its facts. ``source`` names the source of the rows."""
         return Bounded.together(
             compute or _nothing_to_compute,
             parts=self.parts,
             unit=self.declaration.unit,
             name=str(self.query),
             basis="bounded by discreet.query, from the declared caps and bounds",
-            facts=facts_text(self.declaration, columns_used(self.query), source),
+            facts=""
+            if compute is None
+            else facts_text(self.declaration, columns_used(self.query), source),
         )
 
     @property
