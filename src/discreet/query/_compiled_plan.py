@@ -196,7 +196,7 @@ def _parts_under_keys(plan: Plan, answers: list[pa.Table]) -> Mapping[str, Under
     for argument, answer in zip(_arguments(plan), left, strict=True):
         steps = answer[VALUE].to_numpy().astype(np.float64) + argument.grid.center
         found = values_by_key(
-            answer[PLACE].to_pylist(),
+            answer[PLACE],
             steps * float(argument.grid.step),
             answer[TIMES].cast(pa.int64()).to_numpy(),
             keys,

@@ -82,14 +82,16 @@ def numbers_by_key(answer: pa.Table, name: str, keys: Mapping[bytes, Key]) -> di
 
 
 def values_by_key(
-    places: Sequence[bytes], values: FloatArray, times: IndexArray, keys: Mapping[bytes, Key]
+    places: pa.ChunkedArray, values: FloatArray, times: IndexArray, keys: Mapping[bytes, Key]
 ) -> dict[Key, FloatArray]:
     """The values of each of these keys, as many times as they occur."""
-    found: dict[Key, list[FloatArray]] = {key: [np.empty(0)] for key in keys.values()}
-    for place, value, count in zip(places, values, times, strict=True):
-        if place in keys:
-            found[keys[place]].append(np.repeat(value, count))
-    return {key: np.concatenate(own) for key, own in found.items()}
+    coded = places.combine_chunks().dictionary_encode()
+    numbers = np.repeat(coded.indices.to_numpy(), times)
+    order = np.argsort(numbers, kind="stable")
+    there = coded.dictionary.to_pylist()
+    ends = np.searchsorted(numbers[order], np.arange(1, len(there)))
+    listed = dict(zip(there, np.split(np.repeat(values, times)[order], ends), strict=False))
+    return {key: listed.get(place, np.empty(0)) for place, key in keys.items()}
 
 
 def found(plan: Plan, released: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
