@@ -151,7 +151,7 @@ def release_suggestion(
         raise InvalidArgument(f"delta = {shown(leak)}: give a number below 1")
     check_schema(asked.source, asked.types, asked.unit.column)
     needs_cap = asked.unit.column is not None and asked.rows is None
-    columns = _Columns.of(asked, with_keys=leak > 0)
+    columns = _OpenColumns.of(asked, with_keys=leak > 0)
     if not needs_cap and not columns.names:
         raise InvalidArgument(
             "nothing to suggest: there is no column of numbers without bounds, and keys of texts "
@@ -293,7 +293,7 @@ def _counting(keys: Sequence[str]) -> Query:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _OpenColumns:
     """The columns whose bounds or keys are searched, and the reasons for the others."""
 
     asked: SuggestionOf
@@ -302,12 +302,12 @@ class _Columns:
     left_out: Mapping[str, str]
 
     @staticmethod
-    def of(asked: SuggestionOf, *, with_keys: bool) -> "_Columns":
+    def of(asked: SuggestionOf, *, with_keys: bool) -> "_OpenColumns":
         open_types = {n: kind for n, kind in asked.types.items() if n not in asked.known}
         texts = [name for name, kind in open_types.items() if kind is ColumnType.TEXT]
         left_out = {} if with_keys else dict.fromkeys(texts, "since keys need a delta")
         numbers = [name for name, kind in open_types.items() if kind in _WIDE]
-        return _Columns(asked, tuple(numbers), tuple(texts) if with_keys else (), left_out)
+        return _OpenColumns(asked, tuple(numbers), tuple(texts) if with_keys else (), left_out)
 
     @property
     def names(self) -> tuple[str, ...]:
