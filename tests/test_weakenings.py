@@ -1,6 +1,7 @@
 """The list of weakenings matches the current code, and its tools report correctly."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,19 @@ def test_tests_that_fail_by_themselves_prove_nothing(tmp_path: Path) -> None:
 def test_a_text_that_stands_nowhere_or_often_is_refused(old: str, tmp_path: Path) -> None:
     with pytest.raises(WrongList, match="must occur exactly once"):
         Weakening("weaker", old, "", "test_one.py").file(texts_of(toy(tmp_path)))
+
+
+@pytest.mark.parametrize("tool", ["mutants", "weakenings"])
+def test_help_starts_no_run(
+    tool: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module(f"tools.{tool}")
+    monkeypatch.setattr("sys.argv", [tool, "--help"])
+    monkeypatch.delattr(module, "copied")
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage:")
 
 
 def toy(root: Path) -> Path:

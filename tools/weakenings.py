@@ -1,18 +1,18 @@
 """Plants each known weakening in a copy of the source, and checks that its test fails.
 
-Run as ``python -m tools.weakenings``; words behind it select the weakenings whose text contains one
-of them. The list is tools/weakenings.toml. Each entry has a description of the weakening
+Run as ``python -m tools.weakenings``. The list is tools/weakenings.toml. Each entry has a description of the weakening
 (``says``), a text that occurs exactly once in src/discreet (``old``), its replacement (``new``),
 and the test that must fail then (``test``). All tests must pass before anything is planted.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,9 +120,12 @@ def unnoticed(root: Path, source: Path, listed: list[Weakening]) -> Iterator[str
             yield f"{each.says}: {each.test} could not run:\n{ran.stdout[-3000:]}"
 
 
-def main(words: list[str]) -> int:
-    """Plant all weakenings, or those with one of these words. The exit code is 1 if one was not
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plant all weakenings, or those with one of the given words. The exit code is 1 if one was not
     noticed."""
+    parser = argparse.ArgumentParser(prog="python -m tools.weakenings", description=__doc__)
+    parser.add_argument("words", nargs="*", help="plant weakenings whose text has one of these")
+    words = parser.parse_args(arguments).words
     listed = [
         each
         for each in weakenings()
@@ -136,4 +139,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
