@@ -1,8 +1,9 @@
 """Plants each known weakening in a copy of the source, and checks that its test fails.
 
-Run as ``python -m tools.weakenings``. The list is tools/weakenings.toml. Each entry has a description of the weakening
-(``says``), a text that occurs exactly once in src/discreet (``old``), its replacement (``new``),
-and the test that must fail then (``test``). All tests must pass before anything is planted.
+Run as ``python -m tools.weakenings``. The list is tools/weakenings.toml. Each entry has a
+description of the weakening (``says``), a text that occurs exactly once in src/discreet (``old``),
+its replacement (``new``), and the test that must fail then (``test``). All tests must pass before
+anything is planted.
 """
 
 import argparse
