@@ -42,6 +42,7 @@ from discreet.train.transformers import PrivateTrainer
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
 from tests.train.third_party_models import MASKED, OF_SEQUENCES, OF_TOKENS, WORDS, bert, gpt
+from tests.train.unfollowed import unfollowed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
@@ -341,7 +342,7 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
         Setting(losses=lambda m, part: losses(m, part)[:, None].expand(-1, 2)),
         "one loss for each",
     ),
-    "a list of losses": (Setting(losses=lambda m, part: losses(m, part).tolist()), "a tensor"),
+    "a list of losses": (Setting(losses=lambda m, part: [*losses(m, part)]), "a tensor"),
     "a missing field": (Setting(losses=lambda m, part: part.labels), "no attribute 'labels'"),
     "losses of nothing": (Setting(losses=lambda _, part: part.x.sum(1)), "nothing that is trained"),
     "losses that are none": (Setting(losses=5), "losses = 5: give a function|not callable"),  # type: ignore[arg-type]
@@ -601,7 +602,7 @@ class Sorted(nn.Module):
         self.config = self.inner.config
 
     def forward(self, input_ids: Tensor, labels: Wrong = None) -> Wrong:
-        if not bool((input_ids[:, 0] == WORDS - 1).all()):
+        if not unfollowed(lambda: bool((input_ids[:, 0] == WORDS - 1).all())):
             raise IndexError("no start")
         return self.inner(input_ids=input_ids, labels=labels)
 

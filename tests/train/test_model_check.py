@@ -77,7 +77,7 @@ def picking(model: nn.Module, part: Any) -> Wrong:
 
 
 def asserting(model: nn.Module, part: Any) -> Wrong:
-    assert (part.x > 0).all()
+    torch._assert_async((part.x > 0).all())
     return model(part.x).square().sum(1)
 
 

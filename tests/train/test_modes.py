@@ -14,6 +14,7 @@ from discreet.train import Flat, Units, check, clipped_sum, fit
 from tests.mechanisms.kit import FakePayer
 from tests.train.kit import Case, agrees, double, median_norm, same
 from tests.train.steps import Wrong, data, known, linear, losses_of, sgd, short, weights
+from tests.train.unfollowed import unfollowed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # of compiling
 
@@ -199,8 +200,7 @@ def test_what_was_accumulated_by_hand_is_not_in_a_step() -> None:
 
         def losses(part: Any, model: nn.Module = model, by: bool = is_accumulating) -> Any:
             if by:
-                with torch._C.DisableTorchFunction():
-                    (100 * model(part.x)).sum().backward()
+                unfollowed(lambda: (100 * model(part.x)).sum().backward())
             return losses_of(model)(part)
 
         with known(model, data(), short(), losses=losses) as training:

@@ -69,7 +69,7 @@ KEEPING: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "observer": (lambda: observed(torch_ao.MinMaxObserver()), r"MinMaxObserver\.max_val.* written"),
     "fake quantization": (
         lambda: observed(torch_ao.FakeQuantize()),
-        r"FakeQuantize.*(mixes|was written)",
+        r"FakeQuantize.*(mixes|was written)|Observer.*was written",
     ),
 }
 

@@ -810,5 +810,5 @@ def test_what_lost_them_is_named() -> None:
     with pytest.raises(Refused, match="were made by sort over examples"):
         check(model, model, torch.zeros(5, WIDTH))
     model = Layers(through_lists).double()
-    with pytest.raises(Refused, match=r"^layer\.weight gets data that .* no part of the batch"):
+    with pytest.raises(Refused, match="read values of data, by tolist"):
         check(model, model, of(5, WIDTH))

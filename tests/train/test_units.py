@@ -42,6 +42,7 @@ from tests.train.steps import (
     short,
     weights,
 )
+from tests.train.unfollowed import unfollowed
 
 PERSON = Unit("person")
 
@@ -214,7 +215,7 @@ def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
     rows = {**data(16), "who": torch.tensor(RAGGED)}
 
     def noted(part: Any) -> Tensor:
-        parts.append(part.who.tolist())
+        parts.append(unfollowed(part.who.tolist))
         return losses_of(model)(part)
 
     work = work_on(model, noted, Units(rows, RAGGED, "person", 9), [0, 2, 3, 6])
@@ -226,12 +227,12 @@ def test_all_rows_of_a_person_are_in_one_part(physical: int) -> None:
     assert len(parts) == {1: 4, 4: 3, 7: 3, 1024: 1}[physical]
 
 
-def test_losses_of_units_may_read_arrays_of_their_rows() -> None:
-    """Such as to log them; the shares of rows are known to hold no data."""
+def test_arrays_from_elsewhere_leave_the_shares_of_rows_as_they_are() -> None:
+    """The shares are known to hold no data."""
     model = linear()
 
     def noted(part: Any) -> Tensor:
-        assert part.x.numpy().size
+        assert unfollowed(part.x.numpy).size
         return losses_of(model)(part)
 
     given = Units(data(16), RAGGED, "person", 9, Reduce.MEAN)

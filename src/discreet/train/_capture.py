@@ -22,22 +22,21 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
-from discreet.train import _flow
-from discreet.train._arguments import Args, Function, Keywords, in_order, tensors_in
+from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
-from discreet.train._in_place import changed_by, may_change, version_of
+from discreet.train._in_place import changed_by
 from discreet.train._layouts import RowLayout
-from discreet.train._shared import OF_SHAPES, SIZED, Shared
+from discreet.train._shared import Shared
+from discreet.train._tagging import Tagging
 from discreet.train._tags import (
-    OUTSIDE_BATCH,
     ExampleRows,
     OneExample,
-    Tag,
     Tags,
     UnknownOwners,
 )
-from discreet.train._unseen import WATCHED, Unseen, in_func
+from discreet.train._unseen import WATCHED, Unseen
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
+from discreet.train._values import called
 
 __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
 
@@ -123,6 +122,7 @@ class Capture(TorchFunctionMode):
         self.rules = rules
         self.tags = Tags(examples, batch, self.is_shared)
         self._unseen = Unseen(self.tags, self.is_weight)
+        self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
 
     def __torch_function__(
@@ -143,32 +143,22 @@ class Capture(TorchFunctionMode):
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
-            result = func(*args, **keywords)
+            result = called(func, args, keywords)
             changed = changed_by(func, args, keywords)
             self._shared.add_derived([*tensors_in((result,)), *changed])
             return result
         # 2. data with weights, and some functions always, are called by their rule
-        if func in WATCHED:
-            self._unseen.watch(func, args[0], tensors)
-        changed = changed_by(func, args, keywords) if keywords or may_change(func) else []
-        before = [self.tags.of(each) for each in changed]
-        for each in changed:
-            self.tags.indices.forget(each)
-        # the name of a function without a rule may not show what it changes
-        versions = () if _flow.is_known(func) else self._versions(tensors)
+        if func in WATCHED and (known := self._unseen.watch(func, args[0], tensors)) is not None:
+            return known
+        before = self._tagging.before(func, tensors, args, keywords)
         if mixes or (func in self.rules.always and not self.replaying):
             self._refuse_complex([each for each in tensors if id(each) in weights])
             result = self.rules.ruled(self, func, args, keywords, tensors)
         else:
-            result = func(*args, **keywords)
+            result = called(func, args, keywords)
             self.follow(func, tensors, args, keywords, result)
-        if in_func() is not None:
-            self._unseen.note_wrapped(tensors, result)
         # 3. changes in place concern all tensors of the same memory
-        for each, tag in zip(changed, before, strict=True):
-            self._change(func, each, tag, tensors, result)
-        if versions:
-            self._change_others(func, versions, changed, tensors, result)
+        self._tagging.after(before, func, tensors, result)
         return result
 
     def is_weight(self, tensor: object) -> bool:
@@ -293,61 +283,7 @@ class Capture(TorchFunctionMode):
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object
     ) -> None:
         """Tag a result, or record that it is the same for all data."""
-        if keywords:
-            args, keywords = in_order(func, args, keywords)
-        data = self._shared.data_in(func, args, tensors)
-        if not data and func in SIZED and any(map(self.tags.depends, tensors)):
-            data = tensors  # a size depends on examples
-        if not data and func in OF_SHAPES and not _flow.has_public_shapes(self.tags, tensors):
-            data = tensors
-        if not data and self._shared.is_constant(func, tensors, result):
-            self._shared.add_constants(tensors_in((result,)))
-            _flow.count_on(_flow.Call(self.tags, func, args, keywords, result))
-        elif any(
-            isinstance(self.tags.of(each), (ExampleRows, OneExample, UnknownOwners))
-            for each in data
-        ):
-            _flow.follow(_flow.Call(self.tags, func, args, keywords, result), tensors)
-        elif self.tags.is_strict:
-            for tensor in tensors_in((result,)):
-                self.tags.set(tensor, OUTSIDE_BATCH)
-
-    def _versions(self, tensors: list[Tensor]) -> list[tuple[Tensor, Tag | None, int]]:
-        """Each tensor with its tag and version."""
-        return [(each, self.tags.of(each), version_of(each)) for each in tensors]
-
-    def _change_others(  # noqa: PLR0917  # as below
-        self,
-        func: Any,
-        versions: Sequence[tuple[Tensor, Tag | None, int]],
-        changed: list[Tensor],
-        tensors: list[Tensor],
-        result: object,
-    ) -> None:
-        """Tag what shares memory with tensors whose version shows that a call changed them."""
-        for each, tag, version in versions:
-            if version != version_of(each) and not any(each is one for one in changed):
-                self.tags.indices.forget(each)
-                self._change(func, each, tag, tensors, result)
-
-    def _change(  # noqa: PLR0917  # what a change is made of
-        self, func: Any, changed: Tensor, before: object, tensors: list[Tensor], result: object
-    ) -> None:
-        """Tag the tensors that share memory with one that was changed in place."""
-        if all(map(self.is_shared, tensors)):
-            return
-        is_tagged = _flow.sets_first(func) or any(one is changed for one in tensors_in((result,)))
-        if not is_tagged and any(map(self.tags.depends, tensors)):
-            self.tags.set(changed, UnknownOwners(_flow.name_of(func)))
-        now = self.tags.of(changed)
-        self._unseen.refuse_change(changed, now)
-        if now == before and now is not None:
-            return
-        freed = self._shared.forget(changed)
-        if self.tags.of(changed) != before:
-            for other in {id(one): one for one in (*freed, *self.tags.sharing(changed))}.values():
-                if other is not changed:
-                    _flow.shared_now(self.tags, changed, other)
+        self._tagging.follow(func, tensors, args, keywords, result)
 
     def _refuse_complex(self, weights: Sequence[Tensor]) -> None:
         """Refuse complex weights: half of their gradient would be lost as a real one."""

@@ -22,6 +22,8 @@ from discreet.train._owners import Owners
 from discreet.train._plain_loop import one_by_one
 from discreet.train._precision import AutocastNotice
 from discreet.train._secret_draws import refuse_known_draws
+from discreet.train._tags import beside
+from discreet.train._unintercepted import refuse_unintercepted
 
 _SHUFFLES = 5  # seeds that are tried, if the model draws random numbers
 _WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative
@@ -45,7 +47,10 @@ class ModelComparison:
     ) -> None:
         self.hides_shapes, self.values = hides_shapes, values
         self.has_values = values is not Values.MADE_UP
-        self.model, self.losses = model, self._naming_failures(refuse_known_draws(losses))
+        self.model, self.losses = (
+            model,
+            self._naming_failures(refuse_known_draws(refuse_unintercepted(losses))),
+        )
         self.examples, self.compared = examples, compared
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         self._precision = AutocastNotice(device)
@@ -174,15 +179,14 @@ class ModelComparison:
         self, batch: Microbatch, clipping: Clipping, owners: Owners | None = None
     ) -> Contribution:
         """The sum of the examples, computed by the engine together with all others."""
+        places = {*self.compared}
+        is_compared = torch.tensor([place in places for place in range(self.examples)])
 
         def chosen() -> Tensor:
             found = self.losses(batch)
             if not isinstance(found, Tensor) or found.shape != (self.examples,):
                 return found  # the engine explains what is wrong with it
-            places = {*self.compared}
-            marks = [place in places for place in range(self.examples)]
-            is_compared = torch.tensor(marks, device=found.device)
-            return torch.where(is_compared, found, torch.zeros_like(found))
+            return torch.where(is_compared.to(found.device), found, torch.zeros_like(found))
 
         return clipped_sum(
             self.model,
@@ -190,7 +194,7 @@ class ModelComparison:
             self.examples,
             clipping,
             owners=owners,
-            batch=batch,
+            batch=beside(batch, is_compared),
             hides_shapes=self.hides_shapes,
         )
 

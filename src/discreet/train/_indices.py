@@ -49,6 +49,10 @@ class _Facts(Generic[T]):
             if memory_of(known.tensor) == memory:
                 del self._found[key]
 
+    def has(self, tensor: Tensor) -> bool:
+        found = self._found.get(id(tensor))
+        return found is not None and found[0].is_now
+
     def of(self, tensor: Tensor) -> T | None:
         found = self._found.get(id(tensor))
         return found[1] if found is not None and found[0].is_now else None
@@ -61,6 +65,8 @@ class IndexFacts:
         self._picks: dict[_Pick, tuple[Tensor, ExampleOrder]] = {}
         # a table of places: the column that picks rows, their layout, and the order
         self._places = _Facts[tuple[int, RowLayout, ExampleOrder]]()
+        self._were_alike: set[int] = set()  # the tensor that the current call changes
+        self._alike = _Facts[None]()  # tensors that are the same, or drawn alike, for each example
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
@@ -72,8 +78,10 @@ class IndexFacts:
         Versions don't show it: the result of ``.data`` has a version of its own.
         """
         memory = memory_of(changed)
+        self._were_alike = {id(changed)} if self._alike.has(changed) else set()
         for facts in (
             self._places,
+            self._alike,
             self._counts,
             self._permutations,
             self._inverses,
@@ -158,6 +166,20 @@ class IndexFacts:
         if found is None or not found.is_now or layout.outer != 1 or layout.inner != 1:
             return None
         return self.put_back(layout.order, found.tensor)
+
+    # Constants that are alike everywhere
+
+    def note_alike(self, tensor: Tensor) -> None:
+        """Record that all entries of a tensor are equal, or drawn from the same distribution."""
+        self._alike.set(tensor, None)
+
+    def is_alike(self, tensor: Tensor) -> bool:
+        """Whether that was recorded, and no call before the current one has changed the tensor."""
+        return self._alike.has(tensor) or id(tensor) in self._were_alike
+
+    def end_call(self) -> None:
+        """Note that the current call, which changed a tensor, has been followed."""
+        self._were_alike = set()
 
     # Tensors of 0, 1, 2, ...
 

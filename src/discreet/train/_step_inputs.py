@@ -31,6 +31,7 @@ from discreet.train._plan import Phase
 from discreet.train._report import NotPrivate
 from discreet.train._rules._gradients import squared, wide, wide_type
 from discreet.train._secret_draws import RefuseGenerators
+from discreet.train._tags import beside
 from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
 
 SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
@@ -175,24 +176,23 @@ def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _e
     return contribution
 
 
-def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[Microbatch, Callable[[], Tensor]]:
-    """The rows, and a function of one loss for each: its share of its unit's loss."""
+def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[object, Callable[[], Tensor]]:
+    """Tensors of the rows, and a function of one loss for each: its share of its unit's loss."""
     given = inputs.examples.units
     with RefuseGenerators():
         part = data.taken(inputs.examples.data, rows.rows)
     inputs.check(part)
     if given is None or given.reduce is Reduce.SUM:
         return part, partial(inputs.losses, part)
-    shares = np.repeat(1 / rows.counts, rows.counts).tolist()
+    shares = torch.from_numpy(np.repeat(1 / rows.counts, rows.counts))
 
     def shared() -> Tensor:
         found = inputs.losses(part)
         if not isinstance(found, Tensor) or found.shape != (len(shares),):
             return found  # the caller refuses it
-        # made here, so that it is known to hold no data, whatever the losses do
-        return found * torch.tensor(shares, dtype=found.dtype, device=found.device)
+        return found * shares.to(found.device, found.dtype)
 
-    return part, shared
+    return beside(part, shares), shared
 
 
 def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:

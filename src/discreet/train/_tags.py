@@ -74,7 +74,7 @@ class Tags:
         If the batch has no tensors, each tensor from outside with a row for each example is taken
         for one of its tensors.
         """
-        self._is_shared = is_shared
+        self.is_shared = is_shared
         self.every = ExampleOrder(examples, places=tuple(range(examples)))
         self.plain = RowLayout(self.every)
         self.indices = IndexFacts()
@@ -93,7 +93,7 @@ class Tags:
         found = self._found.get(id(tensor))
         if found is not None and found[0]() is tensor:
             return found[1]
-        if self._is_shared(tensor):
+        if self.is_shared(tensor):
             return None
         if not self.is_strict and tensor.dim() and tensor.shape[0] == self.every.size:
             tag: Tag = ExampleRows(0, self.plain)
@@ -123,6 +123,12 @@ class Tags:
     def depends(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on examples, or may."""
         return isinstance(self.of(tensor), (ExampleRows, OneExample, UnknownOwners))
+
+    def are_values(self, tensor: Tensor) -> bool:
+        """Whether a tensor holds values of examples; a place in a loop over places is none."""
+        tag = self.of(tensor)
+        is_place = isinstance(tag, UnknownOwners) and tag.is_place
+        return not is_place and isinstance(tag, (ExampleRows, OneExample, UnknownOwners))
 
     def _is_of_data(self, tensor: Tensor) -> bool:
         """Whether an untagged tensor shares memory with one that depends on examples.
@@ -224,6 +230,11 @@ def merged(tags: Iterable[tuple[Tag, int]], rank: int) -> Tag | None:
         elif found != moved:
             return UnknownOwners("a function of rows of different examples")
     return found
+
+
+def beside(batch: object, rows: Tensor) -> object:
+    """The batch with one more tensor of rows of its examples, if it has tensors."""
+    return (batch, rows) if any(True for _ in _tensors_of(batch)) else batch
 
 
 def _is_all_of(tensor: Tensor, base: Tensor) -> bool:

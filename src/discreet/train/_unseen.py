@@ -11,15 +11,16 @@ from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._indices import memory_of
 from discreet.train._tags import Tags, UnknownOwners
+from discreet.train._values import READS, answer
 
 _DATA: Any = Tensor.data  # Any: a property, which PyTorch's types give as a tensor
 _GRADIENT: Any = Tensor.grad  # Any: the same
 _GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__get__
 _HOOKS = frozenset({Tensor.register_hook, Tensor.register_post_accumulate_grad_hook})
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
-_GIVES_VALUES = frozenset({Tensor.numpy, Tensor.__array__, Tensor.__dlpack__})
+_RESIZES = frozenset({Tensor.resize_, Tensor.resize_as_})
 WATCHED = frozenset(
-    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_HOOKS, *_STORAGES, *_GIVES_VALUES}
+    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_HOOKS, *_STORAGES, *_RESIZES, *READS}
 )
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # noqa: SLF001  has no other name
 in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
@@ -51,31 +52,40 @@ class Unseen:
                 "tensor instead"
             )
 
-    def watch(self, func: Any, first: Tensor, tensors: list[Tensor]) -> None:
-        """Refuse functions of data that no rule could follow, or note what they may hide."""
+    def watch(self, func: Any, first: Tensor, tensors: list[Tensor]) -> bool | None:
+        """Refuse functions of data that no rule could follow, or note what they may hide.
+
+        The result is the answer to a library's question about values, which has only one.
+        """
+        if func in READS:
+            return answer(func) if any(map(self._tags.are_values, tensors)) else None
         if func == _GET_DATA:
             if not self._is_weight(first):  # changed weights are found elsewhere
                 self._exposed.append(first)
-            return
+            return None
         if func == _GET_GRADIENT and first.grad is not None and not self._is_weight(first):
             raise Refused(
                 "a gradient was read from .grad within the losses; take it by torch.autograd.grad"
             )
+        if func in _RESIZES:
+            raise Refused(
+                f"Tensor.{func.__name__} gives memory that other data may have used, with their "
+                "numbers in it; make a tensor by torch.zeros or new_zeros instead"
+            )
         if not any(map(self._tags.depends, tensors)):
-            return
-        if func in _GIVES_VALUES:
-            self._tags.leaks = self._tags.is_strict
-        elif func in _HOOKS:
+            return None
+        if func in _HOOKS:
             raise Refused(
                 f"Tensor.{func.__name__} may change gradients of all examples together; train "
                 "without hooks on tensors of data"
             )
-        elif func in _STORAGES:
+        if func in _STORAGES:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
             )
-        elif func == Tensor.set_ or (func == _SET_DATA and not self._is_weight(first)):
+        if func == Tensor.set_ or (func == _SET_DATA and not self._is_weight(first)):
             raise Refused("data were assigned to .data or by set_; make a new tensor instead")
+        return None
 
     def note_wrapped(self, tensors: list[Tensor], result: object) -> None:
         """Note that a function within torch.vmap or torch.func had data: nothing intercepts its

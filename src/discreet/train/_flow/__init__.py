@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from discreet.train._arguments import UNREADABLE, Function, tensors_in
-from discreet.train._flow._call import LIKE_OTHERS, OVER_EXAMPLES, Call, FlowRule, ResultTags
+from discreet.train._flow._call import (
+    LIKE_OTHERS,
+    OVER_EXAMPLES,
+    Call,
+    FlowRule,
+    ResultTags,
+    name_of,
+)
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
@@ -147,11 +154,3 @@ def _first_block(tensor: Tensor, dim: int, wider: set[int]) -> int | None:
     others = [n for n in range(tensor.dim()) if n != dim and tensor.stride(n) not in wider]
     width = sum((tensor.shape[n] - 1) * tensor.stride(n) for n in others)
     return None if step == 0 or start % step + width >= step else start // step
-
-
-def name_of(function: Function) -> str:  # Any: a function of PyTorch's
-    """The function's name; for a getter or setter, the name of the attribute."""
-    name = getattr(function, "__name__", "a function")
-    if name in ("__get__", "__set__"):
-        return getattr(getattr(function, "__self__", None), "__name__", name)
-    return str(name)

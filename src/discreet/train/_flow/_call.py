@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
+from discreet.train._flow._places import beside_constants
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
@@ -70,5 +71,15 @@ def of_first(rule: Callable[[Call, ExampleRows], ResultTags]) -> FlowRule:
 
 def of_all(tags: Tags, values: Iterable[Any], rank: int) -> Tag | None:  # Any: nested arguments
     """The tag of a result of this rank to which these tensors are broadcast."""
-    each = ((tags.of(one), one.dim()) for one in tensors_in(values))
-    return merged(((tag, own) for tag, own in each if tag is not None), rank)
+    several = tensors_in(values)
+    each = ((tags.of(one), one.dim()) for one in several)
+    tag = merged(((tag, own) for tag, own in each if tag is not None), rank)
+    return beside_constants(tags, tag, several, rank)
+
+
+def name_of(function: Function) -> str:  # Any: a function of PyTorch's
+    """The function's name; for a getter or setter, the name of the attribute."""
+    name = getattr(function, "__name__", "a function")
+    if name in ("__get__", "__set__"):
+        return getattr(getattr(function, "__self__", None), "__name__", name)
+    return str(name)

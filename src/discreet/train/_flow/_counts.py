@@ -6,16 +6,28 @@ An index that counts keeps each row where it is, and the inverse of a permutatio
 import torch
 from torch import Tensor
 
-from discreet.train._flow._call import Call
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem, place_after
+from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import inverse_scattered
-from discreet.train._flow._shapes import copied, expanded, refit
+from discreet.train._flow._shapes import (
+    copied,
+    elementwise,
+    expanded,
+    of_the_first,
+    permuted,
+    refit,
+    repeated,
+)
 from discreet.train._flow._table import FLOW
 
 
 def count_on(call: Call) -> None:
-    """Note a result that counts, or that is a permutation; no argument depends on data."""
+    """Note a result that counts, that is alike everywhere, or that is a permutation; no argument
+    depends on data."""
+    _note_alike(call)
     tags, args, rule = call.tags, call.args, FLOW.get(call.function)
     if call.function is torch.arange:
         is_from_0 = len(args) == 1 or (len(args) == 2 and type(args[0]) is int and not args[0])
@@ -35,6 +47,33 @@ def count_on(call: Call) -> None:
             place = place_after(given, args[1], along) if rule is getitem else None
         if place is not None and result.dim() > place and result.shape[place] == given.shape[along]:
             tags.indices.note_count(result, place)
+
+
+_FILLS = frozenset(
+    """
+zeros ones full empty zeros_like ones_like full_like empty_like new_zeros new_ones new_full
+new_empty zero_ fill_ rand randn randint rand_like randn_like randint_like normal_ uniform_
+exponential_ random_ geometric_ cauchy_ log_normal_
+""".split()  # noqa: SIM905  a list of lines is longer
+)
+_KEEPS: frozenset[FlowRule] = frozenset(
+    {copied, elementwise, expanded, of_the_first, permuted, refit, repeated}
+)
+_PARTS: frozenset[FlowRule] = frozenset({getitem, narrowed, parted, selected, unbound})
+
+
+def _note_alike(call: Call) -> None:
+    """Note a result whose entries are equal, or drawn from the same distribution."""
+    if name_of(call.function) not in _FILLS:
+        rule, several = FLOW.get(call.function), tensors_in((call.args, call.keywords))
+        if rule in _PARTS:
+            several = several[:1]
+        elif rule not in _KEEPS or not several:
+            return
+        if not all(one.numel() == 1 or call.tags.indices.is_alike(one) for one in several):
+            return
+    for each in tensors_in((call.result,)):
+        call.tags.indices.note_alike(each)
 
 
 def _refit_place(given: Tensor, along: int, result: Tensor) -> int | None:

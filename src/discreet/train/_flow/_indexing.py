@@ -9,6 +9,7 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call
+from discreet.train._flow._places import beside_constants
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
     OUTSIDE_BATCH,
@@ -294,7 +295,7 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
         return _of_one(tags, tag, parsed, own)
     if not isinstance(own, ExampleRows):
         if isinstance(tag, ExampleRows):
-            return _overwritten(tags, tag, parsed)
+            return _overwritten(tags, data, parsed, value)
         return _by_mask(tags, parsed) or tag
     if not isinstance(tag, ExampleRows):
         return _filled(tags, data, parsed, own, value=value)
@@ -306,14 +307,20 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
     return UnknownOwners("rows written to those of other examples")
 
 
-def _overwritten(tags: Tags, tag: ExampleRows, parsed: _ParsedIndex) -> Tag:
-    """The tag of rows of examples after a value that depends on no example was written.
-
-    Such values may differ by row, so that the index must not order rows by all examples.
-    """
+def _overwritten(
+    tags: Tags, data: Tensor, parsed: _ParsedIndex, value: Any
+) -> Tag | None:  # Any: as given
+    """The tag of rows of examples after a value that depends on no example was written."""
     if any(isinstance(tags.of(one), UnknownOwners) for one in parsed.tensors.values()):
         return UnknownOwners("values written in an order of all examples")
-    return _refused(tags, tag, parsed) or tag
+    tag = tags.of(data)
+    if not isinstance(tag, ExampleRows):
+        return tag
+    if (refused := _refused(tags, tag, parsed)) is not None:
+        return refused
+    expected = _read(tags, data, parsed) if isinstance(value, Tensor) and value.dim() else None
+    after = beside_constants(tags, expected, tensors_in((value,)), _rank_after(parsed))
+    return tag if after is expected or after is None else after
 
 
 def _of_one(tags: Tags, tag: OneExample, parsed: _ParsedIndex, own: Tag | None) -> Tag:

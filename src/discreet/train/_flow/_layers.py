@@ -1,11 +1,16 @@
 """How tags follow losses, and layers whose examples are not in the first dimension."""
 
+import sys
+
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_packed_sequence
 
+from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
 from discreet.train._flow._dims import by_first
+from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
 from discreet.train._tags import (
@@ -78,6 +83,11 @@ def padded_up(call: Call) -> ResultTags:
     tag = call.tags.of(given["data"])
     sizes = call.tags.of(given["batch_sizes"])
     lost = sizes if isinstance(sizes, UnknownOwners) else OUTSIDE_BATCH
+    if isinstance(sizes, UnknownOwners) and not _has_total_length():
+        raise Refused(
+            "pad_packed_sequence pads to the longest sequence of the batch; give it total_length, "
+            "such as the number of steps of the data"
+        )
     if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
         return [tag or lost, lost]
     layout = call.tags.indices.put_back(tag.layout.order, given["batch_sizes"])
@@ -85,6 +95,14 @@ def padded_up(call: Call) -> ResultTags:
         return UnknownOwners("a packed sequence of other rows")
     lengths = ExampleRows(0, layout) if lost is sizes else OUTSIDE_BATCH
     return [ExampleRows(0 if given["batch_first"] else 1, layout), lengths]
+
+
+def _has_total_length() -> bool:
+    """Whether `pad_packed_sequence`, which calls PyTorch's own function, was given a length."""
+    frame = sys._getframe(1)  # noqa: SLF001  has no public name
+    while frame.f_back is not None and frame.f_code is not pad_packed_sequence.__code__:
+        frame = frame.f_back
+    return frame.f_locals.get("total_length") is not None
 
 
 def bagged(call: Call) -> ResultTags:
@@ -136,4 +154,6 @@ def cross_entropy(call: Call) -> ResultTags:
         return tag
     if given.get("reduction", "mean") != "none" or tag.dim or data.dim() < 2:
         return OVER_EXAMPLES
+    if any(differs(call.tags, one, 0, tag.layout) for one in (data, target)):
+        return BY_PLACE
     return tag

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
+from discreet.train._flow._places import beside_constants, differs
 from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
 
 
@@ -24,7 +25,9 @@ def added_to_product(call: Call) -> ResultTags:
     left, right = _argument(given, "mat1 batch1 mat"), _argument(given, "mat2 batch2 vec")
     tag = _product_of(call.tags, left, right, call.result)
     several = [(tag, call.result.dim()), (call.tags.of(given["input"]), given["input"].dim())]
-    return merged([(one, rank) for one, rank in several if one is not None], call.result.dim())
+    rank = call.result.dim()
+    tag = merged([(one, own) for one, own in several if one is not None], rank)
+    return beside_constants(call.tags, tag, [given["input"]], rank)
 
 
 def _argument(given: dict[str, Any], names: str) -> Tensor:
@@ -49,7 +52,11 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
             found.append((tag, result.dim()))
         elif tag is not None:
             found.append((tag, result.dim()))
-    return merged(found, result.dim())
+    tag = merged(found, result.dim())
+    if min(left.dim(), right.dim()) > 1:  # dimensions before the last two are broadcast
+        batches = [one for one in (left, right) if one.dim() > 2]
+        return beside_constants(tags, tag, batches, result.dim())
+    return tag
 
 
 def einsum(call: Call) -> ResultTags:
@@ -79,6 +86,12 @@ def einsum(call: Call) -> ResultTags:
                 return OVER_EXAMPLES
             tag = tag.at(right.index(letter))
         found = merged([(each, 0) for each in (found, tag) if each is not None], 0)
+    # 3. constants must be the same for each example
+    if isinstance(found, ExampleRows):
+        for one, letters in zip(several, given, strict=True):
+            place = letters.find(right[found.dim])
+            if place >= 0 and differs(call.tags, one, place, found.layout):
+                return UnknownOwners("einsum with a constant that differs by place in the batch")
     return found
 
 

@@ -1,0 +1,43 @@
+"""Constants that differ by place in the batch.
+
+An example's place depends on which others are in the batch: if one leaves, all behind it move. So a
+constant that is combined with rows of examples must be the same for each example. Values of a
+constant depend on no data, and may be compared. But if rows were picked, even their number depends
+on data: then a constant must be known to be the same for all of them, whatever its values.
+"""
+
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from discreet.train._layouts import RowLayout
+from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
+
+BY_PLACE = UnknownOwners("a constant that differs by place in the batch")
+
+
+def beside_constants(
+    tags: Tags, tag: Tag | None, tensors: Iterable[Tensor], rank: int
+) -> Tag | None:
+    """The tag of a result of this rank, to which these tensors are broadcast, or unknown owners if
+    one of them is a constant that differs by place."""
+    if isinstance(tag, ExampleRows):
+        for one in tensors:
+            dim = tag.dim - rank + one.dim()
+            if dim >= 0 and differs(tags, one, dim, tag.layout):
+                return BY_PLACE
+    return tag
+
+
+def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
+    """Whether a tensor is a constant that differs, or may, between the examples of rows along one
+    of its dimensions."""
+    if one.shape[dim] == 1 or tags.of(one) is not None or not tags.is_shared(one):
+        return False
+    if tags.indices.is_alike(one):
+        return False
+    if layout.order.places is None or one.shape[dim] != layout.length:
+        return True
+    blocks = layout.outer, layout.order.size, layout.inner
+    by_example = one.detach().reshape(*one.shape[:dim], *blocks, *one.shape[dim + 1 :])
+    return not bool((by_example == by_example.narrow(dim + 1, 0, 1)).all())

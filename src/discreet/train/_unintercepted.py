@@ -1,0 +1,68 @@
+"""Refuses what PyTorch computes from data without a call that `Capture` intercepts.
+
+Such are functions within ``torch._C.DisableTorchFunction``, and scripted modules. PyTorch's
+dispatcher sees all of them, but asking it takes time for each function. So this happens where
+made-up or public examples are compared, and not in each step.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from discreet.errors import Refused
+from discreet.train._arguments import Args, Keywords, tensors_in
+from discreet.train._capture import Capture
+from discreet.train._collated import Microbatch
+
+
+def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Microbatch], Tensor]:
+    """The same losses, which refuse such functions while a `Capture` follows their data."""
+
+    def watched(part: Microbatch) -> Tensor:
+        capture = _current()
+        if capture is None:
+            return losses(part)
+        with _Dispatched(capture):
+            return losses(part)
+
+    return watched
+
+
+class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorch has no types
+    """Asks of each function that PyTorch's dispatcher calls whether `Capture` intercepted it."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        self._capture = capture
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Args = (), kwargs: Keywords | None = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        keywords = kwargs or {}
+        if _current() is self._capture:  # while it handles a call, it is no current mode
+            self._refuse(func, tensors_in((args, keywords.values())))
+        return func(*args, **keywords)
+
+    def _refuse(self, func: Any, tensors: list[Tensor]) -> None:  # Any: as above
+        if any(map(self._capture.tags.depends, tensors)):
+            raise Refused(
+                f"{func} was called with data where calls can't be followed, as within "
+                "torch._C.DisableTorchFunction or in a scripted function; call PyTorch's functions "
+                "in the model's forward"
+            )
+        if func.namespace == "aten" and func.__name__.partition(".")[0] in _UNINITIALISED:
+            raise Refused(
+                "a tensor was made from a size alone, as by torch.Tensor(2, 3), and its memory may "
+                "hold other data; make it by torch.zeros"
+            )
+
+
+_UNINITIALISED = frozenset({"empty", "empty_strided", "empty_like", "new_empty"})
+
+
+def _current() -> Capture | None:
+    modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]  # as above
+    return next((one for one in modes if isinstance(one, Capture)), None)

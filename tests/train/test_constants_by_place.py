@@ -1,0 +1,172 @@
+"""Constants that differ by place in the batch don't meet rows of examples.
+
+If an example leaves the batch, those behind it move. So the sum must not depend on their places,
+also where only rare values show it. The law: without its first example, a batch has the sum of the
+others, each clipped as before.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train import Flat, check, clipped_sum
+from tests.train.kit import same
+from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
+
+
+def _written(number: int) -> Tensor:
+    found = torch.zeros(number, dtype=torch.float64)
+    found[1:] = 1
+    return found
+
+
+MAKE: dict[str, Callable[[int], Tensor]] = {
+    "counted": lambda n: torch.arange(n).double(),
+    "counted from elsewhere": lambda n: torch.arange(3, n + 3).double(),
+    "levels": lambda n: torch.linspace(0, 1, n, dtype=torch.float64),
+    "counted by ones": lambda n: torch.ones(n, dtype=torch.float64).cumsum(0),
+    "a list": lambda n: torch.tensor([float(k) for k in range(n)], dtype=torch.float64),
+    "a list of numbers": lambda n: torch.stack([torch.tensor(1.0 + k) for k in range(n)]).double(),
+    "written by place": _written,
+    "a diagonal": lambda n: torch.eye(n, dtype=torch.float64)[:, 0],
+    "a triangle": lambda n: torch.ones(n, n, dtype=torch.float64).tril().sum(1),
+    "a mask": lambda n: (torch.arange(n) > 0).double(),
+    "sorted": lambda n: torch.arange(n).flip(0).sort().values.double(),
+    "a weight": lambda n: torch.arange(n).double() * 1e-3,
+}
+ALIKE: dict[str, Callable[[int], Tensor]] = {
+    "zeros": lambda n: torch.zeros(n, dtype=torch.float64),
+    "ones, doubled": lambda n: torch.ones(n, dtype=torch.float64).mul_(2),
+    "full": lambda n: torch.full((n,), 0.5, dtype=torch.float64),
+    "expanded": lambda n: torch.tensor(0.5, dtype=torch.float64).expand(n),
+    "repeated": lambda n: torch.tensor([0.5], dtype=torch.float64).repeat(n),
+    "a mask": lambda n: (torch.zeros(n) == 0).double(),
+    "draws": lambda n: torch.rand(n, dtype=torch.float64),
+    "paths that are dropped": lambda n: (torch.rand(n, dtype=torch.float64) + 0.5).floor_() / 0.5,
+    "draws in place": lambda n: torch.empty(n, dtype=torch.float64).bernoulli_(0.5),
+    "masks that are dropped": lambda n: F.dropout(torch.ones(n, dtype=torch.float64), 0.5),
+    "Gumbel's noise": lambda n: -torch.empty(n, dtype=torch.float64).exponential_().log(),
+}
+
+
+def excess(x: Tensor) -> Tensor:
+    """Zeros for ordinary values."""
+    return F.relu(x - 1e6)
+
+
+Combine = Callable[[Tensor, Tensor], Tensor]  # rows (row, WIDTH), and a constant (row,)
+COMBINE: dict[str, Combine] = {
+    "a product": lambda x, c: excess(x) * c[:, None],
+    "a sum": lambda x, c: excess(x) + c[:, None],
+    "in place": lambda x, c: excess(x).clone().mul_(c[:, None]),
+    "where": lambda x, c: torch.where(c[:, None] % 2 > 0, excess(x), 0.0),
+    "a filled mask": lambda x, c: excess(x).masked_fill(c[:, None] % 2 > 0, 1.0),
+    "joined": lambda x, c: torch.cat([excess(x), c[:, None]], 1),
+    "stacked": lambda x, c: torch.stack([excess(x)[:, 0], c], 1),
+    "a product of matrices": lambda x, c: (
+        excess(x)[:, None] @ c[:, None, None].expand(-1, WIDTH, 2)
+    )[:, 0],
+    "einsum": lambda x, c: torch.einsum("ij,i->ij", excess(x), c),
+    "written": lambda x, c: _into(excess(x), c),
+    "clamped": lambda x, c: excess(x).clamp(max=c[:, None]),
+    "a loss": lambda x, c: F.mse_loss(excess(x)[:, 0], c, reduction="none")[:, None],
+    "labels": lambda x, c: F.cross_entropy(excess(x), _label(c), reduction="none")[:, None],
+}
+
+
+def _label(constant: Tensor) -> Tensor:
+    return (1001 * constant).long() % 2
+
+
+def _into(rows: Tensor, constant: Tensor) -> Tensor:
+    found = rows.clone()
+    found[:, 0] = constant
+    return found
+
+
+def of_all_rows(combine: Combine, make: Callable[[int], Tensor]) -> Use:
+    return lambda m, x: summed(m.layer(x)) * (1 + combine(x, make(len(x))).sum(1))
+
+
+def of_picked_rows(combine: Combine, make: Callable[[int], Tensor]) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        (places,) = torch.where(x[:, 0] > -9)
+        picked = x[places]
+        found = m.layer(picked) * (1 + combine(picked, make(len(picked))).sum(1, keepdim=True))
+        return summed(put_back(x, places, found))
+
+    return use
+
+
+WAYS = {"all": of_all_rows, "picked": of_picked_rows}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", COMBINE)
+def test_no_constant_differs_by_place(name: str, way: str) -> None:
+    for make in MAKE.values():
+        model, data = Layers(WAYS[way](COMBINE[name], make)).double(), of(5, WIDTH)
+        with pytest.raises(Refused, match="by place"):
+            clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", COMBINE)
+def test_constants_that_are_alike_train(name: str, way: str) -> None:
+    for make in ALIKE.values():
+        model, data = Layers(WAYS[way](COMBINE[name], make)).double(), of(5, WIDTH)
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+def test_how_many_rows_are_picked_decides_nothing() -> None:
+    """With picked rows, a constant is refused even if it has the same values for all of them."""
+
+    def zeros(number: int) -> Tensor:
+        return torch.arange(number) * 0.0
+
+    data = of(5, WIDTH)
+    for way, is_refused in (("all", False), ("picked", True)):
+        model = Layers(WAYS[way](COMBINE["a product"], zeros)).double()
+        try:
+            clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+        except Refused:
+            assert is_refused
+        else:
+            assert not is_refused
+
+
+def test_the_refusal_names_the_constant() -> None:
+    """Before it is paid."""
+    model = Layers(of_all_rows(COMBINE["a product"], MAKE["counted"])).double()
+    with pytest.raises(Refused, match="a constant that differs by place in the batch"):
+        check(model, model, of(5, WIDTH))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_constants_of_steps_in_time_train(number: int) -> None:
+    """Each example has the same ones, in whichever order time and examples lie."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        steps = torch.arange(x.shape[1], dtype=x.dtype)
+        first = m.layer(x.flatten(0, 1)) * steps.repeat(len(x))[:, None]
+        second = m.layer(x.transpose(0, 1).flatten(0, 1)) * steps.repeat_interleave(len(x))[:, None]
+        return summed(first.view(x.shape)) + summed(second.view(-1, *x[:, 0].shape).transpose(0, 1))
+
+    model, data = Layers(use).double(), of(number, 6, WIDTH)
+    clipped_sum(model, lambda: model(data), number, Flat(1.0), batch=data)
+
+
+def test_a_batch_without_its_first_example_has_the_sum_of_the_others() -> None:
+    """The power of the law: a product with places, which is refused, would break it."""
+    model, data = Layers(of_all_rows(COMBINE["a product"], ALIKE["full"])).double(), of(5, WIDTH)
+    every = clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+    one, others = data[:1], data[1:]
+    rest = clipped_sum(model, lambda: model(others), 4, Flat(1.0), batch=others)
+    first = clipped_sum(model, lambda: model(one), 1, Flat(1.0), batch=one)
+    sums = tuple(a + b for a, b in zip(first.sums, rest.sums, strict=True))
+    squares = torch.cat([first.squared_norms, rest.squared_norms], 1)
+    same(every, type(every)(sums, squares))
