@@ -79,11 +79,11 @@ bench: $(TRAINED)  ## time discreet beside those of its peers that are made
 		echo "== $$name"; "$(BIN)/python" -m "benchmarks.$$name" || exit 1; done
 
 # Which mutants run: ONLY=ledger,noise.bits names modules, SAMPLE=8 takes 8 mutants of each module,
-# and NEAR=1 runs only the tests that are named after a module.
+# NEAR=1 runs only the tests that are named after a module, and AGAIN=1 the survivors once more.
 mutants: $(TESTED) .mutants/ready  ## change the code and see that tests notice (hours; ONLY=part)
 	@"$(BIN)/python" -m tools.weakenings
 	@.mutants/bin/python -m tools.mutants $(if $(ONLY),--only "$(ONLY)") \
-		$(if $(SAMPLE),--sample "$(SAMPLE)") $(if $(NEAR),--near)
+		$(if $(SAMPLE),--sample "$(SAMPLE)") $(if $(NEAR),--near) $(if $(AGAIN),--again)
 
 # Cosmic Ray has an environment of its own; the tests run in .venv.
 .mutants/ready: tools/mutants.txt | $(READY)

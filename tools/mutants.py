@@ -4,26 +4,33 @@ Run by ``make mutants``, in the environment of Cosmic Ray, which makes the chang
 the project's own environment, on a copy of the tree. Results are stored in .mutants, one session
 for each module and its text, so that a run continues where the last one stopped.
 
-For each mutant the tests named after its module run first or, if there are none, those that use
-most of its definitions. If they pass, all other tests of its part run, unless --near is given. The
-first failure ends the run. --sample chooses this number of mutants of each module, at random by
---seed.
+Each test file is recorded once: the time of each test, and the functions that it runs. For each
+mutant the tests run that run the changed function, the quickest first. The near tests come first:
+those in the files named after the module or, if there are none, in those that use most of its
+definitions. If they pass, the others of its part run, unless --near is given. The first failure
+ends the run. --sample chooses this number of mutants of each module, at random by --seed, and
+--again runs the survivors once more.
 """
 
 import argparse
 import ast
+import difflib
 import hashlib
 import os
+import pickle
 import random
 import re
-import shlex
 import subprocess
 import tempfile
 import time
+import uuid
 from collections import Counter
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tools.weakenings import ROOT, copied
 
@@ -51,8 +58,17 @@ _OPERATORS = re.compile(
     ")"
 )
 _NAMING = 3  # test files, if none is named after the module
-_LEAST_SECONDS = 60
+_LEAST_SECONDS = 15
 _PATIENCE = 10  # times the time of the tests without a mutation
+_LONGEST = 1200  # seconds, of a recording
+_PASSED, _NO_TESTS = 0, 5  # pytest's exit codes
+_OPTIONS = (
+    *("-o", "addopts=", "--import-mode=importlib", "-m", "not long", "-q", "--tb=no"),
+    *("-p", "no:cacheprovider", "--basetemp", "temporary"),
+)
+
+# Of each test, its seconds and the functions that it runs: file and first line
+Recording = dict[str, tuple[float, set[tuple[str, int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,83 +125,168 @@ def _relative(files: list[Path]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in files]
 
 
-@dataclass(slots=True)
+class Forks:
+    """Runs test files in the forks of one process, and records which functions each test runs."""
+
+    def __init__(self, python: str, part: str, recordings: Path) -> None:
+        self.recordings = recordings
+        listener = Listener(str(Path.cwd() / "socket"))
+        command = [python, "-m", "pytest", "-p", "tools.forked_tests", *_OPTIONS, f"tests/{part}"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": "src",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "FORKED_TESTS": str(listener.address),
+        }
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        self.connection = listener.accept()
+        listener.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self.connection.close()
+        self.process.wait()
+
+    def recorded(self, file: str) -> Recording:
+        """Each test of the file, with its seconds and the functions that it runs."""
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]
+        stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
+        if not stored.exists():
+            code, failed, tests = self._ask([file], None, _LONGEST, True)
+            if code not in (_PASSED, _NO_TESTS):
+                print(f"left out, since it fails without a mutation: {failed or file} ({code})")
+            tests = {test: it for test, it in tests.items() if test not in failed}
+            self.recordings.mkdir(parents=True, exist_ok=True)
+            stored.write_bytes(pickle.dumps(tests))
+        tests = pickle.loads(stored.read_bytes())  # noqa: S301  # we wrote it
+        return cast("Recording", tests)
+
+    def outcome(self, tests: dict[str, float]) -> str:
+        """The outcome of these tests, the quickest first; the first failure ends the run, and its
+        test is named."""
+        order = sorted(tests, key=lambda test: tests[test])
+        files = list(dict.fromkeys(test.partition("::")[0] for test in order))
+        limit = _LEAST_SECONDS + _PATIENCE * sum(tests.values())
+        code, failed, _ = self._ask(files, order, limit, False)
+        if code in (_PASSED, _NO_TESTS):
+            return "survived"
+        if code is None:
+            return "timeout"
+        if not failed:
+            raise SystemExit(f"pytest ends with {code}, and names no test")
+        return f"noticed {failed[0]}"
+
+    def _ask(self, *request: Any) -> Any:  # Any: what the connection carries has no type
+        self.connection.send(request)
+        return self.connection.recv()
+
+
+@dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs the mutants of one module in a copy of the tree, by the project's own Python."""
+    """Runs the mutants of one module in a copy of the tree."""
 
     module: Module
-    python: str
+    tests: Forks
     is_near: bool
-    limits: dict[int, float] = field(default_factory=dict)
 
-    def outcome(self, mutations: Any) -> Any:  # Any: Cosmic Ray has no types
+    def result(self, mutation: Any) -> Any:  # Any: Cosmic Ray has no types
         """The outcome of the near tests on a mutant and, if they pass, of the other tests of the
         part."""
-        from cosmic_ray.mutating import mutate_and_test
+        from cosmic_ray.mutating import use_mutation
+        from cosmic_ray.plugins import get_operator
+        from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
-        result = None
-        for stage, tests in enumerate(self.module.tests()):
-            if not tests or (stage and self.is_near):
-                continue
-            if stage not in self.limits:
-                self.limits[stage] = self._limit(tests)
-            result = mutate_and_test(mutations, self._command(tests), self.limits[stage])
-            if result.is_killed:
-                break
-        return result
+        path = self.module.path
+        lines = function(path.read_text(encoding="utf-8"), mutation.start_pos[0])
+        places = {(str(path), line) for line in lines}
+        outcome, diff = "survived", ""
+        near, others = self.module.tests()
+        for files in [near] if self.is_near else [near, others]:
+            tests = self._running(files, places)
+            if not tests and files is near:
+                tests = self._running(files, set())
+            if tests and outcome == "survived":
+                operator = get_operator(mutation.operator_name)()
+                with use_mutation(path, operator, mutation.occurrence) as texts:
+                    for cache in path.parent.glob(f"__pycache__/{path.stem}.*"):
+                        cache.unlink()  # files may change faster than Python compares
+                    outcome = self.tests.outcome(tests)
+                old, new = (text.splitlines() for text in texts)
+                diff = "\n".join(difflib.unified_diff(old, new, lineterm=""))
+        return WorkResult(
+            worker_outcome=WorkerOutcome.NORMAL,
+            output=outcome,
+            test_outcome=TestOutcome.SURVIVED if outcome == "survived" else TestOutcome.KILLED,
+            diff=f"{path}\n{diff}",
+        )
 
-    def _command(self, tests: list[str]) -> str:
-        return shlex.join([self.python, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *tests])
+    def _running(self, files: list[str], places: set[tuple[str, int]]) -> dict[str, float]:
+        """Tests in these files that run one of these functions, or all tests if there are no
+        functions, and their seconds."""
+        return {
+            test: seconds
+            for file in files
+            for test, (seconds, functions) in self.tests.recorded(file).items()
+            if not places or places & functions
+        }
 
-    def _limit(self, tests: list[str]) -> float:
-        """The time limit for the tests in seconds, from their time on the unchanged source."""
-        begun = time.monotonic()
-        command = shlex.split(self._command(tests))
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            raise SystemExit(f"the tests fail without a mutation:\n{ran.stdout[-3000:]}")
-        return max(_LEAST_SECONDS, _PATIENCE * (time.monotonic() - begun))
+
+def function(text: str, row: int) -> range:
+    """The lines of the function or method that has this line, or all lines if none does."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if first <= row <= cast("int", node.end_lineno):
+                return range(first, cast("int", node.end_lineno) + 1)
+    return range(len(text.splitlines()) + 1)
 
 
 def begun(module: Module) -> Path:
     """The module's session; makes one if there is none."""
-    from cosmic_ray.commands import init
+    from cosmic_ray.ast import ast_nodes, get_ast_from_path
+    from cosmic_ray.plugins import get_operator, operator_names
     from cosmic_ray.work_db import use_db
-    from cosmic_ray.work_item import WorkerOutcome, WorkResult
+    from cosmic_ray.work_item import MutationSpec, WorkItem
 
     session = module.session()
-    if not session.exists():
-        SESSIONS.mkdir(parents=True, exist_ok=True)
-        new = session.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        with use_db(str(new)) as db:
-            init([module.path], db, {})
-            lines = (ROOT / module.path).read_text(encoding="utf-8").splitlines()
-            left_out = [i.job_id for i in db.work_items if not _is_likely(i.mutations[0], lines)]
-            db.set_multiple_results(left_out, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
-        new.rename(session)
+    if session.exists():
+        return session
+    SESSIONS.mkdir(parents=True, exist_ok=True)
+    new = session.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    nodes = list(ast_nodes(get_ast_from_path(module.path)))
+    lines = (ROOT / module.path).read_text(encoding="utf-8").splitlines()
+    with use_db(str(new)) as db:
+        for name in filter(_OPERATORS.fullmatch, operator_names()):
+            operator = get_operator(name)()
+            places = (place for node in nodes for place in operator.mutation_positions(node))
+            db.add_work_items(
+                WorkItem.single(uuid.uuid4().hex, MutationSpec(module.path, name, number, *place))
+                for number, place in enumerate(places)
+                if _is_likely(place[0], lines)
+            )
+    new.rename(session)
     return session
 
 
-def _is_likely(mutation: Any, lines: list[str]) -> bool:  # Any: Cosmic Ray has no types
-    """Whether it is a likely mistake in code. Cosmic Ray takes the star before keyword-only
-    arguments for a product; `tests/test_ownership.py` covers the decorators of data classes."""
-    row, column = mutation.start_pos
+def _is_likely(begin: tuple[int, int], lines: list[str]) -> bool:
+    """Whether a change here is a likely mistake in code. Cosmic Ray takes the star before
+    keyword-only arguments for a product; `tests/test_ownership.py` covers the decorators of data
+    classes."""
+    row, column = begin
     text = lines[row - 1]
-    is_code = not (text.lstrip().startswith("@dataclass") or text[column:].startswith("*,"))
-    return is_code and bool(_OPERATORS.fullmatch(mutation.operator_name))
+    return not (text.lstrip().startswith("@dataclass") or text[column:].startswith("*,"))
 
 
 def chosen(db: Any, sample: int | None, seed: int) -> list[Any]:  # Any: as above
     """The module's mutants, or a sample of them, in an order that the seed decides."""
-    skipped = {job for job, result in db.results if result.worker_outcome == "skipped"}
-    items = [item for item in db.work_items if item.job_id not in skipped]
+    items = list(db.work_items)
     items.sort(key=lambda item: (item.mutations[0].operator_name, item.mutations[0].occurrence))
     random.Random(seed).shuffle(items)  # noqa: S311  # a public choice
     return items[:sample]
 
 
-def run(runner: Runner, sample: int | None, seed: int, until: float) -> Counter[str]:
+def run(runner: Runner, given: argparse.Namespace, until: float) -> Counter[str]:
     """Run the module's mutants without an outcome, count the outcomes of all, and print the
     survivors."""
     from cosmic_ray.work_db import use_db
@@ -193,22 +294,22 @@ def run(runner: Runner, sample: int | None, seed: int, until: float) -> Counter[
     counts: Counter[str] = Counter()
     with use_db(str(begun(runner.module))) as db:
         known = dict(db.results)
-        for item in chosen(db, sample, seed):
+        for item in chosen(db, given.sample, given.seed):
             result: Any = known.get(item.job_id)  # Any: Cosmic Ray has no types
-            if result is None and time.monotonic() < until:
-                result = runner.outcome(item.mutations)
-                if result.is_killed or not runner.is_near:  # the others have more tests to run
-                    db.set_result(item.job_id, result)
-            counts[_named(result)] += 1
+            is_open = result is None or (not result.is_killed and given.again)
+            if is_open and time.monotonic() < until:
+                result = runner.result(item.mutations[0])
+                db.set_result(item.job_id, result)
+            counts["not run" if result is None else result.output.partition(" ")[0]] += 1
             if result is not None and not result.is_killed:
                 print(f"survived: {result.diff}", flush=True)
     return counts
 
 
-def _named(result: Any) -> str:  # Any: as above
-    if result is None:
-        return "not run"
-    return "timeout" if result.output == "timeout" else str(result.test_outcome.value)
+def _digest(folder: Path) -> str:
+    """A digest of all code below this folder."""
+    files = sorted(folder.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def main() -> None:
@@ -216,22 +317,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run modules named with one of these words")
     parser.add_argument("--near", action="store_true", help="run near tests only")
+    parser.add_argument("--again", action="store_true", help="run the survivors again")
     parser.add_argument("--sample", type=int, help="choose this number of mutants of each module")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
+    recordings = SESSIONS.with_name("recordings") / _digest(ROOT / "src")
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         copied(Path(folder))
         os.chdir(folder)
-        os.environ["PYTHONPATH"] = str(Path(folder, "src"))
-        for module in modules(given.only):
-            runner = Runner(module, given.python, given.near)
-            counts = run(runner, given.sample, given.seed, until)
-            print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
-            total += counts
+        found = sorted(modules(given.only), key=lambda module: module.parts)
+        for part, members in groupby(found, key=lambda module: module.parts[0]):
+            with closing(Forks(given.python, part, recordings)) as tests:
+                for module in members:
+                    counts = run(Runner(module, tests, given.near), given, until)
+                    print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
+                    total += counts
     print(f"all: {dict(total)}")
 
 
