@@ -1,12 +1,13 @@
-"""Runs tests in forks of one process that has imported all libraries, but nothing of discreet.
+"""Runs tests in forks of one process that has imported all libraries, and the lower parts.
 
 A plugin of pytest, for ``tools.mutants``: most of a mutant's time would otherwise go into starting
-Python and importing libraries. Each fork imports discreet and the test files anew, from their
-files, so that it tests the source as it is at that moment.
+Python and importing libraries. Each fork imports the changed part of discreet, the parts above it
+and the test files anew, from their files, so that it tests the source as it is at that moment.
 
 The environment variable ``FORKED_TESTS`` has the address of the process that sends requests. The
-answer to each is pytest's exit code, or None if a limit was reached, the tests that failed, and the
-recorded tests. The first failure ends a fork, unless it records.
+answer to each is pytest's exit code, or None if a limit was reached, the tests that failed, the
+recorded tests, and the libraries that were imported. The first failure ends a fork, unless it
+records.
 """
 
 import contextlib
@@ -49,13 +50,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Request:
-    """The test files, the tests to run in this order, or None for all, the limit in seconds, and
-    whether the tests are recorded."""
+    """The test files, the tests to run in this order, or None for all, the limit in seconds,
+    whether the tests are recorded, the libraries to import before the fork, and the parts of
+    discreet that count as libraries."""
 
     files: list[str]
     tests: list[str] | None
     seconds: float
     is_recorded: bool
+    libraries: list[str]
+    below: list[str]
 
 
 class Fork:
@@ -66,7 +70,7 @@ class Fork:
         self.root = root
         self.result = root / "report.pickle"
         self.report = Report()
-        self.request: Request | None = None
+        self.request = Request([], None, 0, False, [], [])
         self.caches: list[Any] = []  # Any: their type has no public name
 
     @pytest.hookimpl(tryfirst=True)
@@ -79,6 +83,7 @@ class Fork:
         with contextlib.suppress(EOFError):
             while True:
                 request = Request(*self.connection.recv())
+                _import(request.libraries)
                 child = os.fork()
                 if not child:
                     self._begin(session, request)
@@ -92,8 +97,7 @@ class Fork:
         if self.result.exists():
             report = pickle.loads(self.result.read_bytes())  # noqa: S301  # our own fork wrote it
             self.result.unlink()
-        _import(report.libraries)
-        self.connection.send((code, report.failed, report.tests))
+        self.connection.send((code, report.failed, report.tests, report.libraries))
 
     def _begin(self, session: pytest.Session, request: Request) -> None:
         os.setsid()
@@ -108,7 +112,6 @@ class Fork:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Choose the tests of the request, in its order."""
-        assert self.request is not None
         if self.request.is_recorded:
             self.report.libraries = self._libraries()
             self.caches = self._caches()
@@ -118,10 +121,16 @@ class Fork:
             items.sort(key=lambda item: places[item.nodeid])
 
     def _libraries(self) -> list[str]:
-        """The modules in use from outside the root, in the order of their imports."""
-        files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+        """The modules in use from outside the root or below the part, in the order of their
+        imports."""
         own = str(self.root)
-        return [name for name, file in files.items() if file and not file.startswith(own)]
+        modules = [(name, getattr(it, "__file__", None)) for name, it in sys.modules.items()]
+        found = [(name, file) for name, file in modules if file]
+        return [name for name, file in found if self._is_below(name) or not file.startswith(own)]
+
+    def _is_below(self, module: str) -> bool:
+        package, _, inner = module.partition(".")
+        return package == "discreet" and inner.partition(".")[0] in {"", *self.request.below}
 
     def _caches(self) -> list[Any]:  # Any: as above
         """The cached functions of the source."""
@@ -135,7 +144,6 @@ class Fork:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Record the time of a test, and the functions that it runs."""
-        assert self.request is not None
         if not self.request.is_recorded:
             return (yield)
         for cache in self.caches:  # so that each test runs all that it needs
@@ -195,7 +203,7 @@ def _ended(child: int, seconds: float) -> int | None:
 
 
 def _import(libraries: list[str]) -> None:
-    """Import what a fork imported, so that later forks find it."""
+    """Import these modules, so that forks find them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in libraries:

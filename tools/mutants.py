@@ -24,7 +24,8 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections import Counter
+from collections import ChainMap, Counter
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -32,6 +33,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any, cast
 
+from tools.layers import LAYERS
 from tools.weakenings import ROOT, copied
 
 SESSIONS = ROOT / ".mutants" / "sessions"
@@ -67,8 +69,8 @@ _OPTIONS = (
     *("-p", "no:cacheprovider", "--basetemp", "temporary"),
 )
 
-# Of each test, its seconds and the functions that it runs: file and first line
-Recording = dict[str, tuple[float, set[tuple[str, int]]]]
+Place = tuple[str, int]  # of a function: its file and first line
+Recording = dict[str, tuple[float, set[Place]]]  # of each test, its seconds and functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class Forks:
 
     def __init__(self, python: str, part: str, recordings: Path) -> None:
         self.recordings = recordings
+        self.below = _below(part)
+        self.libraries: dict[str, None] = {}  # as an ordered set
         listener = Listener(str(Path.cwd() / "socket"))
         command = [python, "-m", "pytest", "-p", "tools.forked_tests", *_OPTIONS, f"tests/{part}"]
         environment = {
@@ -152,13 +156,14 @@ class Forks:
         digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]
         stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
         if not stored.exists():
-            code, failed, tests = self._ask([file], None, _LONGEST, True)
+            code, failed, tests, libraries = self._ask([file], None, _LONGEST, True)
             if code not in (_PASSED, _NO_TESTS):
                 print(f"left out, since it fails without a mutation: {failed or file} ({code})")
             tests = {test: it for test, it in tests.items() if test not in failed}
             self.recordings.mkdir(parents=True, exist_ok=True)
-            stored.write_bytes(pickle.dumps(tests))
-        tests = pickle.loads(stored.read_bytes())  # noqa: S301  # we wrote it
+            stored.write_bytes(pickle.dumps((tests, libraries)))
+        tests, libraries = pickle.loads(stored.read_bytes())  # noqa: S301  # we wrote it
+        self.libraries.update(dict.fromkeys(libraries))
         return cast("Recording", tests)
 
     def outcome(self, tests: dict[str, float]) -> str:
@@ -167,7 +172,7 @@ class Forks:
         order = sorted(tests, key=lambda test: tests[test])
         files = list(dict.fromkeys(test.partition("::")[0] for test in order))
         limit = _LEAST_SECONDS + _PATIENCE * sum(tests.values())
-        code, failed, _ = self._ask(files, order, limit, False)
+        code, failed, *_ = self._ask(files, order, limit, False)
         if code in (_PASSED, _NO_TESTS):
             return "survived"
         if code is None:
@@ -177,8 +182,14 @@ class Forks:
         return f"noticed {failed[0]}"
 
     def _ask(self, *request: Any) -> Any:  # Any: what the connection carries has no type
-        self.connection.send(request)
+        self.connection.send((*request, list(self.libraries), self.below))
         return self.connection.recv()
+
+
+def _below(part: str) -> list[str]:
+    """The parts of the package that cannot import this one: `tools.layers` checks it."""
+    names = [name for names in LAYERS for name in names]
+    return names[: names.index(part)] if part in names else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +211,16 @@ class Runner:
         lines = function(path.read_text(encoding="utf-8"), mutation.start_pos[0])
         places = {(str(path), line) for line in lines}
         outcome, diff = "survived", ""
-        near, others = self.module.tests()
-        for files in [near] if self.is_near else [near, others]:
-            tests = self._running(files, places)
-            if not tests and files is near:
-                tests = self._running(files, set())
-            if tests and outcome == "survived":
-                operator = get_operator(mutation.operator_name)()
-                with use_mutation(path, operator, mutation.occurrence) as texts:
-                    for cache in path.parent.glob(f"__pycache__/{path.stem}.*"):
-                        cache.unlink()  # files may change faster than Python compares
-                    outcome = self.tests.outcome(tests)
-                old, new = (text.splitlines() for text in texts)
-                diff = "\n".join(difflib.unified_diff(old, new, lineterm=""))
+        for tests in filter(None, self._stages(places)):
+            operator = get_operator(mutation.operator_name)()
+            with use_mutation(path, operator, mutation.occurrence) as texts:
+                for cache in path.parent.glob(f"__pycache__/{path.stem}.*"):
+                    cache.unlink()  # files may change faster than Python compares
+                outcome = self.tests.outcome(tests)
+            old, new = (text.splitlines() for text in texts)
+            diff = "\n".join(difflib.unified_diff(old, new, lineterm=""))
+            if outcome != "survived":
+                break
         return WorkResult(
             worker_outcome=WorkerOutcome.NORMAL,
             output=outcome,
@@ -220,13 +228,25 @@ class Runner:
             diff=f"{path}\n{diff}",
         )
 
-    def _running(self, files: list[str], places: set[tuple[str, int]]) -> dict[str, float]:
-        """Tests in these files that run one of these functions, or all tests if there are no
+    def _stages(self, places: set[Place]) -> Iterator[dict[str, float]]:
+        """Tests that run one of these functions, and their seconds: of the near file that has most
+        of them, of the other near ones, and of the others. If no near test does, all near ones."""
+        near, others = self.module.tests()
+        running = sorted((self._running(file, places) for file in near), key=len, reverse=True)
+        if not any(running):
+            running = [self._running(file, set()) for file in near]
+        yield running[0]
+        yield dict(ChainMap(*running[1:]))
+        if not self.is_near:
+            yield dict(ChainMap(*(self._running(file, places) for file in others)))
+
+    def _running(self, file: str, places: set[Place]) -> dict[str, float]:
+        """Tests in this file that run one of these functions, or all tests if there are no
         functions, and their seconds."""
+        recorded = self.tests.recorded(file).items()
         return {
             test: seconds
-            for file in files
-            for test, (seconds, functions) in self.tests.recorded(file).items()
+            for test, (seconds, functions) in recorded
             if not places or places & functions
         }
 
