@@ -33,6 +33,7 @@ import pytest
 from hypothesis import Phase, settings
 
 _MEMORY = 12 * 2**30  # bytes; a mutant may ask for any amount
+_EVER = 10**6  # seconds
 _PATIENCE = 4  # times the limit of processor time, since a mutant may also wait forever
 
 Place = tuple[str, int]  # a file below the root, and the line where a function begins
@@ -50,9 +51,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Request:
-    """The test files, the tests to run in this order, or None for all, the limit in seconds,
-    whether the tests are recorded, the libraries to import before the fork, and the parts of
-    discreet that count as libraries."""
+    """The test files, the tests to run in this order, or None for all, the limit in seconds of
+    processor time, whether the tests are recorded (then no test begins after the limit), the
+    libraries to import before the fork, and the parts of discreet that count as libraries."""
 
     files: list[str]
     tests: list[str] | None
@@ -70,6 +71,7 @@ class Fork:
         self.root = root
         self.result = root / "report.pickle"
         self.report = Report()
+        self.begun = 0.0
         self.request = Request([], None, 0, False, [], [])
         self.caches: list[Any] = []  # Any: their type has no public name
 
@@ -92,7 +94,7 @@ class Fork:
         os._exit(0)
 
     def _answer(self, child: int, request: Request) -> None:
-        code = _ended(child, request.seconds * _PATIENCE)
+        code = _ended(child, _EVER if request.is_recorded else request.seconds * _PATIENCE)
         report = Report()
         if self.result.exists():
             report = pickle.loads(self.result.read_bytes())  # noqa: S301  # our own fork wrote it
@@ -102,12 +104,14 @@ class Fork:
     def _begin(self, session: pytest.Session, request: Request) -> None:
         os.setsid()
         self.connection.close()
-        seconds = int(request.seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        seconds = int(min(request.seconds, _EVER)) + 1
+        if not request.is_recorded:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         sys.dont_write_bytecode = not request.is_recorded
         session.config.option.maxfail = 0 if request.is_recorded else 1
         self.request = request
+        self.begun = time.process_time()
         session.config.args = request.files
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -161,6 +165,8 @@ class Fork:
             sys.settrace(None)
             seconds = time.perf_counter() - begun
             self.report.tests[item.nodeid] = seconds, self._places(calls.values())
+            if time.process_time() - self.begun > self.request.seconds:
+                item.session.shouldstop = "recorded long enough"
 
     def _places(self, codes: Iterable[CodeType]) -> set[Place]:
         root = f"{self.root}/"

@@ -60,10 +60,10 @@ _OPERATORS = re.compile(
     ")"
 )
 _NAMING = 3  # test files, if none is named after the module
+_NO_CODE = ("@dataclass", "@staticmethod", "@abstractmethod", "@overload")
 _LEAST_SECONDS = 15
 _PATIENCE = 10  # times the time of the tests without a mutation
-_LONGEST = 1200  # seconds, of a recording
-_PASSED, _NO_TESTS = 0, 5  # pytest's exit codes
+_PASSED, _STOPPED, _NO_TESTS = 0, 2, 5  # pytest's exit codes
 _OPTIONS = (
     *("-o", "addopts=", "--import-mode=importlib", "-m", "not long", "-q", "--tb=no"),
     *("-p", "no:cacheprovider", "--basetemp", "temporary"),
@@ -130,8 +130,11 @@ def _relative(files: list[Path]) -> list[str]:
 class Forks:
     """Runs test files in the forks of one process, and records which functions each test runs."""
 
-    def __init__(self, python: str, part: str, recordings: Path) -> None:
+    def __init__(
+        self, python: str, part: str, recordings: Path, seconds: float = float("inf")
+    ) -> None:
         self.recordings = recordings
+        self.seconds = seconds
         self.below = _below(part)
         self.libraries: dict[str, None] = {}  # as an ordered set
         listener = Listener(str(Path.cwd() / "socket"))
@@ -156,8 +159,8 @@ class Forks:
         digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]
         stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
         if not stored.exists():
-            code, failed, tests, libraries = self._ask([file], None, _LONGEST, True)
-            if code not in (_PASSED, _NO_TESTS):
+            code, failed, tests, libraries = self._ask([file], None, self.seconds, True)
+            if failed or code not in (_PASSED, _STOPPED, _NO_TESTS):
                 print(f"left out, since it fails without a mutation: {failed or file} ({code})")
             tests = {test: it for test, it in tests.items() if test not in failed}
             self.recordings.mkdir(parents=True, exist_ok=True)
@@ -292,10 +295,10 @@ def begun(module: Module) -> Path:
 def _is_likely(begin: tuple[int, int], lines: list[str]) -> bool:
     """Whether a change here is a likely mistake in code. Cosmic Ray takes the star before
     keyword-only arguments for a product; `tests/test_ownership.py` covers the decorators of data
-    classes."""
+    classes; and a static method called by its class does not need its decorator."""
     row, column = begin
     text = lines[row - 1]
-    return not (text.lstrip().startswith("@dataclass") or text[column:].startswith("*,"))
+    return not (text.lstrip().startswith(_NO_CODE) or text[column:].startswith("*,"))
 
 
 def chosen(db: Any, sample: int | None, seed: int) -> list[Any]:  # Any: as above
@@ -341,6 +344,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="choose this number of mutants of each module")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument(
+        "--record", type=float, default=float("inf"), help="record a file for this many seconds"
+    )
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
@@ -351,7 +357,7 @@ def main() -> None:
         os.chdir(folder)
         found = sorted(modules(given.only), key=lambda module: module.parts)
         for part, members in groupby(found, key=lambda module: module.parts[0]):
-            with closing(Forks(given.python, part, recordings)) as tests:
+            with closing(Forks(given.python, part, recordings, given.record)) as tests:
                 for module in members:
                     counts = run(Runner(module, tests, given.near), given, until)
                     print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)

@@ -30,6 +30,16 @@ def test_an_array_and_its_numbers_find_the_same_multiple(
         assert -step / 2 <= steps * step - Fraction(value) - 0 <= step / 2
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_floats_beside_the_middle_of_two_multiples_go_to_the_nearest(step: Fraction) -> None:
+    """Otherwise two numbers less than a step apart could become two steps apart."""
+    middles = [float((2 * k + 1) * step / 2) for n in range(51) for k in (2**n, -(2**n), 2**n // 7)]
+    values = [side for m in middles for side in (m, *np.nextafter(m, [-math.inf, math.inf]))]
+    found = FixedPoint.nearest(np.array(values), step).steps
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [math.floor(Fraction(v) / step + Fraction(1, 2)) for v in values]
+
+
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int32, np.uint64, object])
 def test_arrays_of_every_kind(kind: type) -> None:
     values: np.ndarray[Any, Any] = np.array([0, 1, 3, 7], dtype=kind)

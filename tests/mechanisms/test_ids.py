@@ -30,6 +30,23 @@ def test_other_ids_are_not_missing(own: object) -> None:
     assert plain(own) != plain(None)
 
 
+@pytest.mark.parametrize("number", [0, 1, -7, 10**6, 2**53 - 1, 2**53 + 1, 10**22])
+def test_an_integer_is_one_id_in_every_kind_of_column(number: int) -> None:
+    """A missing id turns its column into floats, and a text turns it into texts. Two ids of one
+    unit would count twice."""
+    forms = [
+        number,
+        float(number),
+        np.float64(number),
+        str(number),
+        f"{number}.0",
+        str(float(number)),
+    ]
+    assert {plain(form) for form in forms} == {plain(number)}
+    assert {plain(str(form).encode()) for form in forms} == {plain(number)}
+    assert plain(f"{number % 1000}.5") != plain(number % 1000)
+
+
 @pytest.mark.parametrize("mark", MARKS)
 def test_rows_without_an_id_share_a_block(mark: str) -> None:
     marks = np.array([MARKS[mark], None, 5], object)
