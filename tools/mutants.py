@@ -6,10 +6,10 @@ for each module and its text, so that a run continues where the last one stopped
 
 Each test file is recorded once: the time of each test, and the functions that it runs. For each
 mutant the tests run that run the changed function, the quickest first. The near tests come first:
-those in the files named after the module or, if there are none, in those that use most of its
-definitions. If they pass, the others of its part run, unless --near is given. The first failure
-ends the run. --sample chooses this number of mutants of each module, at random by --seed, and
---again runs the survivors once more.
+those in the files named after the module, and in those that use most of its definitions. If they
+pass, the others of its part run, unless --near is given. The first failure ends the run. --sample
+chooses this number of mutants of each module, at random by --seed, --again runs the survivors once
+more, and --record ends the recording of a file after this time.
 """
 
 import argparse
@@ -59,7 +59,7 @@ _OPERATORS = re.compile(
     "ReplaceComparisonOperator_(Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
     ")"
 )
-_NAMING = 3  # test files, if none is named after the module
+_NAMING = 3  # test files, beside those that are named after the module
 _NO_CODE = ("@dataclass", "@staticmethod", "@abstractmethod", "@overload")
 _LEAST_SECONDS = 15
 _PATIENCE = 10  # times the time of the tests without a mutation
@@ -97,7 +97,7 @@ class Module:
         names = re.compile(rf"\b({'|'.join(map(re.escape, sorted(self._names())))})\b")
         counts = {file: len(names.findall(file.read_text(encoding="utf-8"))) for file in files}
         naming = sorted((file for file in files if counts[file]), key=lambda file: -counts[file])
-        near = own or naming[:_NAMING] or beside or files
+        near = list(dict.fromkeys([*own, *naming[:_NAMING]])) or beside or files
         return _relative(near), _relative([file for file in files if file not in near])
 
     def _names(self) -> set[str]:
