@@ -110,6 +110,6 @@ def test_only_a_failure_counts_as_noticed(tests: Forks) -> None:
     assert tests.outcome({f"{FILE}::test_that_is_gone": 1.0}) == "survived"
 
 
-@pytest.mark.parametrize(("row", "lines"), [(1, range(11)), (5, range(4, 6)), (8, range(8, 11))])
-def test_a_change_concerns_its_function_or_the_whole_file(row: int, lines: range) -> None:
+@pytest.mark.parametrize(("row", "lines"), [(1, range(0)), (5, range(4, 6)), (8, range(8, 11))])
+def test_a_change_concerns_its_function_or_all_tests(row: int, lines: range) -> None:
     assert function(CODE, row) == lines
