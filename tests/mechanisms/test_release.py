@@ -150,8 +150,10 @@ def test_only_secret_bits_with_nobody_watching_are_secure() -> None:
         answer = release_through(door, number(), LAPLACE)
         assert answer.receipt.is_insecure
         assert repr(answer).startswith("INSECURE")
-    assert not release(number(), LAPLACE, payer).receipt.is_insecure
-    assert "INSECURE" not in repr(release(number(), LAPLACE, payer))
+        assert "INSECURE" in answer._repr_html_()
+    secure = release(number(), LAPLACE, payer)
+    assert not secure.receipt.is_insecure
+    assert "INSECURE" not in repr(secure) + secure._repr_html_()
 
 
 def test_the_ledger_remembers_an_insecure_door() -> None:
