@@ -21,15 +21,41 @@ SELECT COUNT(*) FROM wages QUALIFY 1 = 1  | choose among the released numbers
 SELECT year, COUNT(*) FROM wages GROUP BY year ORDER BY 1  | sorted by its keys
 SELECT COUNT(*) FROM wages LIMIT 1  | a row for each combination of keys
 SELECT COUNT(*) FROM wages OFFSET 1  | a row for each combination of keys
-SELECT COUNT(*) FROM wages JOIN other ON TRUE  | `JOIN` (line 1, column 28): one declared table
-SELECT COUNT(*) FROM wages, other  | `other` (line 1, column 29): one declared table
-SELECT COUNT(*) FROM other  | `other` (line 1, column 22): one declared table is asked at a time
-SELECT COUNT(*) FROM main.wages  | one declared table
-SELECT COUNT(*) FROM (SELECT * FROM wages)  | one declared table
-w wage > (SELECT AVG(wage) FROM wages)  | `SELECT` (line 1, column 42): there are no subqueries
-w EXISTS (SELECT 1)  | there are no subqueries
-WITH t AS (SELECT 1) SELECT COUNT(*) FROM t  | there are no subqueries
-SELECT COUNT(*) FROM wages UNION SELECT 1  | asks one question
+SELECT COUNT(*) FROM wages JOIN other ON TRUE  | `other` (line 1, column 33): no other table stands
+SELECT COUNT(*) FROM wages, other  | `other` (line 1, column 29): tables are joined by JOIN
+SELECT COUNT(*) FROM other  | `other` (line 1, column 22): no other table stands beside the one
+SELECT COUNT(*) FROM main.wages  | FROM takes declared tables
+SELECT COUNT(*) FROM (SELECT * FROM wages)  | a query in FROM needs a name
+w wage > (SELECT AVG(wage) FROM wages)  | `SELECT` (line 1, column 42): a query stands in FROM only
+w EXISTS (SELECT 1)  | a query stands in FROM only
+WITH t AS (SELECT 1) SELECT COUNT(*) FROM t  | FROM is missing
+WITH wages AS (SELECT * FROM wages) SELECT COUNT(*) FROM wages  | another table is called so
+WITH RECURSIVE t AS (SELECT * FROM t) SELECT COUNT(*) FROM t  | names tables and queries before
+WITH t(a) AS (SELECT wage FROM wages) SELECT AVG(a) FROM t  | there is no such function
+WITH t AS (SELECT * FROM u), u AS (SELECT * FROM wages) SELECT COUNT(*) FROM t  | `u` (line 1
+SELECT AVG(x) FROM (SELECT AVG(wage) AS x FROM wages GROUP BY year) t  | computes values row by row
+SELECT AVG(x) FROM (SELECT wage AS x FROM wages GROUP BY wage) t  | computes values row by row
+SELECT COUNT(*) FROM (SELECT DISTINCT wage FROM wages) t  | COUNT(DISTINCT value)
+SELECT COUNT(*) FROM (SELECT wage, wage FROM wages) t  | two columns are called 'wage'
+SELECT AVG(wage) FROM (SELECT year FROM wages) t  | there is no such column here; there are year
+SELECT AVG(wages.wage) FROM (SELECT wage FROM wages) t  | `wages` (line 1, column 12): the table
+SELECT AVG(person) FROM (SELECT person, wage FROM wages) t  | it identifies units
+SELECT COUNT(*) FROM (wages) t  | FROM takes declared tables
+SELECT COUNT(*) FROM (SELECT wage FROM wages UNION SELECT wage FROM wages) t  | write UNION ALL
+SELECT COUNT(*) FROM (SELECT year FROM wages UNION ALL SELECT 1, 2 FROM wages) t  | same columns
+SELECT COUNT(*) FROM (SELECT wage FROM wages UNION ALL SELECT note FROM wages) t  | of several types
+SELECT COUNT(*) FROM wages a JOIN wages b USING (year)  | are joined on person
+SELECT COUNT(*) FROM wages a JOIN wages b USING (wagse)  | `wagse` (line 1, column 50): column
+SELECT COUNT(*) FROM wages a JOIN wages b ON a.wage > b.wage  | ON takes a column of each side
+SELECT COUNT(*) FROM wages a JOIN wages b ON a.person = a.person  | ON takes a column of each side
+SELECT COUNT(*) FROM wages a JOIN wages b ON person = person  | write each as table.column
+SELECT COUNT(*) FROM wages a JOIN wages a USING (person)  | two tables are called 'a'
+SELECT COUNT(*) FROM wages a RIGHT JOIN wages b USING (person)  | tables are joined by JOIN
+SELECT COUNT(*) FROM wages a NATURAL JOIN wages b  | tables are joined by JOIN
+SELECT COUNT(*) FROM wages a CROSS JOIN wages b  | tables are joined by JOIN
+SELECT AVG(wage) FROM wages a JOIN wages b USING (person)  | write one of a.wage, b.wage
+SELECT AVG(a.person) FROM wages a JOIN wages b USING (person)  | it identifies units
+SELECT COUNT(*) FROM wages UNION SELECT 1  | UNION ALL stands in FROM
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT COUNT(*) OVER () FROM wages  | there are no windows
 SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows

@@ -6,12 +6,14 @@ through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`,
-   `_sql`, `_sql_values`, `_sql_leaves`
+   `_sql`, `_sql_from`, `_sql_values`, `_sql_leaves`; of several tables: `_relation` (joins and
+   unions as values), `_derived` (their declaration, and why they are private), `_public_table`,
+   `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
-4. how it runs: `_source` (rows), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the
-   whole, `_engine` the role of an engine, `_duckdb` the one there is; `_private_keys` for groups
-   that come from the rows
+4. how it runs: `_source` (rows), `_related` (those of several tables), `_conversion`,
+   `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the role of an engine,
+   `_duckdb` the one there is; `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_answer`, `_estimates`, `_intervals`,
    `_second_moments`, `_forecast`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
     from discreet.query._diagnosis import CutShare, Diagnosis
     from discreet.query._null_share import NullShare
+    from discreet.query._public_table import PublicTable
     from discreet.query._question import Question, release_question
     from discreet.query._selection import Selection
     from discreet.query._statistics import Modes, TopGroups
@@ -74,6 +77,7 @@ __all__ = [
     "Noise",
     "NullShare",
     "PlannedQuestion",
+    "PublicTable",
     "Query",
     "Question",
     "QuestionExplanation",
@@ -109,6 +113,7 @@ _OTHER_FILES = {
     "Modes": "_statistics",
     "NullShare": "_null_share",
     "PlannedQuestion": "_workload",
+    "PublicTable": "_public_table",
     "Question": "_question",
     "Selection": "_selection",
     "Suggestion": "_suggestion",

@@ -164,7 +164,8 @@ class Answer:
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         hidden = hidden_in_words(self.plan, self.release.mechanism)
-        return (covered, *filter(None, (limits, *said, hidden)))
+        own = self.plan.declaration.notes
+        return (covered, *filter(None, (limits, *own, *said, hidden)))
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""

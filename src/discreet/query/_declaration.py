@@ -15,12 +15,14 @@ _BLANK = 32  # the first character that is no control character
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """The public facts of a table: its name, the protected unit, the caps on one unit's
-    contribution, and the columns. None of them ever comes from a row."""
+    contribution, and the columns. None of them ever comes from a row. ``notes`` say what readers of
+    answers must know besides."""
 
     name: str
     unit: Unit
     caps: Caps
     columns: Mapping[str, Column]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a nameless table, one without columns, and caps that rows can't have."""

@@ -7,7 +7,7 @@ number means exactly the decimal that is written.
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -25,6 +25,7 @@ from discreet.query._declaration import Declaration
 from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
 
 if TYPE_CHECKING:
+    from discreet.query._public_table import PublicTable
     from discreet.query._source import CsvFile, ParquetFile
     from discreet.query._table import Table
 
@@ -42,6 +43,7 @@ TABLE = (
     "ledger",
     "columns",
 )
+PUBLIC = ("source", "format", "delimiter", "columns")
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
@@ -89,6 +91,7 @@ class TableFile:
     delimiter: str
     ledger: Path
     limit: AnyLimit
+    others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def rows(self) -> "ParquetFile | CsvFile":
@@ -105,9 +108,50 @@ class TableFile:
 
     def table(self) -> "Table":
         """The table to ask; its ledger is opened when a question is first paid."""
+        from discreet.query._beside import Beside
         from discreet.query._table import Table
 
-        return Table.declared(self.rows, self.declaration, ledger=self.open_ledger)
+        ledger = LedgerFile(self.ledger.resolve(), self.declaration.unit, self.limit)
+        makers = {name: other.table for name, other in self.others.items()}
+        public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
+        beside = Beside(makers, public)
+        return Table.declared(self.rows, self.declaration, ledger, beside)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFile:
+    """Opens the ledger of this file, or creates it. Equal ones open the same ledger."""
+
+    path: Path
+    unit: Unit
+    limit: AnyLimit
+
+    def __call__(self) -> Ledger:
+        """The ledger; refused if it differs from the declaration."""
+        return Ledger.open_or_create(self.path, unit=self.unit, limit=self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """A file that is declared as public: with these columns, or with all that it has."""
+
+    name: str
+    source: Path
+    format: FileFormat
+    delimiter: str
+    columns: Mapping[str, Column] | None
+
+    def table(self) -> "PublicTable":
+        """The table, read now."""
+        from discreet.query._public_table import PublicTable
+        from discreet.query._source import CsvFile, ParquetFile
+
+        is_parquet = self.format is FileFormat.PARQUET
+        source = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        return PublicTable(source, name=self.name, columns=self.columns)
+
+
+DeclaredFiles = Mapping[str, TableFile | PublicFile]
 
 
 class Tables(Mapping[str, "Table"]):
@@ -172,11 +216,35 @@ def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
 
 
 def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
-    entry = top.settings("tables", of="the file").get("tables")
-    found = {} if entry is None else entry.inner()
+    given = top.settings("tables", "public", of="the file")
+    found = given["tables"].inner() if "tables" in given else {}
+    public = given["public"].inner() if "public" in given else {}
     declared = {name: _table(name, table) for name, table in found.items()}
     _check_one_ledger_each(found, declared)
-    return MappingProxyType(declared)
+    lowered = {name.lower() for name in declared}
+    for name, entry in public.items():
+        if name.lower() in lowered:
+            raise entry.error(f"{dotted(('tables', name))} is declared, too: choose another name")
+    others: dict[str, TableFile | PublicFile] = {
+        name: _public(name, entry) for name, entry in public.items()
+    }
+    complete = {
+        name: replace(one, others=MappingProxyType(others)) for name, one in declared.items()
+    }
+    others |= complete
+    return MappingProxyType(complete)
+
+
+def _public(name: str, entry: TomlEntry) -> PublicFile:
+    given = entry.settings(*PUBLIC)
+    if "source" not in given:
+        raise entry.missing("source", "the path of a Parquet or CSV file")
+    source = entry.file.parent / given["source"].text("the path of a Parquet or CSV file")
+    form = _format(given, source)
+    columns = None
+    if "columns" in given:
+        columns = {one: _column(column) for one, column in given["columns"].inner().items()}
+    return PublicFile(name, source, form, _delimiter(given, source, form), columns)
 
 
 def format_of(source: Path) -> FileFormat | None:

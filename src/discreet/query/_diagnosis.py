@@ -37,7 +37,7 @@ from discreet.query._intervals import ShareLaw
 from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensitivity
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
-from discreet.query._query import Query, columns_used
+from discreet.query._query import FromText, Query, columns_used
 from discreet.query._source import TableSource, check_schema
 
 LEAST_RISK = Fraction(1, 10**30)
@@ -172,7 +172,9 @@ def _has_caps(asked: Plan) -> bool:
 
 def _bounded_columns(asked: Plan) -> list[str]:
     """The bounded columns of the question's values and condition; a key's bounds cut nothing that
-    a group shows."""
+    a group shows. Columns of a relation were clamped in its tables, which can be asked."""
+    if isinstance(asked.declaration.name, FromText):
+        return []
     columns, query = asked.declaration.columns, _without_keys(asked.query)
     return [name for name in columns_used(query) if columns[name].lower is not None]
 

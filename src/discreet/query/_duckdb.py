@@ -5,7 +5,7 @@ that is removed at the end.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +35,7 @@ FUNCTIONS = {
 }
 _SOURCE = "source"
 _TEXTS = 64
+_BATCH = 1 << 17
 _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -54,15 +55,15 @@ class DuckdbEngine:
         """The errors of DuckDB, and of Ibis, which compiles for it."""
         return duckdb.Error, IbisError, RecursionError
 
-    def table(self, schema: pa.Schema) -> ir.Table:
+    def table(self, schema: pa.Schema, name: str = _SOURCE) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
-        self.connection.register(_SOURCE, schema.empty_table())
-        found = self.connection.table(_SOURCE)
+        self.connection.register(name, schema.empty_table())
+        found = self.connection.table(name)
         types = {
-            name: DuckDBType.from_string(str(kind))
-            for name, kind in zip(found.columns, found.types, strict=True)
+            column: DuckDBType.from_string(str(kind))
+            for column, kind in zip(found.columns, found.types, strict=True)
         }
-        return ibis.table(ibis.schema(types), name=_SOURCE)
+        return ibis.table(ibis.schema(types), name=name)
 
     def statement(self, expression: ir.Table) -> str:
         """The expression as the engine's SQL. Its small public tables, such as declared keys, are
@@ -79,13 +80,30 @@ class DuckdbEngine:
         cause it."""
         self.connection.register(_SOURCE, rows)
         try:
-            return self.connection.sql(statement).to_arrow_table()
-        except (RuntimeError, duckdb.InterruptException) as failure:
-            if "Query interrupted" in str(failure):
-                raise KeyboardInterrupt from None
-            raise
+            with _interruptible():
+                return self.connection.sql(statement).to_arrow_table()
         finally:
             self.connection.unregister(_SOURCE)
+
+    @contextmanager
+    def streamed(
+        self, statement: str, rows: Mapping[str, object]
+    ) -> Iterator[pa.RecordBatchReader]:
+        """The statement's result over the rows of each table, a batch at a time."""
+        for name, given in rows.items():
+            self.connection.register(name, given)
+        with _interruptible():
+            yield self.connection.sql(statement).to_arrow_reader(_BATCH)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, OSError, duckdb.InterruptException) as failure:
+        if "Query interrupted" in str(failure):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _without_rows(node: ops.Node, changed: dict[str, Any] | None) -> ops.Node:  # Any: its parts

@@ -16,6 +16,7 @@ remainders with the sign of the dividend, sums of 128 bits, and their cast to ``
 """
 
 import datetime
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -34,7 +35,7 @@ class Engine(Protocol):
         """The errors that it raises where it can't compile or run a statement."""
         ...
 
-    def table(self, schema: pa.Schema) -> ir.Table:
+    def table(self, schema: pa.Schema, name: str = "source") -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
         ...
 
@@ -43,7 +44,14 @@ class Engine(Protocol):
         ...
 
     def run(self, statement: str, rows: object) -> pa.Table:
-        """The statement's result over these rows; Ctrl-C raises `KeyboardInterrupt`."""
+        """The statement's result over these rows of the one table; Ctrl-C raises
+        `KeyboardInterrupt`."""
+        ...
+
+    def streamed(
+        self, statement: str, rows: Mapping[str, object]
+    ) -> AbstractContextManager[pa.RecordBatchReader]:
+        """The statement's result over the rows of each table, a batch at a time."""
         ...
 
 

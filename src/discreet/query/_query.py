@@ -17,6 +17,12 @@ from discreet.query._scalar_rules import Constant, Form, ScalarFunction
 from discreet.query._sql_words import MAX_NESTING, RESERVED
 
 
+class FromText(str):
+    """The name of a relation that is no single table: its own SQL after FROM."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
     """A declared column, as declared: clamped to its bounds, NULL replaced."""
@@ -222,7 +228,8 @@ class Query:
         """A text that selects this, of the rows that meet the condition."""
         condition = None if self.where is None else condition_text(self.where, is_flat=is_flat)
         where = "" if condition is None else f" WHERE {condition}"
-        return f"SELECT {', '.join(selected)} FROM {quoted(self.table)}{where}"  # noqa: S608  # for people to read
+        source = self.table if isinstance(self.table, FromText) else quoted(self.table)
+        return f"SELECT {', '.join(selected)} FROM {source}{where}"  # noqa: S608  # for people to read
 
 
 def _query_text(query: Query, *, is_flat: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -38,6 +38,16 @@ class TableSource(Protocol):
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The rows of these columns alone, of exactly the types stated."""
+        ...
+
+
+@runtime_checkable
+class ComputedSource(TableSource, Protocol):
+    """A source whose rows an engine computes from others."""
+
+    def schema(self, names: Sequence[str]) -> pa.Schema:
+        """The Arrow types of these columns, computed once for tables without rows, so that over
+        the rows nothing fails for a public reason."""
         ...
 
 
@@ -125,7 +135,7 @@ def source_of(
 ) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
-    if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable):
+    if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable | ComputedSource):
         return given
     if isinstance(given, str | Path):
         return file_source(Path(given))
@@ -201,6 +211,8 @@ def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: s
 
 def arrow_schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
     """The Arrow types of these columns, which must be there."""
+    if isinstance(source, ComputedSource):
+        return source.schema(names)
     types = dict(source.types())
     return pa.schema([(name, types[name]) for name in names])
 

@@ -16,12 +16,15 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import ESTIMATORS, LISTED, SPELLINGS, AggregateFunction
 from discreet.query._declaration import Declaration
+from discreet.query._derived import Catalog
 from discreet.query._functions import FUNCTIONS
 from discreet.query._plan import Plan, plan
 from discreet.query._query import (
     Aggregate,
+    Both,
     Case,
     ColumnRef,
+    FromText,
     FunctionCall,
     GroupKey,
     Query,
@@ -29,11 +32,13 @@ from discreet.query._query import (
     column_names,
     columns_in,
 )
+from discreet.query._relation import Relation, TableRef, tables_of
 from discreet.query._scalar_rules import Form
-from discreet.query._sql_leaves import TreeReader, matching_columns, read_number
-from discreet.query._sql_text import SqlText, check_size, read
+from discreet.query._sql_from import FromReader
+from discreet.query._sql_leaves import TreeReader, is_id, matching_columns, own_name, read_number
+from discreet.query._sql_text import check_size, read
 from discreet.query._sql_values import ADVICE, ALONE, RULES, read_condition, read_scalar
-from discreet.query._sql_words import FORM, ONE_TABLE, RESERVED
+from discreet.query._sql_words import FORM, RESERVED
 
 _NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
 
@@ -57,8 +62,18 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     Traceback (most recent call last):
     discreet.errors.QueryRefused: `kurt(` (line 1, column 8): there is no such function; ther...
     """
+    found, relation = read_question(text, declaration, Catalog({declaration.name: declaration}))
+    if not isinstance(relation, TableRef):
+        raise QueryRefused(f"FROM {found.query.table}: a table by itself is asked here")
+    return found
+
+
+def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tuple[Plan, Relation]:
+    """The plan of the question that an SQL text asks of a table and of others in the catalog, and
+    the rows that it names."""
     try:
-        found = plan(_query(text, declaration), declaration)
+        query, relation, facts = _query(text, declaration, catalog)
+        found = plan(query, facts)
         check_size(str(found.query))  # its own text is within the limits too
     except QueryRefused as refusal:
         raise QueryRefused(f"{refusal}{_quoting(text, declaration)}") from None
@@ -66,7 +81,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
         raise QueryRefused(
             "the query nests too deeply for this program; write it flatter"
         ) from None
-    return found
+    return found, relation
 
 
 def _quoting(text: str, declaration: Declaration) -> str:
@@ -83,7 +98,8 @@ def _stands_bare(name: str, text: str) -> bool:
     return re.search(rf'(?<!["\w]){re.escape(name)}(?!["\w])', text, re.IGNORECASE) is not None
 
 
-def _query(text: str, declaration: Declaration) -> Query:
+def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Relation, Declaration]:
+    """The query, what it names after FROM, and the declaration of that."""
     found = read(text)
     for node in found.select.walk():
         for part in unlisted(node):
@@ -92,13 +108,22 @@ def _query(text: str, declaration: Declaration) -> Query:
             raise found.refused(node, "a name that is a word of SQL stands in double quotes")
     found.check_nothing_is_lost()
     select = found.select
-    reader = TreeReader(found, declaration, _table(found, declaration))
+    scope = FromReader(found, catalog, read_scalar, read_condition).scope()
+    names = list(dict.fromkeys(tables_of(scope.relation)))
+    if main.name not in names and not isinstance(main.name, FromText):
+        named = " and ".join(names)
+        raise QueryRefused(f"FROM {named}: this is the table {main.name!r}; ask that one")
+    reader = TreeReader(found, scope)
     group, where = select.args.get("group"), select.args.get("where")
     items = [_item(node) for node in select.expressions]
     keys = _keys(group.expressions if group else [], items, reader)
     aggregates = _aggregates(items, keys, reader)
-    condition = read_condition(where.this, reader) if where else None
-    return Query(declaration.name, aggregates, keys, condition)
+    condition = scope.where
+    if where is not None:
+        own = read_condition(where.this, reader)
+        condition = own if condition is None else Both(condition, own)
+    query = Query(scope.declaration.name, aggregates, keys, condition)
+    return query, scope.relation, scope.declaration
 
 
 def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -115,20 +140,6 @@ def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
         if not is_absent and not isinstance(part, rule.parts.get(name, ())):
             first = part[0] if isinstance(part, list) else part
             yield first if isinstance(first, exp.Expr) and type(node) not in ADVICE else node
-
-
-def _table(found: SqlText, declaration: Declaration) -> str:
-    """The name or alias of the one table in this text, in lower case."""
-    source = found.select.args.get("from_")
-    if source is None:
-        raise QueryRefused(f"FROM is missing; {FORM}")
-    table, name = source.this, declaration.name
-    is_ours = table.name == name or (
-        not found.is_quoted(table.this) and table.name.lower() == name.lower()
-    )
-    if not is_ours:
-        raise found.refused(table.this, f"{ONE_TABLE}: this one is {declaration.name!r}")
-    return str(table.alias_or_name).lower()
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -174,9 +185,10 @@ def _keys(
     given = [reader.name(item.alias) for item in items if item.is_aggregate and item.alias]
     taken = {*names.values(), *(column for name in given for column in column_names(name))}
     keys: list[str | GroupKey] = []
-    for place, value in enumerate(values):
+    for place, (node, value) in enumerate(zip(nodes, values, strict=True)):
         plain = value.name if isinstance(value, ColumnRef) else None
-        name = names.get(place) or plain or _unused(_plain_name(value), taken)
+        own = _name_of_key(bare(node), items, reader) or plain
+        name = names.get(place) or own or _unused(_plain_name(value), taken)
         taken.add(name)
         keys.append(name if name == plain else GroupKey(value, name))
     return tuple(keys)
@@ -210,6 +222,13 @@ def _grouped(node: exp.Expr, items: Sequence[_SelectItem], reader: TreeReader) -
     if item.is_aggregate:
         raise reader.refused(node, "GROUP BY takes columns and expressions, not aggregates")
     return read_scalar(item.node, reader)
+
+
+def _name_of_key(node: exp.Expr, items: Sequence[_SelectItem], reader: TreeReader) -> str | None:
+    """The name that a column of GROUP BY has where it stands."""
+    item = _named_item(node, items, reader)
+    column = node if item is None else item.node
+    return own_name(column, reader) if isinstance(column, exp.Column) else None
 
 
 def _named_item(
@@ -256,9 +275,17 @@ def _aggregate(item: _SelectItem, taken: set[str], reader: TreeReader) -> Aggreg
     argument, second = (*values, None, None)[:2]
     if item.alias is not None:
         return Aggregate(function, argument, reader.name(item.alias), level, second)
-    plain = (f"_{value.name.lower()}" for value in values if isinstance(value, ColumnRef))
-    name = _unused(function.value.lower() + "".join(plain), taken)
+    plain = _names_of_columns(node, reader) if values else ""
+    name = _unused(function.value.lower() + plain, taken)
     return Aggregate(function, argument, name, level, second)
+
+
+def _names_of_columns(node: exp.Expr, reader: TreeReader) -> str:
+    """The ending of an aggregate's name: those of the columns that it is of."""
+    first = node.expressions[0]
+    values = map(bare, first.expressions if isinstance(first, exp.Distinct) else node.expressions)
+    columns = (value for value in values if isinstance(value, exp.Column))
+    return "".join(f"_{own_name(column, reader).lower()}" for column in columns)
 
 
 def _asked(
@@ -282,19 +309,10 @@ def _distinct(
     values = node.expressions[0].expressions
     if function is not AggregateFunction.COUNT or len(node.expressions) != 1 or len(values) != 1:
         raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
-    value, unit = bare(values[0]), reader.declaration.unit.column
-    if isinstance(value, exp.Column) and unit is not None and _names_unit(value, unit, reader):
+    value = bare(values[0])
+    if isinstance(value, exp.Column) and is_id(value, reader):
         return AggregateFunction.COUNT_UNITS, ()
     return AggregateFunction.COUNT_DISTINCT, (read_scalar(value, reader),)
-
-
-def _names_unit(column: exp.Expr, unit: str, reader: TreeReader) -> bool:
-    qualifier = column.args.get("table")
-    if qualifier is not None and qualifier.name.lower() != reader.table:
-        return False
-    written = column.name
-    is_exact = reader.sql.is_quoted(column.this) or written in reader.declaration.columns
-    return bool(written == unit if is_exact else written.lower() == unit.lower())
 
 
 def _arguments(

@@ -1,8 +1,9 @@
-"""Reads the leaves of an SQL text, columns and literals, in the context of its declaration."""
+"""Reads the leaves of an SQL text, columns and literals, in the context of what FROM names."""
 
 import datetime
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,22 +12,50 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
-from discreet.query._query import ColumnRef, Literal
+from discreet.query._query import Condition, Literal, Scalar
+from discreet.query._relation import Relation
 from discreet.query._sql_text import SqlText
-from discreet.query._sql_words import ONE_TABLE
 
 NO_VALUE = "this is no value: values are columns, literals, functions and + - * / of them"
 _DIGITS = 30  # before the point, and after it
 
 
 @dataclass(frozen=True, slots=True)
+class ScopePart:
+    """One name of FROM, in lower case: the values that its columns stand for, and which names are
+    the unit's id. ``order`` has all names of a query in FROM, in order; ``in_join`` the names that
+    columns have in a join, which the texts of our own queries use."""
+
+    name: str
+    columns: Mapping[str, Scalar]
+    ids: frozenset[str]
+    order: tuple[str, ...] = ()
+    in_join: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names that FROM gives: values of the rows of one relation that meet a condition.
+    ``merged`` are names, in lower case, of columns that USING made one."""
+
+    declaration: Declaration
+    relation: Relation
+    parts: tuple[ScopePart, ...]
+    where: Condition | None = None
+    merged: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class TreeReader:
-    """The context in which nodes are read: the tree, the declaration, and the table's name in the
-    text."""
+    """The context in which nodes are read: the tree, and the names that FROM gives."""
 
     sql: SqlText
-    declaration: Declaration
-    table: str
+    scope: Scope
+
+    @property
+    def declaration(self) -> Declaration:
+        """The public facts of the relation that FROM names."""
+        return self.scope.declaration
 
     def refused(self, node: exp.Expr, why: str) -> QueryRefused:
         return self.sql.refused(node, why)
@@ -36,34 +65,96 @@ class TreeReader:
         written: str = identifier.this
         return written if self.sql.is_quoted(identifier) else written.lower()
 
+    def matching(self, column: exp.Expr) -> list[tuple[ScopePart, str]]:
+        """The names that a column may mean, each with its part."""
+        is_exact, qualifier = self.sql.is_quoted(column.this), column.args.get("table")
+        found = [
+            (part, name)
+            for part in self.scope.parts
+            if qualifier is None or qualifier.name.lower() == part.name
+            for name in names_alike(
+                column.name, dict.fromkeys([*part.columns, *sorted(part.ids)]), is_exact=is_exact
+            )
+        ]
+        if not found and qualifier is None:
+            return [
+                (part, name)
+                for part in self.scope.parts
+                for name, other in part.in_join.items()
+                if other == column.name
+            ]
+        is_merged = len({part.name for part, _ in found}) == len(found) and (
+            {name.lower() for _, name in found} <= self.scope.merged
+        )
+        return found[:1] if qualifier is None and is_merged else found
 
-def read_column(node: exp.Expr, reader: TreeReader) -> ColumnRef:
-    qualifier = node.args.get("table")
-    if qualifier is not None and qualifier.name.lower() != reader.table:
-        raise reader.refused(qualifier, f"{ONE_TABLE}: here it is called {reader.table!r}")
-    matching = matching_columns(node, reader)
-    if len(matching) > 1:
-        choices = ", ".join(f'"{name}"' for name in matching)
+    def knows(self, column: exp.Expr) -> bool:
+        """Whether the name stands for anything here."""
+        return bool(self.matching(column))
+
+    def has_column(self, column: exp.Expr) -> bool:
+        """Whether the name stands for a value; the unit's id may be none."""
+        return any(name in part.columns for part, name in self.matching(column))
+
+
+def names_alike(written: str, names: Iterable[str], *, is_exact: bool) -> list[str]:
+    """The names that a written one may mean: itself, or those that differ in case only."""
+    there = list(names)
+    if is_exact or written in there:
+        return [written] if written in there else []
+    return [name for name in there if name.lower() == written.lower()]
+
+
+def is_id(column: exp.Expr, reader: TreeReader) -> bool:
+    """Whether the name is that of the unit's id."""
+    matching = reader.matching(column)
+    return len(matching) == 1 and matching[0][1] in matching[0][0].ids
+
+
+def own_name(column: exp.Expr, reader: TreeReader) -> str:
+    """The name of a column where it stands: as it was declared, or in a query in FROM."""
+    matching = reader.matching(column)
+    return matching[0][1] if matching else str(column.name)
+
+
+def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
+    qualifier, parts = node.args.get("table"), reader.scope.parts
+    if qualifier is not None and qualifier.name.lower() not in {part.name for part in parts}:
+        listed = ", ".join(repr(part.name) for part in parts)
+        is_one = len(parts) == 1
+        why = f"here it is called {listed}" if is_one else f"here they are called {listed}"
+        raise reader.refused(qualifier, f"{'the table' if is_one else 'tables'}: {why}")
+    values = matching_columns(node, reader)
+    if len(values) == 1:
+        return values[0]
+    matching = reader.matching(node)
+    if len({part.name for part, _ in matching}) > 1:
+        choices = ", ".join(f"{part.name}.{name}" for part, name in matching)
+        raise reader.refused(node, f"several tables have such a column; write one of {choices}")
+    if len(values) > 1:
+        choices = ", ".join(f'"{name}"' for _, name in matching)
         raise reader.refused(node, f"several columns are called so; write one of {choices}")
-    if not matching:
-        raise reader.refused(node, _unknown(node.name, reader.declaration))
-    return ColumnRef(matching[0])
+    if matching:
+        raise reader.refused(
+            node, "it identifies units, and is no declared value; COUNT(DISTINCT it) counts them"
+        )
+    raise reader.refused(node, _unknown(node.name, reader))
 
 
-def matching_columns(node: exp.Expr, reader: TreeReader) -> list[str]:
-    """The declared columns that a name without a table may mean."""
-    names, written = reader.declaration.columns, node.name
-    if reader.sql.is_quoted(node.this) or written in names:
-        return [written] if written in names else []
-    return [name for name in names if name.lower() == written.lower()]
+def matching_columns(node: exp.Expr, reader: TreeReader) -> list[Scalar]:
+    """The values that a name may mean."""
+    found = [(part, name) for part, name in reader.matching(node) if name in part.columns]
+    return [part.columns[name] for part, name in found]
 
 
-def _unknown(name: str, declaration: Declaration) -> str:
-    try:
-        column_of(name[:60], declaration)
-    except QueryRefused as refusal:
-        return str(refusal)
-    return "this column is not declared"
+def _unknown(name: str, reader: TreeReader) -> str:
+    names = list(dict.fromkeys(name for part in reader.scope.parts for name in part.columns))
+    if list(reader.declaration.columns) == names:
+        try:
+            column_of(name[:60], reader.declaration)
+        except QueryRefused as refusal:
+            return str(refusal)
+    return f"there is no such column here; there are {', '.join(names)}"
 
 
 def read_literal(node: exp.Expr, reader: TreeReader) -> Literal:

@@ -19,13 +19,13 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._functions import CALLS
 from discreet.query._sql_words import (
+    A_TABLE,
     FORM,
     KEYWORDS,
     MAX_NESTING,
     NO_FUNCTION,
     NO_SUBQUERY,
     ONE_QUESTION,
-    ONE_TABLE,
     READ_ONLY,
     REFUSED_CALLS,
     REFUSED_SIGNS,
@@ -63,6 +63,13 @@ _CONSTANTS = {TokenType.FALSE, TokenType.NULL, TokenType.NUMBER, TokenType.STRIN
 _VALUE_ENDS = {*_CONSTANTS, TokenType.END, TokenType.IDENTIFIER, TokenType.R_PAREN}
 _AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.NULL}
 _BEFORE_NULL = {TokenType.ELSE, TokenType.IS, TokenType.THEN}
+_TABLES = {TokenType.IDENTIFIER, TokenType.L_PAREN}
+_BEFORE_SELECT = {  # R_PAREN of WITH
+    *(None, TokenType.ALL, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.UNION)
+}
+_BEFORE_QUERY = {  # before its parenthesis
+    *(TokenType.ALIAS, TokenType.ALL, TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN)
+}
 _OPERATORS = {
     TokenType[name]
     for name in ("AND", "DASH", "DPIPE", "MOD", "OR", "PLUS", "SLASH", "STAR", "WHEN")
@@ -236,7 +243,7 @@ def _tokens(text: str) -> list[Token]:
     _check_blanks(text, end, end_of_text)
     while found and found[-1].token_type is TokenType.SEMICOLON:
         found.pop()
-    if found and found[0].text.upper() not in {"SELECT", *REFUSED_WORDS}:
+    if found and found[0].text.upper() not in {"SELECT", "WITH", *REFUSED_WORDS}:
         raise _refused(text, found[0].start, found[0].end + 1, READ_ONLY)
     for token, after in zip(found, [*found[1:], None], strict=False):
         _classify(text, token, after)
@@ -317,19 +324,19 @@ def _check_places(text: str, found: Sequence[Token]) -> None:
         )
         is_extract = earlier is TokenType.L_PAREN and before is TokenType.IDENTIFIER
         is_list = before in (TokenType.IN, TokenType.VAR)
+        is_query = before in _BEFORE_SELECT and (
+            before is not TokenType.L_PAREN or earlier in _BEFORE_QUERY
+        )
         is_empty = kind is TokenType.L_PAREN and next_kind is TokenType.R_PAREN and not is_list
         negates = next_kind in _AFTER_NOT
         for applies, why in (
-            (kind is TokenType.SELECT and before is not None, NO_SUBQUERY),
+            (kind is TokenType.SELECT and not is_query, NO_SUBQUERY),
             (is_empty, _EMPTY),
-            (
-                kind is TokenType.FROM and next_kind is not TokenType.IDENTIFIER and not is_extract,
-                ONE_TABLE,
-            ),
+            (kind is TokenType.FROM and next_kind not in _TABLES and not is_extract, A_TABLE),
             (kind is TokenType.SEMICOLON, ONE_QUESTION),
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
             (kind is TokenType.NOT and is_after_value and not negates, _LOST),
-            (kind is TokenType.ALIAS and next_kind is not TokenType.IDENTIFIER, _NO_NAME),
+            (kind is TokenType.ALIAS and next_kind not in _TABLES, _NO_NAME),
             (kind is TokenType.GROUP_BY and next_kind is None, _LOST),
         ):
             if applies:
@@ -381,6 +388,8 @@ def _parsed(text: str, found: list[Token]) -> exp.Select:
         raise _refused(text, at.start, at.end + 1, _LOST) from None
     except Exception:  # noqa: BLE001  # the parser may fail in any way
         raise QueryRefused(f"the text can't be read; {FORM}") from None
+    if isinstance(select, exp.Union):
+        raise QueryRefused(f"{ONE_QUESTION}; UNION ALL stands in FROM: FROM (...) AS name")
     if not isinstance(select, exp.Select):
         raise QueryRefused(f"the text is not one SELECT statement; {FORM}")
     return select

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
+from types import UnionType
 
 from sqlglot import exp
 
@@ -44,7 +45,7 @@ from discreet.query._sql_leaves import (
     read_literal,
 )
 from discreet.query._sql_text import MAX_TOKENS
-from discreet.query._sql_words import ONE_TABLE
+from discreet.query._sql_words import A_TABLE
 
 _NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
 ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
@@ -320,7 +321,7 @@ class NodeRule:
     """The parts that a kind of node may have, and how it is read as a value and as a condition,
     where it may be one."""
 
-    parts: Mapping[str, type]
+    parts: Mapping[str, type | UnionType]
     value: Callable[[exp.Expr, TreeReader], Scalar] | None = None
     condition: Callable[[exp.Expr, TreeReader], Condition] | None = None
 
@@ -330,9 +331,27 @@ _SIDES = {"this": exp.Expr, "expression": exp.Expr}
 RULES: dict[type[exp.Expr], NodeRule] = {
     # the statement
     exp.Select: NodeRule(
-        {"expressions": list, "from_": exp.From, "where": exp.Where, "group": exp.Group}
+        {
+            "expressions": list,
+            "from_": exp.From,
+            "joins": list,
+            "where": exp.Where,
+            "group": exp.Group,
+            "with_": exp.With,
+        }
     ),
-    exp.From: NodeRule({"this": exp.Table}),
+    exp.From: NodeRule({"this": exp.Table | exp.Subquery}),
+    exp.Subquery: NodeRule(
+        {"this": exp.Select | exp.Union | exp.Subquery, "alias": exp.TableAlias}
+    ),
+    exp.Union: NodeRule(
+        {"this": exp.Expr, "expression": exp.Expr, "distinct": bool}
+    ),  # UNION ALL: it is read where FROM is
+    exp.With: NodeRule({"expressions": list}),
+    exp.CTE: NodeRule({"this": exp.Select | exp.Union, "alias": exp.TableAlias}),
+    exp.Join: NodeRule(
+        {"this": exp.Table | exp.Subquery, "on": exp.Expr, "using": list, "side": str, "kind": str}
+    ),
     exp.Table: NodeRule({"this": exp.Identifier, "alias": exp.TableAlias}),
     exp.TableAlias: NodeRule({"this": exp.Identifier}),
     exp.Where: NodeRule(_ONE),
@@ -393,10 +412,14 @@ ADVICE: dict[type[exp.Expr], str] = {
     exp.Concat: "a text is one literal; a quote inside it is doubled: 'o''clock'",
     exp.Distinct: "COUNT(DISTINCT value) counts different values, and GROUP BY shows keys",
     exp.Dot: "a column is named as column, or as table.column",
+    exp.Group: "GROUP BY takes keys: name the keys",
     exp.In: "IN takes literals in parentheses: IN (1, 2, 3)",
     exp.Is: "write IS NULL or IS NOT NULL; a boolean column is a condition, or compared: = TRUE",
-    exp.Join: ONE_TABLE,
-    exp.Subquery: ONE_TABLE,
-    exp.Table: ONE_TABLE,
+    exp.All: "name the keys or values; a value is compared with literals: IN (1, 2, 3)",
+    exp.Join: "tables are joined with USING (columns) or ON a.x = b.x AND ...",
+    exp.Subquery: A_TABLE,
+    exp.Table: A_TABLE,
+    exp.Union: "write UNION ALL in FROM: FROM (SELECT ... UNION ALL SELECT ...) AS name",
+    exp.With: "a query by WITH names tables and queries before it",
     exp.Tuple: "one value stands in parentheses, a list only after IN",
 }

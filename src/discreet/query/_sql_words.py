@@ -12,9 +12,13 @@ FORM = "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GR
 MAX_NESTING = 24  # of parentheses; sqlglot uses 24 of Python's 1000 frames for each
 
 # the words of a query
-KEYWORDS = frozenset(
-    "AND AS BETWEEN DISTINCT FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
-) | {"CASE", "ELSE", "END", "THEN", "WHEN"}
+KEYWORDS = (
+    frozenset(
+        "AND AS BETWEEN DISTINCT FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
+    )
+    | {"CASE", "ELSE", "END", "THEN", "WHEN"}
+    | {"ALL", "INNER", "JOIN", "LEFT", "ON", "OUTER", "UNION", "USING", "WITH"}
+)
 
 # calls that are written in other words than a function of the table
 SPECIAL_CALLS = frozenset(
@@ -23,14 +27,14 @@ SPECIAL_CALLS = frozenset(
 
 READ_ONLY = "a query only asks, and begins with SELECT"
 ONE_QUESTION = "a text asks one question; ask others by themselves"
-ONE_TABLE = "one declared table is asked at a time, by its name"
-NO_SUBQUERY = "there are no subqueries; ask the declared table itself"
+A_TABLE = "FROM takes declared tables, and queries in parentheses with a name"
+NO_SUBQUERY = "a query stands in FROM only: FROM (SELECT ...) AS name, or before it by WITH"
 USE_IS_NULL = "nothing equals NULL, not even NULL; write IS NULL or IS NOT NULL"
 NO_FUNCTION = (
     f"there is no such function; there are {LISTED}, of values the functions {FUNCTIONS_LISTED}, "
     "EXTRACT(YEAR FROM day), CAST, CASE, and + - * / % || of values"
 )
-_JOINED = f"{ONE_TABLE}; its owner can join before it is declared"
+_JOINED = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _SORTED = "the answer is sorted by its keys; sort the released numbers as you like"
 _ALL_ROWS = "the answer has a row for each combination of keys; take from it what you need"
 _AFTERWARDS = "choose among the released numbers; that costs nothing"
@@ -57,9 +61,9 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
 
 # words that are refused wherever they stand
 REFUSED_WORDS = _table(
-    ("ANTI ASOF CROSS FULL INNER JOIN LATERAL LEFT NATURAL ON OUTER RIGHT SEMI USING", _JOINED),
-    ("EXCEPT INTERSECT UNION", ONE_QUESTION),
-    ("WITH", NO_SUBQUERY),
+    ("ANTI ASOF CROSS FULL LATERAL NATURAL RIGHT SEMI", _JOINED),
+    ("EXCEPT INTERSECT", ONE_QUESTION),
+    ("RECURSIVE", "a query by WITH names tables and queries before it"),
     ("ASC DESC ORDER", _SORTED),
     ("FETCH LIMIT OFFSET", _ALL_ROWS),
     ("HAVING QUALIFY", _AFTERWARDS),
@@ -67,7 +71,6 @@ REFUSED_WORDS = _table(
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("GLOB SIMILAR", _PATTERNS),
     ("ISNULL NOTNULL", "write IS NULL or IS NOT NULL"),
-    ("ALL", f"name the keys or values; {_LISTS}"),
     ("ANY SOME", _LISTS),
     ("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER", _CLOCK),
     ("TABLESAMPLE", _WHOLE),

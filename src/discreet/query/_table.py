@@ -1,7 +1,7 @@
 """A sensitive table that answers questions: declare it, ask, forecast, release."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from discreet._budget import Payer
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression, regression
 from discreet.query._answer import Answer
+from discreet.query._beside import Beside, PrivateTable, catalog, joined, related, united
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
@@ -29,10 +30,12 @@ from discreet.query._frame import (
 )
 from discreet.query._histogram import Bins
 from discreet.query._null_share import NullCheck, NullShare, release_share
+from discreet.query._public_table import PublicTable
 from discreet.query._question import Question
+from discreet.query._relation import TableRef
 from discreet.query._selection import Selection
-from discreet.query._source import TableSource, source_of
-from discreet.query._sql import plan_sql
+from discreet.query._source import ComputedSource, TableSource, source_of
+from discreet.query._sql import read_question
 from discreet.query._statistics import Modes, TopGroups
 from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
 
@@ -76,6 +79,7 @@ class Table:
     source: TableSource
     declaration: Declaration
     _ledger: LedgerOf
+    _beside: Beside = field(compare=False)
 
     def __init__(
         self,
@@ -95,12 +99,51 @@ class Table:
 
     @staticmethod
     def declared(
-        source: Any, declaration: Declaration, ledger: LedgerOf = None
-    ) -> "Table":  # Any: as above
-        """The table of a given declaration."""
+        source: Any,  # Any: as above
+        declaration: Declaration,
+        ledger: LedgerOf = None,
+        beside: Beside | None = None,
+    ) -> "Table":
+        """The table of a given declaration, and those that its questions may name, too."""
         made: Table = object.__new__(Table)
         _fill(made, source, declaration, ledger)
+        if beside is not None:
+            object.__setattr__(made, "_beside", beside)
         return made
+
+    def beside(self, *others: "Table | PublicTable") -> "Table":
+        """The table with others beside it, which its SQL may name, too: ``events.beside(persons)``
+        answers questions to ``events JOIN persons USING (person)``. They have the same unit and the
+        same ledger, or are public."""
+        found = self._beside.with_others(Beside.of(*others))
+        return Table.declared(self.source, self.declaration, self._ledger, found)
+
+    def join(
+        self,
+        other: "Table | PublicTable",
+        on: Names | Mapping[str, str],
+        *,
+        keep_unmatched: bool = False,
+    ) -> "Table":
+        """The rows of this table, each with every row of the other that has equal values in these
+        columns, given as names that both have or as pairs. A table of the same unit is joined on
+        the unit's id, at least; a public one on columns that have different values in each of its
+        rows. With ``keep_unmatched``, also the rows of this table that meet none."""
+        pairs = on if isinstance(on, Mapping) else {name: name for name in _names(on)}
+        source, facts = joined(self, other, pairs, is_left=keep_unmatched)
+        return Table.declared(source, facts, self._ledger)
+
+    def union_all(self, other: "Table") -> "Table":
+        """The rows of this table and of another of the same unit, with this table's columns."""
+        source, facts = united(self, other)
+        return Table.declared(source, facts, self._ledger)
+
+    def has_ledger_of(self, other: PrivateTable) -> bool:
+        """Whether both tables are paid from one ledger."""
+        if not isinstance(other, Table):
+            return False
+        theirs = other._ledger  # noqa: SLF001  # of the same class
+        return self._ledger is theirs or self._ledger == theirs
 
     @property
     def ledger(self) -> Payer[PrivacyLoss]:
@@ -115,7 +158,11 @@ class Table:
 
     def question(self, text: str) -> "Question":
         """The question that an SQL text asks; refused by name if any part of it has no rule."""
-        return Question(self, plan_sql(text, self.declaration))
+        found, relation = read_question(text, self.declaration, catalog(self, self._beside))
+        if isinstance(relation, TableRef):
+            return Question(self, found)
+        source = related(self, self._beside, relation)
+        return Question(Table.declared(source, found.declaration, self._ledger), found)
 
     def sql(self, text: str, *, epsilon: Number, delta: Number = 0) -> Answer:
         """The private answer to an SQL text, paid with at most this epsilon and delta."""
@@ -288,6 +335,11 @@ class Table:
 
         It is charged as one count.
         """
+        if isinstance(self.source, ComputedSource):
+            raise QueryRefused(
+                f"the rows of FROM {self.declaration.name} are computed from declared columns; ask "
+                "this of the tables themselves"
+            )
         door = Door.secure(self.ledger)
         asked = NullCheck(self.source, self.declaration, column)
         return release_share(
@@ -324,10 +376,11 @@ def _caps(unit: Unit, rows: int | None, groups: int | None, rows_per_group: int 
 
 
 def _fill(
-    table: Table, source: Any, declaration: Declaration, ledger: LedgerOf
+    table: Table, source: Any, declaration: Declaration, paid: LedgerOf
 ) -> None:  # Any: as above
     unit = declaration.unit.column
     names = [*declaration.columns, *([] if unit is None else [unit])]
     object.__setattr__(table, "source", source_of(source, names))
     object.__setattr__(table, "declaration", declaration)
-    object.__setattr__(table, "_ledger", ledger)
+    object.__setattr__(table, "_ledger", paid)
+    object.__setattr__(table, "_beside", Beside({}))

@@ -1,0 +1,364 @@
+"""Computes the rows of a relation from those of its tables: a source like any other.
+
+The engine converts and clamps each table's columns as they are declared, then computes, joins and
+unites. Two tables are joined on the id of units in one spelling: as whole numbers if all tables
+have these, as texts otherwise. Before tables of one unit are joined, each keeps at most as many of
+a unit's rows as its cap allows, chosen by a public hash of the row itself, so that the rows of one
+unit can't make a join large.
+"""
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from discreet.errors import DeclarationError, QueryRefused
+from discreet.query import _engine
+from discreet.query._columns import ColumnType
+from discreet.query._compiling import Compiler
+from discreet.query._conversion import ENGINE_TYPES, identity
+from discreet.query._declaration import Declaration
+from discreet.query._derived import Catalog, declaration_of, joined_names
+from discreet.query._engine import Engine, as_bytes, md5
+from discreet.query._numbering import comparable
+from discreet.query._public_facts import facts_text
+from discreet.query._public_table import PublicTable
+from discreet.query._query import ColumnRef, Condition, Scalar, columns_in
+from discreet.query._relation import (
+    Joined,
+    JoinStep,
+    Relation,
+    Selected,
+    TableRef,
+    United,
+    from_text,
+    tables_of,
+)
+from discreet.query._source import ArrowRows, arrow_schema, check_schema
+from discreet.query._spelling import plain_text
+
+_ARROW = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.INTEGER: pa.int64(),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.TEXT: pa.string(),
+}
+_ID = "\x1fid"  # no declared column has a control character in its name
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RelationSource:
+    """The rows of a relation. ``tables`` has each of its declared tables."""
+
+    relation: Relation
+    catalog: Catalog
+    tables: Mapping[str, Any]  # Any: tables and public tables, see `_beside`
+
+    @property
+    def label(self) -> str:
+        """The public facts of all tables: their declarations, the names of their sources, and the
+        digests of public tables."""
+        labels = []
+        for name in sorted(set(tables_of(self.relation))):
+            facts = self.catalog.tables[name]
+            table = self.tables[name]
+            is_public = isinstance(table, PublicTable)
+            source = table.digest if is_public else table.source.label
+            labels.append(facts_text(facts, list(facts.columns), source))
+        return " ".join(labels)
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The columns of the relation, and the unit's id, which may be a whole number as well. They
+        follow from declarations alone; `schema` looks at the tables."""
+        facts = declaration_of(self.relation, self.catalog)
+        found = [(name, _ARROW[column.type]) for name, column in facts.columns.items()]
+        unit = facts.unit.column
+        return found if unit is None else [*found, (unit, pa.string())]
+
+    def schema(self, names: Sequence[str]) -> pa.Schema:
+        """The types of these columns. All tables are checked, and the rows are computed for empty
+        ones; of public tables, the rows themselves are looked at."""
+        with _engine.opened() as engine:
+            try:
+                builder = self._builder(engine)
+                for keys in builder.public_keys(self.relation):
+                    self._check_unique(keys, builder, engine)
+                statement = engine.statement(builder.table(self.relation, names))
+                empty = {one: schema.empty_table() for one, schema in builder.schemas.items()}
+                with engine.streamed(statement, empty) as rows:
+                    return rows.schema
+            except engine.failures as cause:
+                raise QueryRefused(
+                    f"the engine can't compute what FROM names ({type(cause).__name__}); make it "
+                    "shorter or simpler"
+                ) from cause
+
+    @contextmanager
+    def rows(self, names: Sequence[str]) -> Iterator[ArrowRows]:
+        """The rows of these columns, from an engine of their own."""
+        with _engine.opened() as engine, ExitStack() as stack:
+            builder = self._builder(engine)
+            made = builder.table(self.relation, names)
+            statement = engine.statement(made)
+            given = self._given(builder, made, stack)
+            with engine.streamed(statement, given) as rows:
+                found = rows.read_all()  # a question may scan it several times
+        yield found
+
+    def _given(
+        self, builder: "_Builder", expression: ir.Table, stack: ExitStack
+    ) -> Mapping[str, ArrowRows]:
+        """The rows of the columns that an expression reads, for any number of scans."""
+        given = {}
+        for place, (table, columns) in builder.read(expression).items():
+            rows = stack.enter_context(self.tables[table].source.rows(columns))
+            given[place] = rows.read_all() if isinstance(rows, pa.RecordBatchReader) else rows
+        return given
+
+    def _builder(self, engine: Engine) -> "_Builder":
+        """The tables of the relation in the engine, empty, with all columns that are declared."""
+        self._check_sources()
+        tables: dict[str, ir.Table] = {}
+        schemas: dict[str, pa.Schema] = {}
+        for name in sorted(set(tables_of(self.relation))):
+            facts, source = self.catalog.tables[name], self.tables[name].source
+            unit = None if name in self.catalog.public else facts.unit.column
+            types = {column: one.type for column, one in facts.columns.items()}
+            check_schema(source, types, unit)
+            used = dict.fromkeys([*facts.columns, *([] if unit is None else [unit])])
+            place = f"source{len(tables)}"
+            schemas[place] = arrow_schema(source, tuple(used))
+            tables[name] = engine.table(schemas[place], place)
+        return _Builder(self.catalog, tables, schemas, _are_whole(tables, self.catalog))
+
+    def _check_sources(self) -> None:
+        """Refuse one file under two names, where each row is a unit: it would count twice."""
+        private = sorted(set(tables_of(self.relation)) - self.catalog.public)
+        if self.catalog.tables[private[0]].unit.column is not None:
+            return
+        seen: dict[object, str] = {}
+        for name in private:
+            source = self.tables[name].source
+            path = getattr(source, "path", None)
+            place = id(source) if path is None else path.resolve()
+            other = seen.setdefault(place, name)
+            if other != name:
+                raise QueryRefused(
+                    f"FROM: {name} and {other} have the same rows, each of which is a unit and "
+                    "counts once"
+                )
+
+    def _check_unique(self, keys: ir.Table, builder: "_Builder", engine: Engine) -> None:
+        """Refuse a public table with several rows that one row would meet."""
+        kept = keys.filter(*[keys[name].notnull() for name in keys.columns])
+        times = kept.group_by(list(keys.columns)).aggregate(times=kept.count())
+        several = times.filter(times.times > 1)
+        with ExitStack() as stack:
+            given = self._given(builder, several, stack)
+            with engine.streamed(engine.statement(several.limit(1)), given) as found:
+                count = found.read_all().num_rows
+        if count:
+            tables = ", ".join(sorted({table for table, _ in builder.read(several).values()}))
+            raise QueryRefused(
+                f"JOIN: the public table {tables} has several rows with the same values of the "
+                "columns in ON; a row may meet one of them at most"
+            )
+
+    def __repr__(self) -> str:
+        return f"RelationSource({from_text(self.relation)})"
+
+
+def _are_whole(tables: Mapping[str, ir.Table], catalog: Catalog) -> bool:
+    """Whether the ids of all tables are whole numbers. Refuses ids that can't be compared."""
+    ids = [
+        table[unit]
+        for name, table in tables.items()
+        if name not in catalog.public and (unit := catalog.tables[name].unit.column) is not None
+    ]
+    if len({_kind(raw.type()) for raw in ids}) > 1:
+        raise DeclarationError(
+            "FROM: the tables have ids of types that don't compare; declare tables whose ids are "
+            "all whole numbers and texts, or all of one type"
+        )
+    return all(identity(raw).type().is_integer() for raw in ids)
+
+
+def _kind(kind: Any) -> str:  # Any: Ibis ships no types
+    is_plain = kind.is_integer() or kind.is_string() or kind.is_floating()
+    return "numbers and texts" if is_plain else str(kind)
+
+
+def _id_text(raw: Any) -> Any:  # Any: Ibis expressions
+    """The id as a text, the same for equal ids of two tables: 7, 7.0 and '7' are one."""
+    found = identity(raw)
+    if raw.type().is_floating():
+        near = raw.try_cast("int64")
+        return ibis.ifelse(near.cast("float64") == raw, near.cast("string"), found)
+    return found.cast("string")
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Makes the engine's expressions of relations over tables that are there."""
+
+    catalog: Catalog
+    tables: Mapping[str, ir.Table]
+    schemas: Mapping[str, pa.Schema]
+    are_whole: bool
+
+    def table(self, relation: Relation, names: Sequence[str]) -> ir.Table:
+        """The rows of a relation with these columns, among them the unit's id, if it is named."""
+        match relation:
+            case TableRef():
+                unit, declared = self._unit(relation), self._facts(relation).columns
+                wanted = [name for name in declared if name in names and name != unit]
+                plain = {name: ColumnRef(name) for name in wanted}
+                made = self._selected(relation, plain, None, unit)
+            case Selected():
+                values = {name: value for name, value in relation.columns if name in names}
+                made = self._selected(relation.source, values, relation.where, relation.unit)
+            case Joined():
+                made = self._joined(relation, names)
+            case United(parts):
+                made = ibis.union(*(self._part(part, relation, names) for part in parts))
+        return made.select(*names)
+
+    def read(self, expression: ir.Table) -> dict[str, tuple[str, list[str]]]:
+        """For each table in the engine that an expression reads: its name, and the columns."""
+        used: dict[str, set[str]] = {}
+        for one in expression.op().find(ops.Field):
+            if isinstance(one.rel, ops.UnboundTable):
+                used.setdefault(one.rel.name, set()).add(one.name)
+        names = {table.op().name: name for name, table in self.tables.items()}
+        every = {one.name for one in expression.op().find(ops.UnboundTable)}
+        return {
+            place: (
+                names[place],
+                [n for n in self.schemas[place].names if n in used.get(place, ())]
+                or self.schemas[place].names[:1],
+            )
+            for place in sorted(every)
+        }
+
+    def public_keys(self, relation: Relation) -> Iterator[ir.Table]:
+        """The columns that public tables are joined on, wherever they are in a relation."""
+        match relation:
+            case Selected(source):
+                yield from self.public_keys(source)
+            case Joined(_, steps):
+                for part in relation.parts:
+                    yield from self.public_keys(part)
+                for step in steps:
+                    if self.catalog.is_public(step.part):
+                        keys = list(dict.fromkeys(own for _, own in step.equal))
+                        table = self.table(step.part, keys)
+                        yield table.select(**{name: comparable(table[name]) for name in keys})
+            case United(parts):
+                for part in parts:
+                    yield from self.public_keys(part)
+
+    def _facts(self, relation: Relation) -> Declaration:
+        return declaration_of(relation, self.catalog)
+
+    def _unit(self, relation: Relation) -> str | None:
+        is_public = self.catalog.is_public(relation)
+        return None if is_public else self._facts(relation).unit.column
+
+    def _selected(
+        self,
+        source: Relation,
+        values: Mapping[str, Scalar],
+        where: Condition | None,
+        unit: str | None,
+    ) -> ir.Table:
+        """These values in each row that meets the condition, and the unit's id."""
+        compiler = Compiler(self._facts(source))
+        if isinstance(source, TableRef):
+            table, id_of = self.tables[source.name], identity if self.are_whole else _id_text
+        else:
+            used = [name for value in values.values() for name in columns_in(value)]
+            used += [] if where is None else columns_in(where)
+            used += [] if unit is None else [unit]
+            some = used or list(self._facts(source).columns)[:1]
+            table, id_of = self.table(source, list(dict.fromkeys(some))), _as_it_is
+        terms = {name: compiler.scalar(value) for name, value in values.items()}
+        if unit is not None:
+            terms[unit] = compiler.raw(unit, id_of)
+        made = compiler.select(table, terms, where)
+        return made if unit is None else made.filter(made[unit].notnull())
+
+    def _part(self, part: Selected, whole: United, names: Sequence[str]) -> ir.Table:
+        """A part of UNION ALL, its columns of the types that all parts have together."""
+        columns, table = self._facts(whole).columns, self.table(part, names)
+        return table.select(
+            **{
+                name: table[name].cast(ENGINE_TYPES[columns[name].type])
+                if name in columns
+                else table[name]
+                for name in names
+            }
+        )
+
+    # --- joins ---
+
+    def _joined(self, relation: Joined, names: Sequence[str]) -> ir.Table:
+        unit, own = self._unit(relation), joined_names(relation, self.catalog)
+        used = {*names, *(left for step in relation.steps for left, _ in step.equal)}
+        is_of_several = sum(not self.catalog.is_public(part) for part in relation.parts) > 1
+        parts = []
+        for place, part in enumerate(relation.parts):
+            keys = {n for _, n in relation.steps[place - 1].equal} if place else set()
+            wanted = [name for name, last in own[place].items() if last in used or name in keys]
+            id_name = self._unit(part)
+            table = self.table(part, wanted + ([] if id_name is None else [id_name]))
+            if id_name is not None and is_of_several:
+                table = _first_rows(table, id_name, self._facts(part).caps.rows)
+            columns = {own[place][name]: table[name] for name in wanted}
+            ids = {} if id_name is None else {f"{_ID}{place}": table[id_name]}
+            parts.append(table.select(**columns, **ids))
+        found = parts[0]
+        for place, step in enumerate(relation.steps, 1):
+            found = _step(found, parts[place], step, own[place])
+        ids = {} if unit is None else {unit: found[f"{_ID}0"]}
+        return found.select(**{name: found[name] for name in names if name != unit}, **ids)
+
+
+def _as_it_is(raw: Any) -> Any:  # Any: Ibis expressions
+    return raw
+
+
+def _step(left: ir.Table, right: ir.Table, step: JoinStep, own: Mapping[str, str]) -> ir.Table:
+    """The rows before joined with those of the step's table, whose columns are called as in the
+    join, and its unit's id apart from them."""
+    equal = [comparable(left[one]) == comparable(right[own[other]]) for one, other in step.equal]
+    ids = [name for name in right.columns if name.startswith(_ID)]
+    if step.unit is not None:
+        equal.append(left[f"{_ID}0"] == right[ids[0]])
+    joined = left.join(right, equal, how="left" if step.is_left else "inner")
+    kept = {name: left[name] for name in left.columns}
+    return joined.select(**kept, **{name: right[name] for name in right.columns if name not in ids})
+
+
+def _first_rows(table: ir.Table, unit: str, most: int) -> ir.Table:
+    """The first rows of each unit by a public hash of the whole row, as many as its cap allows."""
+    texts = [_text(table[name]) for name in table.columns]
+    digest = md5(as_bytes(reduce(operator.add, texts)))
+    staged = table.mutate(**{_ID: digest})
+    order = [staged[_ID], *(comparable(staged[name]) for name in table.columns)]
+    numbered = staged.mutate(
+        **{f"{_ID}n": ibis.row_number().over(group_by=staged[unit], order_by=order)}
+    )
+    return numbered.filter(numbered[f"{_ID}n"] < most).select(*table.columns)
+
+
+def _text(value: Any) -> Any:  # Any: Ibis expressions
+    text = plain_text(value) if value.type().is_string() else value.cast("string")
+    return ibis.coalesce(text, ibis.literal("")) + ibis.literal("|")
