@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -511,3 +512,47 @@ def test_a_dated_key_of_a_union_has_the_keys_of_its_parts() -> None:
     )
     assert [row["n"] for row in without_noise(question).rows()] == [2, 0, 2]
     assert replace(question.plan.declaration.caps) == Caps(2)
+
+
+FILE = """
+[tables.events]
+source = "events.csv"
+unit = "person"
+rows = 2
+ledger = { path = "one.ledger", epsilon = 2 }
+
+[tables.events.columns]
+x = { type = "integer", lower = 0, upper = 9 }
+day = { type = "integer", lower = 1, upper = 9 }
+
+[tables.persons]
+source = "persons.csv"
+unit = "person"
+rows = 1
+ledger = { path = "LEDGER", epsilon = 2 }
+columns = { sex = { type = "text", keys = ["f", "m"] } }
+
+[public.days]
+source = "days.csv"
+"""
+
+
+@pytest.mark.parametrize("ledger", ["one.ledger", "./one.ledger", "other.ledger"])
+def test_tables_of_a_file_stand_beside_one_another(ledger: str, tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text(FILE.replace("LEDGER", ledger))
+    (tmp_path / "events.csv").write_text("person,x,day\n1,3,1\n1,4,2\n2,5,2\n")
+    (tmp_path / "persons.csv").write_text("person,sex\n1,f\n2,m\n2,f\n")
+    (tmp_path / "days.csv").write_text("day,holiday\n1,true\n2,false\n")
+    table = dp.open(tmp_path / "discreet.toml")["events"]
+    text = (
+        "SELECT holiday, SUM(x) AS s FROM events JOIN persons USING (person) "
+        "JOIN days ON events.day = days.day GROUP BY holiday"
+    )
+    if ledger == "other.ledger":
+        with pytest.raises(QueryRefused, match="two ledgers"):
+            table.question(text)
+        return
+    rows = without_noise(table.question(text)).rows()
+    assert [(row["holiday"], row["s"]) for row in rows] == [(False, 9), (True, 3)]
+    table.sql(text, epsilon=1)
+    assert table.ledger.spent().charges == 1  # type: ignore[attr-defined]  # of a Ledger

@@ -15,7 +15,7 @@ from discreet.query._related import RelationSource
 from discreet.query._relation import (
     Joined,
     JoinStep,
-    Relation,
+    NamedRows,
     Selected,
     TableRef,
     United,
@@ -120,7 +120,7 @@ def catalog(main: PrivateTable, beside: Beside) -> Catalog:
     return Catalog(_Declarations(main.declaration, beside), public)
 
 
-def related(main: PrivateTable, beside: Beside, relation: Relation) -> RelationSource:
+def related(main: PrivateTable, beside: Beside, relation: NamedRows) -> RelationSource:
     """The source of a relation of a table and of those beside it."""
     if isinstance(main.source, RelationSource):
         return RelationSource(relation, main.source.catalog, main.source.tables)
@@ -195,7 +195,7 @@ def united(first: PrivateTable, second: AnyTable) -> tuple[RelationSource, Decla
 
 
 def _made(
-    relation: Relation, known: Catalog, tables: Mapping[str, AnyTable]
+    relation: NamedRows, known: Catalog, tables: Mapping[str, AnyTable]
 ) -> tuple[RelationSource, Declaration]:
     return RelationSource(relation, known, tables), declaration_of(relation, known)
 
@@ -218,7 +218,7 @@ def _bases(table: AnyTable) -> Mapping[str, AnyTable]:
     return {table.declaration.name: table}
 
 
-def _relation(table: AnyTable) -> Relation:
+def _relation(table: AnyTable) -> NamedRows:
     if isinstance(table.source, RelationSource):
         return table.source.relation
     return TableRef(table.declaration.name)

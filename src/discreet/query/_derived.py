@@ -35,7 +35,7 @@ from discreet.query._relation import (
     MOST_TABLES,
     Joined,
     JoinStep,
-    Relation,
+    NamedRows,
     Selected,
     TableRef,
     United,
@@ -56,12 +56,12 @@ class Catalog:
     tables: Mapping[str, Declaration]
     public: frozenset[str] = frozenset()
 
-    def is_public(self, relation: Relation) -> bool:
+    def is_public(self, relation: NamedRows) -> bool:
         """Whether no row of the relation is anybody's."""
         return self.public.issuperset(tables_of(relation))
 
 
-def declaration_of(relation: Relation, catalog: Catalog) -> Declaration:
+def declaration_of(relation: NamedRows, catalog: Catalog) -> Declaration:
     """The derived declaration; `QueryRefused` if the relation has no rule. Its columns are those of
     the relation, without the unit's id."""
     if isinstance(relation, TableRef):
@@ -186,7 +186,7 @@ def _of_united(relation: United, catalog: Catalog) -> Declaration:
     return _made(first.unit, caps, columns, tuple(n for own in parts for n in own.notes))
 
 
-def _check_each_once(relation: Relation, catalog: Catalog) -> None:
+def _check_each_once(relation: NamedRows, catalog: Catalog) -> None:
     names = [name for name in tables_of(relation) if name not in catalog.public]
     for name in names:
         if names.count(name) > 1:

@@ -34,7 +34,7 @@ from discreet.query._query import ColumnRef, Condition, Scalar, columns_in
 from discreet.query._relation import (
     Joined,
     JoinStep,
-    Relation,
+    NamedRows,
     Selected,
     TableRef,
     United,
@@ -58,7 +58,7 @@ _ID = "\x1fid"  # no declared column has a control character in its name
 class RelationSource:
     """The rows of a relation. ``tables`` has each of its declared tables."""
 
-    relation: Relation
+    relation: NamedRows
     catalog: Catalog
     tables: Mapping[str, Any]  # Any: tables and public tables, see `_beside`
 
@@ -214,7 +214,7 @@ class _Builder:
     schemas: Mapping[str, pa.Schema]
     are_whole: bool
 
-    def table(self, relation: Relation, names: Sequence[str]) -> ir.Table:
+    def table(self, relation: NamedRows, names: Sequence[str]) -> ir.Table:
         """The rows of a relation with these columns, among them the unit's id, if it is named."""
         match relation:
             case TableRef():
@@ -248,7 +248,7 @@ class _Builder:
             for place in sorted(every)
         }
 
-    def public_keys(self, relation: Relation) -> Iterator[ir.Table]:
+    def public_keys(self, relation: NamedRows) -> Iterator[ir.Table]:
         """The columns that public tables are joined on, wherever they are in a relation."""
         match relation:
             case Selected(source):
@@ -265,16 +265,16 @@ class _Builder:
                 for part in parts:
                     yield from self.public_keys(part)
 
-    def _facts(self, relation: Relation) -> Declaration:
+    def _facts(self, relation: NamedRows) -> Declaration:
         return declaration_of(relation, self.catalog)
 
-    def _unit(self, relation: Relation) -> str | None:
+    def _unit(self, relation: NamedRows) -> str | None:
         is_public = self.catalog.is_public(relation)
         return None if is_public else self._facts(relation).unit.column
 
     def _selected(
         self,
-        source: Relation,
+        source: NamedRows,
         values: Mapping[str, Scalar],
         where: Condition | None,
         unit: str | None,

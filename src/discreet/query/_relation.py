@@ -25,7 +25,7 @@ class Selected:
     """Named values of each row of a relation that meets the condition; besides, the ``unit``'s id
     under its own name, if rows have one."""
 
-    source: "Relation"
+    source: "NamedRows"
     columns: tuple[tuple[str, Scalar], ...]
     where: Condition | None = None
     unit: str | None = None
@@ -37,7 +37,7 @@ class JoinStep:
     their names in the join, and its own. With ``unit``, the ids of units, which are called so, must
     be equal, too. ``is_left`` keeps rows that meet no row of this table."""
 
-    part: "Relation"
+    part: "NamedRows"
     equal: tuple[tuple[str, str], ...] = ()
     unit: str | None = None
     is_left: bool = False
@@ -51,11 +51,11 @@ class Joined:
     ``events.day``, after the table or, for rows that are computed, after their place: ``part2``.
     """
 
-    first: "Relation"
+    first: "NamedRows"
     steps: tuple[JoinStep, ...]
 
     @property
-    def parts(self) -> tuple["Relation", ...]:
+    def parts(self) -> tuple["NamedRows", ...]:
         """The tables in order."""
         return self.first, *(step.part for step in self.steps)
 
@@ -67,10 +67,10 @@ class United:
     parts: tuple[Selected, ...]
 
 
-Relation = TableRef | Selected | Joined | United
+NamedRows = TableRef | Selected | Joined | United
 
 
-def tables_of(relation: Relation) -> Iterator[str]:
+def tables_of(relation: NamedRows) -> Iterator[str]:
     """The names of all tables in a relation, as often as they are named."""
     match relation:
         case TableRef(name):
@@ -82,7 +82,7 @@ def tables_of(relation: Relation) -> Iterator[str]:
                 yield from tables_of(part)
 
 
-def qualifiers(parts: tuple[Relation, ...]) -> tuple[str, ...]:
+def qualifiers(parts: tuple[NamedRows, ...]) -> tuple[str, ...]:
     """The names of a join's tables: their own, and ``part2`` for rows that are computed. A table
     that comes again is called after its place, too."""
     taken = {part.name.lower() for part in parts if isinstance(part, TableRef)}
@@ -99,7 +99,7 @@ def qualifiers(parts: tuple[Relation, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def from_text(relation: Relation, *, is_flat: bool = False) -> str:
+def from_text(relation: NamedRows, *, is_flat: bool = False) -> str:
     """The relation in SQL, as it stands after FROM."""
     match relation:
         case TableRef(name):
@@ -116,7 +116,7 @@ def from_text(relation: Relation, *, is_flat: bool = False) -> str:
             return text
 
 
-def _part_text(relation: Relation, name: str, *, is_flat: bool) -> str:
+def _part_text(relation: NamedRows, name: str, *, is_flat: bool) -> str:
     if isinstance(relation, TableRef):
         own = quoted(relation.name)
         return own if relation.name == name else f"{own} AS {quoted(name)}"
@@ -131,7 +131,7 @@ def _equal_text(step: JoinStep, first: str, name: str) -> str:
     return " AND ".join(pairs)
 
 
-def _select_text(relation: Relation, *, is_flat: bool) -> str:
+def _select_text(relation: NamedRows, *, is_flat: bool) -> str:
     match relation:
         case Selected(source, columns, where, unit):
             values = [] if unit is None else [quoted(unit)]

@@ -32,7 +32,7 @@ from discreet.query._query import (
     column_names,
     columns_in,
 )
-from discreet.query._relation import Relation, TableRef, tables_of
+from discreet.query._relation import NamedRows, TableRef, tables_of
 from discreet.query._scalar_rules import Form
 from discreet.query._sql_from import FromReader
 from discreet.query._sql_leaves import TreeReader, is_id, matching_columns, own_name, read_number
@@ -68,7 +68,7 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     return found
 
 
-def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tuple[Plan, Relation]:
+def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tuple[Plan, NamedRows]:
     """The plan of the question that an SQL text asks of a table and of others in the catalog, and
     the rows that it names."""
     try:
@@ -98,7 +98,7 @@ def _stands_bare(name: str, text: str) -> bool:
     return re.search(rf'(?<!["\w]){re.escape(name)}(?!["\w])', text, re.IGNORECASE) is not None
 
 
-def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Relation, Declaration]:
+def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, NamedRows, Declaration]:
     """The query, what it names after FROM, and the declaration of that."""
     found = read(text)
     for node in found.select.walk():

@@ -14,7 +14,7 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._query import Both, ColumnRef, Condition, Scalar, parts_of
-from discreet.query._relation import Joined, JoinStep, Relation, Selected, TableRef, United
+from discreet.query._relation import Joined, JoinStep, NamedRows, Selected, TableRef, United
 from discreet.query._sql_leaves import (
     Scope,
     ScopePart,
@@ -198,7 +198,7 @@ class FromReader:
             parts.append(Selected(one.relation, tuple(kept), one.where, unit))
         return self._derived(United(tuple(parts)), scopes[0].parts[0].ids)
 
-    def _derived(self, relation: Relation, ids: frozenset[str]) -> Scope:
+    def _derived(self, relation: NamedRows, ids: frozenset[str]) -> Scope:
         declaration = declaration_of(relation, self.catalog)
         columns: dict[str, Scalar] = {name: ColumnRef(name) for name in declaration.columns}
         return Scope(declaration, relation, (ScopePart("", columns, ids),))
@@ -251,7 +251,7 @@ class FromReader:
             raise self.sql.refused(node, _NO_JOIN)
         return node
 
-    def _relation(self, scope: Scope) -> Relation:
+    def _relation(self, scope: Scope) -> NamedRows:
         """A part of a join as a relation of its own."""
         unit = self._unit(scope)
         columns = scope.parts[0].columns

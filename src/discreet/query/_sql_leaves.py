@@ -13,7 +13,7 @@ from discreet.errors import QueryRefused
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
 from discreet.query._query import Condition, Literal, Scalar
-from discreet.query._relation import Relation
+from discreet.query._relation import NamedRows
 from discreet.query._sql_text import SqlText
 
 NO_VALUE = "this is no value: values are columns, literals, functions and + - * / of them"
@@ -39,7 +39,7 @@ class Scope:
     ``merged`` are names, in lower case, of columns that USING made one."""
 
     declaration: Declaration
-    relation: Relation
+    relation: NamedRows
     parts: tuple[ScopePart, ...]
     where: Condition | None = None
     merged: frozenset[str] = frozenset()
