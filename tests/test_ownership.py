@@ -52,6 +52,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "accounting.terms._tuning._BestOfRuns": "the base of frozen values",
     "_fields.Converted": "for annotations only",
     "query._compiling.Compiler": "expressions of one question",
+    "query._source.ComputedSource": "the base of frozen values",
     "query._stages.Stages": "expressions of one question",
     "train._loss_identity._Contents": "a value that is compared",
     "train._precision.AutocastNotice": "what one forward pass did",

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import Phase, assume, given, settings
@@ -512,6 +513,14 @@ def test_a_dated_key_of_a_union_has_the_keys_of_its_parts() -> None:
     )
     assert [row["n"] for row in without_noise(question).rows()] == [2, 0, 2]
     assert replace(question.plan.declaration.caps) == Caps(2)
+
+
+def test_a_frame_is_no_relation_whatever_its_columns_are_called() -> None:
+    names = ["label", "types", "rows", "schema", "person"]
+    frame = pd.DataFrame({name: [1, 2] for name in names})
+    columns = {name: Column.integer(0, 9) for name in names[:4]}
+    table = Table(frame, name="t", unit=UNIT, rows=1, columns=columns)
+    assert without_noise(table.agg(n=dp.sum("schema"))).rows()[0]["n"] == 3
 
 
 FILE = """

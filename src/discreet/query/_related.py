@@ -41,7 +41,7 @@ from discreet.query._relation import (
     from_text,
     tables_of,
 )
-from discreet.query._source import ArrowRows, arrow_schema, check_schema
+from discreet.query._source import ArrowRows, ComputedSource, arrow_schema, check_schema
 from discreet.query._spelling import plain_text
 
 _ARROW = {
@@ -55,7 +55,7 @@ _ID = "\x1fid"  # no declared column has a control character in its name
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class RelationSource:
+class RelationSource(ComputedSource):
     """The rows of a relation. ``tables`` has each of its declared tables."""
 
     relation: NamedRows

@@ -4,11 +4,12 @@ Types never depend on rows: a Parquet file's and a database table's schema count
 CSV file and Python objects are read as texts. Undeclared columns are never read.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -41,14 +42,29 @@ class TableSource(Protocol):
         ...
 
 
-@runtime_checkable
-class ComputedSource(TableSource, Protocol):
-    """A source whose rows an engine computes from others."""
+class ComputedSource(ABC):
+    """A source whose rows an engine computes from others. It is known by inheritance: a frame may
+    have columns of any names."""
 
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A public name that tells sources apart."""
+
+    @abstractmethod
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """Each column with its type."""
+
+    @abstractmethod
     def schema(self, names: Sequence[str]) -> pa.Schema:
         """The Arrow types of these columns, computed once for tables without rows, so that over
         the rows nothing fails for a public reason."""
-        ...
+
+    @abstractmethod
+    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
+        """The rows of these columns alone."""
 
 
 @dataclass(frozen=True, slots=True)
