@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         median,
         open,  # noqa: A004
         quantile,
+        share,
         sum,  # noqa: A004
     )
 
@@ -103,6 +104,7 @@ __all__ = [
     "quantile",
     "release",
     "session",
+    "share",
     "sum",
 ]
 

@@ -4,6 +4,7 @@ import datetime
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +27,7 @@ from discreet.query import (
 )
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._duckdb import define_functions
+from discreet.query._post_processing import completed, measure, with_sets
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
@@ -44,9 +46,12 @@ from discreet.query._query import (
     Membership,
     Negation,
     Operator,
+    Output,
+    PostProcessing,
     Query,
     Relation,
     Scalar,
+    SortKey,
     Truth,
 )
 from discreet.query._scalar_rules import ScalarFunction
@@ -239,13 +244,68 @@ _KEYS: list[str | GroupKey] = [
         "bin",
     ),
 ]
-QUERIES = st.builds(
+_PLAIN_QUERIES = st.builds(
     Query,
     st.just("t"),
     st.one_of(st.tuples(_aggregates(0)), st.tuples(_aggregates(0), _aggregates(1))),
     st.lists(st.sampled_from(_KEYS), unique=True, max_size=2).map(tuple),
     st.one_of(st.none(), CONDITIONS),
 )
+
+
+def computed(query: Query) -> st.SearchStrategy[Scalar]:
+    """A number that is computed from an answer: from aggregates of the query, and others."""
+    others = [Aggregate(AggregateFunction.COUNT, None, ""), *query.aggregates]
+    numbers = st.sampled_from(others).map(measure)
+    if query.keys:
+        shares = [one for one in others if one.function is AggregateFunction.COUNT]
+        numbers |= st.sampled_from(shares).map(lambda one: measure(one, is_share=True))
+    literals = st.sampled_from([*_ORDINARY[1:], Fraction(1, 3)]).map(Literal)
+    return st.recursive(
+        numbers,
+        lambda inner: (
+            st.builds(Arithmetic, st.sampled_from(Operator), inner, inner)
+            | st.builds(Arithmetic, st.sampled_from(Operator), inner, literals)
+        ),
+        max_leaves=3,
+    )
+
+
+@st.composite
+def _processed(draw: st.DrawFn) -> Query:
+    """A query with computed columns, HAVING, ORDER BY, LIMIT and totals."""
+    query = draw(_PLAIN_QUERIES)
+    numbers = computed(query)
+    keys: list[Scalar] = [key.value for key in query.named_keys]
+    values = st.one_of(numbers, *([st.sampled_from(keys)] if keys else []))
+    relations = st.sampled_from(list(Relation))
+    tests: st.SearchStrategy[Condition] = st.one_of(
+        st.builds(Comparison, relations, numbers, st.sampled_from(_ORDINARY).map(Literal)),
+        st.builds(Comparison, relations, numbers, numbers),
+        values.map(IsNull),
+    )
+    having = st.one_of(
+        tests, st.builds(Both, tests, tests), st.builds(Either, tests, tests), tests.map(Negation)
+    )
+    counts = st.integers(0, 9)
+    outputs = draw(st.lists(numbers, max_size=2))
+    after = PostProcessing(
+        tuple(Output(value, f"y{number}") for number, value in enumerate(outputs)),
+        having=draw(st.none() | having),
+        order=tuple(
+            draw(st.lists(st.builds(SortKey, values, st.booleans(), st.booleans()), max_size=2))
+        ),
+        limit=draw(st.none() | counts),
+        offset=draw(st.just(0) | counts),
+    )
+    query = completed(replace(query, after=after))
+    names = query.key_names
+    if draw(st.booleans()) and names:
+        return with_sets(query, [names[:count] for count in range(len(names), -1, -1)])
+    return query
+
+
+QUERIES = _PLAIN_QUERIES | _processed()
 
 
 def arrow(rows: list[dict[str, Any]]) -> pa.Table:

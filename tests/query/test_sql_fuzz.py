@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
 from discreet.query._aggregates import SPELLINGS
-from discreet.query._sql_words import KEYWORDS
+from discreet.query._sql_words import KEYWORDS, OPENERS, PAIRS
 from tests.query.wages import WAGES, parse
 
 SOUND = [
@@ -24,13 +24,20 @@ SOUND = [
     WHERE day >= DATE '2020-01-30' AND day NOT IN ('2020-01-31') OR note IS NOT NULL""",
     """SELECT COUNT(*) AS "N", SUM("o'clock") FROM "wages"
     WHERE ("union" = TRUE OR in_union <> FALSE) AND NOT (wage + 1 <= 2) GROUP BY date""",
+    """SELECT year, COUNT(*) n, SUM(wage) / COUNT(*) AS m FROM wages GROUP BY year
+    HAVING COUNT(*) > 3 AND n <> 7 ORDER BY m DESC NULLS FIRST, 1 LIMIT 5 OFFSET 1""",
+    """SELECT COUNT(*) AS n FROM wages WHERE wage > 1 GROUP BY ROLLUP (year, place)
+    ORDER BY year ASC, place NULLS LAST""",
+    """SELECT SUM(wage) - 1 FROM wages GROUP BY GROUPING SETS ((year, place), (place), ())
+    HAVING NOT SUM("Age") < 2 * COUNT(*) OR place IS NULL""",
 ]
 PIECES = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|<>|<=|>=|!=|[0-9][0-9a-z.]*|\w+|\s+|.""", re.DOTALL
 )
 _LISTED = r"""
 SELECT FROM WHERE GROUP BY AS AND OR NOT IN BETWEEN IS NULL TRUE FALSE DATE ALL DISTINCT ORDER
-LIMIT CASE HAVING VALUES ROWS AT EXCLUDE FILTER OVER wage year in_union note day date w wages x
+HAVING OFFSET ASC DESC NULLS FIRST LAST ROLLUP CUBE GROUPING SETS SHARE
+LIMIT CASE VALUES ROWS AT EXCLUDE FILTER OVER wage year in_union note day date w wages x
 rowid COUNT SUM AVG MEAN STDDEV MAX
 0 1 2.5 1e3 .5 'a' '2020-01-31' "wage" "Age" ( ) , . + - * / = <> != <
 <= > >= ; -- /* */ '' ' " :: [ ] { } $ ? @ : % ^ || -> => \ # ` ~ !
@@ -123,7 +130,7 @@ def test_what_is_read_is_what_duckdb_reads(text: str, rows: duckdb.DuckDBPyConne
 
 def _with_quoted_names(text: str) -> str:
     """The same text for DuckDB, to which more words have a meaning of their own."""
-    known = {*KEYWORDS, *SPELLINGS, "BY", "DATE"}
+    known = {*KEYWORDS, *SPELLINGS, *OPENERS, "DATE", *(word for pair in PAIRS for word in pair)}
     return "".join(
         f'"{piece}"' if piece.isidentifier() and piece.upper() not in known else piece
         for piece in PIECES.findall(text)

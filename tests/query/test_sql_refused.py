@@ -16,11 +16,6 @@ from tests.query.wages import WAGES, parse
 REFUSED = r"""
 SELECT DISTINCT year, COUNT(*) FROM wages GROUP BY year  | `DISTINCT` (line 1, column 8)
 SELECT SUM(DISTINCT wage) FROM wages  | `SUM(DISTINCT wage)` (line 1, column 8): DISTINCT stands
-SELECT COUNT(*) FROM wages HAVING COUNT(*) > 1  | choose among the released numbers
-SELECT COUNT(*) FROM wages QUALIFY 1 = 1  | choose among the released numbers
-SELECT year, COUNT(*) FROM wages GROUP BY year ORDER BY 1  | sorted by its keys
-SELECT COUNT(*) FROM wages LIMIT 1  | a row for each combination of keys
-SELECT COUNT(*) FROM wages OFFSET 1  | a row for each combination of keys
 SELECT COUNT(*) FROM wages JOIN other ON TRUE  | `other` (line 1, column 33): no other table stands
 SELECT COUNT(*) FROM wages, other  | `other` (line 1, column 29): tables are joined by JOIN
 SELECT COUNT(*) FROM other  | `other` (line 1, column 22): no other table stands beside the one
@@ -56,10 +51,48 @@ SELECT COUNT(*) FROM wages a CROSS JOIN wages b  | tables are joined by JOIN
 SELECT AVG(wage) FROM wages a JOIN wages b USING (person)  | write one of a.wage, b.wage
 SELECT AVG(a.person) FROM wages a JOIN wages b USING (person)  | it identifies units
 SELECT COUNT(*) FROM wages UNION SELECT 1  | UNION ALL stands in FROM
+SELECT COUNT(*) FROM wages QUALIFY 1 = 1  | write HAVING, which chooses among the released numbers
+SELECT COUNT(*) FROM wages HAVING wage > 1  | wage is no key of the groups; WHERE chooses
+SELECT COUNT(*) FROM wages HAVING COUNT(*)  | COUNT(*) is no condition
+SELECT COUNT(*) FROM wages HAVING COUNT(*) > 'a'  | an aggregate stands in SELECT
+SELECT COUNT(*) FROM wages HAVING ROUND(COUNT(*)) > 1  | is made of keys, aggregates, literals
+SELECT place, COUNT(*) FROM wages GROUP BY place HAVING place = 1  | place is text, 1 is number
+SELECT place, COUNT(*) FROM wages GROUP BY place HAVING place + 1 > 1  | for numbers only
+SELECT in_union, COUNT(*) FROM wages GROUP BY in_union HAVING in_union > TRUE  | by = and <> only
+SELECT year, COUNT(*) FROM wages GROUP BY year HAVING year IN (COUNT(*))  | IN takes literals
+SELECT year FROM wages GROUP BY year HAVING COUNT(*) > 1  | at least one of COUNT, SUM, AVG
+SELECT year AS y, COUNT(*) AS year FROM wages GROUP BY year ORDER BY year  | called so; rename one
+SELECT COUNT(*) FROM wages HAVING  | `HAVING` (line 1, column 28): this is not expected here
+SELECT COUNT(*) FROM wages ORDER 1  | write ORDER BY
+SELECT COUNT(*) FROM wages ORDER BY  | `ORDER BY` (line 1, column 28): this is not expected here
+SELECT COUNT(*) FROM wages ORDER BY 2  | `2` (line 1, column 37): ORDER BY takes the places 1 to 1
+SELECT COUNT(*) FROM wages ORDER BY 1.5  | ORDER BY takes the places 1 to 1
+SELECT COUNT(*) FROM wages ORDER BY 'a'  | ORDER BY 'a': give keys, aggregates, names or places
+SELECT COUNT(*) FROM wages ORDER BY wage  | wage is no key of the groups
+SELECT COUNT(*) FROM wages ORDER BY COUNT(*) NULLS  | `NULLS` (line 1, column 46): this is not
+SELECT COUNT(*) FROM wages ORDER BY (year, place)  | one value stands in parentheses
+SELECT COUNT(*) FROM wages LIMIT -1  | `1` (line 1, column 35): give a whole number
+SELECT COUNT(*) FROM wages LIMIT 1.5  | give a whole number
+SELECT COUNT(*) FROM wages LIMIT 10 % 3  | give a whole number
+SELECT COUNT(*) FROM wages LIMIT wage  | give a whole number
+SELECT COUNT(*) FROM wages LIMIT 1, 2  | `2` (line 1, column 37): this is not expected here
+SELECT COUNT(*) FROM wages LIMIT 1000000000000000000  | give a whole number
+SELECT COUNT(*) FROM wages LIMIT 1 ORDER BY 1  | this is not expected here
+SELECT COUNT(*) FROM wages OFFSET 1 LIMIT 1  | `OFFSET` (line 1, column 28): this is not expected
+SELECT COUNT(*) FROM wages FETCH FIRST 1 ROWS ONLY  | write LIMIT 10
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
-SELECT COUNT(*) OVER () FROM wages  | there are no windows
-SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there are no windows
 SELECT KURT(wage) FROM wages | `KURT(` (line 1, column 8): there is no such function
+SELECT COUNT(*) OVER () FROM wages  | `COUNT(*)` (line 1, column 8): there is one window
+SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there is one window
+SELECT SUM(wage) OVER (ORDER BY year) FROM wages  | there is one window
+SELECT COUNT(*) / SUM(SUM(wage)) OVER () FROM wages  | there is one window
+SELECT COUNT(*) / AVG(COUNT(*)) OVER () FROM wages  | there is one window
+SELECT year, COUNT(*) / SUM(COUNT(*)) OVER () FROM wages GROUP BY year HAVING 1 = 1  | would change
+SELECT SHARE(year), COUNT(*) FROM wages GROUP BY year  | write SHARE(COUNT(*))
+SELECT SHARE(COUNT(*)) FROM wages  | name GROUP BY keys
+SELECT year, SHARE(AVG(wage)) FROM wages GROUP BY year  | there are shares of COUNT and SUM
+SELECT year, SHARE(SUM(wage - 1)) FROM wages GROUP BY year  | its values may be negative
+SELECT year, SHARE(COUNT(*)) FROM wages GROUP BY ROLLUP (year)  | ask for shares without ROLLUP
 SELECT SUM(SIN(wage)) FROM wages  | `SIN(` (line 1, column 12): there is no such function
 SELECT SUM("abs"(wage)) FROM wages  | there is no such function
 SELECT SUM(ABS(wage, 1)) FROM wages  | `ABS(wage, 1)` (line 1, column 12): ABS does not take 2
@@ -95,10 +128,12 @@ SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value
 SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or COUNT a *
 SELECT SUM(wage, year) FROM wages  | `SUM(wage, year)` (line 1, column 8): SUM takes one value
 SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | all rows that meet WHERE
-SELECT SUM(wage ORDER BY year) FROM wages  | sorted by its keys
-SELECT SUM(wage) + 1 FROM wages  | `SUM(wage) + 1` (line 1, column 8): an aggregate
-SELECT SUM(AVG(wage)) FROM wages  | `AVG(wage)` (line 1, column 12): an aggregate stands by itself
-w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands by itself
+SELECT SUM(wage ORDER BY year) FROM wages  | takes its rows in no order
+SELECT SUM(wage) + year, COUNT(*) FROM wages GROUP BY year  | is computed from aggregates
+SELECT SUM(wage) / 0 FROM wages  | (SUM(wage) / 0): this divides by 0
+SELECT ROUND(SUM(wage)) FROM wages  | is made of keys, aggregates, literals and + - * /
+SELECT SUM(AVG(wage)) FROM wages  | `AVG(wage)` (line 1, column 12): an aggregate stands in SELECT
+w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands in SELECT, HAVING or ORDER BY
 SELECT SUM(wage > 1) FROM wages  | such as CASE WHEN ... THEN 1 ELSE 0 END
 SELECT SUM(wage / 0) FROM wages  | only division by a number other than 0
 SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
@@ -115,15 +150,24 @@ SELECT COUNT(*) FROM wages GROUP BY 2  | GROUP BY takes the places 1 to 1 of SEL
 SELECT COUNT(*) FROM wages GROUP BY 'a'  | it is the same for all rows
 SELECT year AS y, year AS z, COUNT(*) FROM wages GROUP BY year  | is called 'y' already
 SELECT COUNT(*) FROM wages GROUP BY (year, place)  | one value stands in parentheses
-SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year)  | answers for each combination
-SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year))  | answers for each combination
+SELECT COUNT(*) FROM wages GROUP BY ROLLUP ()  | there is nothing in these parentheses
+SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year), place  | `ROLLUP` (line 1, column 37): this is
+SELECT COUNT(*) FROM wages GROUP BY year WITH ROLLUP  | `WITH` (line 1, column 42)
+SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS (ROLLUP (year))  | name the sets themselves
+SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year), (year))  | name each set once
+SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS (((year, place)))  | one value stands in
+SELECT COUNT(*) FROM wages GROUP BY CUBE (year, place, in_union, day, "union", date, "count")  | 64
+SELECT COUNT(*), GROUPING(year) FROM wages GROUP BY ROLLUP (year)  | the keys of a total are NULL
+SELECT MEDIAN(wage) FROM wages GROUP BY ROLLUP (year)  | its totals are not sums of the groups'
+SELECT COUNT_UNITS(*) FROM wages GROUP BY ROLLUP (year)  | its totals are not sums of the groups'
+SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year) HAVING MIN(wage) > 1  | its totals are not sums
 SELECT COUNT(*) AS n, SUM(wage) AS n FROM wages  | two columns 'n'
 SELECT year, COUNT(*) AS year FROM wages GROUP BY year  | two columns 'year'
 SELECT COUNT(*) AS 'n' FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS 1 FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS TRUE FROM wages  | a name stands bare or in double quotes
 SELECT AS COUNT(*) FROM wages  | `AS` (line 1, column 8): a name stands bare or in double quotes
-SELECT COUNT(*) BY FROM wages  | BY stands after GROUP
+SELECT COUNT(*) BY FROM wages  | BY stands after GROUP or ORDER
 SELECT COUNT(*) FALSE FROM wages  | `FALSE` (line 1, column 17): a name that is a word of SQL
 SELECT COUNT(wages.in) FROM wages  | `in` (line 1, column 20): a name that is a word of SQL
 w wages.and = 1  | `and` (line 1, column 40): a name that is a word of SQL stands in double quotes
@@ -253,8 +297,8 @@ def test_private_keys_without_a_delta_are_refused(key: str, said: str) -> None:
 
 
 def test_the_place_is_by_line() -> None:
-    with pytest.raises(QueryRefused, match=r"`LIMIT` \(line 3, column 3\)"):
-        parse("SELECT COUNT(*)\nFROM wages\r\n  LIMIT 1", WAGES)
+    with pytest.raises(QueryRefused, match=r"`wage` \(line 3, column 9\)"):
+        parse("SELECT COUNT(*)\nFROM wages\r\n  LIMIT wage", WAGES)
 
 
 @pytest.mark.parametrize("text", [None, 3, b"SELECT COUNT(*) FROM wages", "", " \n", object(), []])

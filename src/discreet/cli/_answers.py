@@ -26,7 +26,7 @@ def show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> No
     if not as_json:
         rows = [
             [
-                line.name,
+                line.title,
                 "" if line.group_size is None else f"{line.group_size:,}",
                 line.width,
                 "" if line.stddev is None else f"{line.stddev:,.4g}",

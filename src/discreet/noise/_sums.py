@@ -1,7 +1,8 @@
-"""Half-widths at a confidence of sums of independent noises: some with weights, or many equal."""
+"""Half-widths at a confidence of sums of independent noises: with weights, or of equal ones."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -23,10 +24,24 @@ _FINENESS = 128  # cells to a standard deviation
 _FAR = 2.0**-48
 _ROUNDING = 2.0**-40
 _BITS = 64
+_MOST = 64  # draws whose sum's law is computed
+_OF_ROUNDING = 0.01  # the share of the risk that rounding may take
+_SLOPES = np.geomspace(1e-5, 0.999, 400)  # at which Chernoff's bound is tried
+_SAFE_LOGARITHM = 1 + 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class SummedLaw:
+    """The law of the sum of this many independent draws of one law."""
+
+    law: PairLaw
+    count: int
 
 
 def pair_half_width(
-    laws: tuple[PairLaw, PairLaw], weights: tuple[float, float], confidence: Fraction
+    laws: tuple[PairLaw | SummedLaw, PairLaw | SummedLaw],
+    weights: tuple[float, float],
+    confidence: Fraction,
 ) -> float:
     """An upper bound on the smallest q with P(|a M + b N| <= q) >= confidence, for independent
     noises M and N of the same kind and weights a and b.
@@ -34,9 +49,12 @@ def pair_half_width(
     The bound increases with |a| and with |b|, since noise is symmetric and unimodal. Rounded
     Gaussian noise differs from Gaussian noise by at most 1/2. Discrete Laplace noise is a
     difference of the integer parts of two exponential numbers, and differs from Laplace noise by
-    less than 1. The weighted sum of two Gaussian or two Laplace noises has a known law.
+    less than 1. The weighted sum of two Gaussian or two Laplace noises has a known law. Sums of
+    several draws have simpler bounds: see `summed_half_width`.
     """
     (one, other), (a, b) = laws, map(abs, weights)
+    if isinstance(one, SummedLaw) or isinstance(other, SummedLaw):
+        return summed_half_width([(one, a), (other, b)], confidence)
     outside = float(1 - confidence)
     if isinstance(one, RoundedGaussianLaw) and isinstance(other, RoundedGaussianLaw):
         spread = math.hypot(a * float(one.sigma), b * float(other.sigma))
@@ -69,7 +87,7 @@ def _two_laplace_tail(large: float, small: float, t: float) -> float:
 
 
 def weighted_half_widths(
-    laws: Sequence[PairLaw], weights: FloatArray, confidence: Fraction
+    laws: Sequence[PairLaw | SummedLaw], weights: FloatArray, confidence: Fraction
 ) -> FloatArray:
     """For each column of weights, shape (law, column), an upper bound on the smallest q with
     P(|w_1 N_1 + w_2 N_2 + ...| <= q) >= confidence, for independent noises of these laws, which are
@@ -79,6 +97,9 @@ def weighted_half_widths(
     are nearly equal are moved apart upwards, so the sum of Laplace noises has the tail
     sum_i A_i exp(-t / s_i), with A_i the product of s_i^2 / (s_i^2 - s_j^2) over the others.
     """
+    if any(isinstance(law, SummedLaw) for law in laws):
+        terms = (list(zip(laws, map(float, column), strict=True)) for column in weights.T)
+        return np.array([summed_half_width(one, confidence) for one in terms])
     sizes, outside = np.abs(weights), float(1 - confidence)
     if all(isinstance(law, RoundedGaussianLaw) for law in laws):
         sigmas = np.array([float(law.sigma) for law in laws if isinstance(law, RoundedGaussianLaw)])
@@ -117,15 +138,58 @@ def _laplace_half_widths(scales: FloatArray, outside: float) -> FloatArray:
     return np.asarray(high * largest)
 
 
+def summed_half_width(
+    terms: Sequence[tuple[PairLaw | SummedLaw, float]], confidence: Fraction
+) -> float:
+    """An upper bound on the smallest q such that the weighted sum of all draws lies in [-q, q] at
+    this confidence. All noises are of one kind, and all draws are independent.
+
+    Gaussian noises add up to a Gaussian. What rounding adds to each draw has the mean 0 and is at
+    most 1/2: it takes its full size, or by Hoeffding's inequality a hundredth of the risk. For
+    discrete Laplace noise this is Chernoff's bound: for each t > 0 the two-sided risk at q is at
+    most 2 exp(-t q) times the product of E exp(t w X) over the draws X of weight w.
+    """
+    sums = [(one if isinstance(one, SummedLaw) else SummedLaw(one, 1), abs(w)) for one, w in terms]
+    outside = float(1 - confidence)
+    sums = [(one, weight) for one, weight in sums if weight > 0 and one.count > 0]
+    if not sums:
+        return 0.0
+    if all(isinstance(one.law, RoundedGaussianLaw) for one, _ in sums):
+        return _gaussian_sum(sums, outside) * _SAFE
+    return _laplace_sum(sums, outside) * _SAFE_LOGARITHM
+
+
+def _gaussian_sum(sums: Sequence[tuple[SummedLaw, float]], outside: float) -> float:
+    squares = math.fsum(one.count * (w * float(one.law.sigma)) ** 2 for one, w in sums)  # type: ignore[union-attr]  # all are Gaussian
+    spread, length = math.sqrt(squares), math.fsum(one.count * w for one, w in sums)
+    all_of_it = -float(ndtri(outside / 2)) * spread + length / 2
+    rest = outside * _OF_ROUNDING
+    rounding = math.sqrt(math.fsum(one.count * w**2 for one, w in sums) * math.log(2 / rest) / 2)
+    return min(all_of_it, -float(ndtri((outside - rest) / 2)) * spread + rounding)
+
+
+def _laplace_sum(sums: Sequence[tuple[SummedLaw, float]], outside: float) -> float:
+    scales = [(one.count, w, float(one.law.scale)) for one, w in sums]  # type: ignore[union-attr]  # all are Laplace
+    slopes = _SLOPES * min(1 / (weight * scale) for _, weight, scale in scales)
+    logarithms = np.full_like(slopes, math.log(2 / outside))
+    for count, weight, scale in scales:
+        tilt, rate = weight * slopes, 1 / scale
+        without = np.log(-np.expm1(tilt - rate)) + np.log(-np.expm1(-tilt - rate))
+        logarithms += count * (2 * math.log(-math.expm1(-rate)) - without)
+    return float(np.min(logarithms / slopes))
+
+
 def sum_half_width(law: NoiseLaw, count: int, confidence: Fraction) -> int:
-    """A whole q such that the sum of ``count`` <= 64 independent draws lies in [-q, q] at this
-    confidence. It is the smallest one for one draw, and hardly larger for more.
+    """A whole q such that the sum of ``count`` independent draws lies in [-q, q] at this
+    confidence. It is the smallest one for one draw, and hardly larger for up to 64.
 
     Each draw is put into a cell, at most half a cell from the cell's middle. The law of sums of
-    cells comes from a Fourier transform.
+    cells comes from a Fourier transform. For more than 64 draws it is `summed_half_width`.
     """
     if count == 1:
         return half_width(law, confidence)
+    if count > _MOST and isinstance(law, DiscreteLaplaceLaw | RoundedGaussianLaw):
+        return math.ceil(summed_half_width([(SummedLaw(law, count), 1.0)], confidence))
     outside, stddev = float(1 - confidence) - _ROUNDING, law.stddev()
     if outside <= _ROUNDING or not math.isfinite(stddev):  # union bound over the draws
         return count * half_width(law, 1 - (1 - confidence) / count)

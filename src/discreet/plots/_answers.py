@@ -16,14 +16,15 @@ _SPREAD = 0.6  # of the distance between two groups, for the series
 
 
 def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw an aggregate of each group as a point, with its interval as a bar.
+    """Draw an aggregate or a computed column of each row as a point, with its interval as a bar.
 
-    Without ``aggregate`` it is the first one. The groups stand in the order of the answer. With
-    two keys or more, the last key gives the series, each with its own colour and mark. An interval
-    covers the noise alone, at the answer's confidence. A value that is NULL has an interval only.
+    Without ``aggregate`` it is the first one. The rows stand in the order of the answer. With two
+    keys or more, the last key gives the series, each with its own colour and mark. An interval
+    covers the noise alone, at the answer's confidence. A value that is NULL has an interval only,
+    and an interval with an open end is not drawn.
     """
     query = released.plan.query
-    names = [one.name for one in query.aggregates]
+    names = list(query.columns)
     name = names[0] if aggregate is None else aggregate
     if name not in names:
         raise InvalidArgument(f"aggregate = {name!r}: the answer has {', '.join(names)}")
@@ -33,6 +34,10 @@ def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = N
         series = keys.pop()
     ax = _style.axes(ax, level, ", ".join(keys), name)
     rows = released.rows()
+    if not rows:
+        raise InvalidArgument(
+            "the answer has no rows to draw; HAVING or LIMIT left all of them out"
+        )
     groups = list(dict.fromkeys(tuple(_text(row[key]) for key in keys) for row in rows))
     kinds = list(dict.fromkeys(_kind(row, series) for row in rows))
     for number, (kind, (colour, _)) in enumerate(zip(kinds, _style.lines(), strict=False)):
@@ -75,4 +80,6 @@ def _kind(row: dict[str, object], series: str | None) -> str:
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return "all"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,17 +5,18 @@ a closed value, the value a plan, the plan one statement for the engine, and its
 through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
-2. what can be asked: `_aggregates`, `_query`; from Python `_frame`; from SQL `_sql_text`,
-   `_sql`, `_sql_from`, `_sql_values`, `_sql_leaves`; of several tables: `_relation` (joins and
-   unions as values), `_derived` (their declaration, and why they are private), `_public_table`,
-   `_beside`
+2. what can be asked: `_aggregates`, `_query`; from Python `_frame`, `_frame_after`; from SQL
+   `_sql_text`, `_sql`, `_sql_from`, `_sql_grouping`, `_sql_after`, `_sql_values`, `_sql_leaves`;
+   of several tables: `_relation` (joins and unions as values), `_derived` (their declaration, and
+   why they are private), `_public_table`, `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_related` (those of several tables), `_conversion`,
    `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the role of an engine,
    `_duckdb` the one there is; `_private_keys` for groups that come from the rows
-5. what comes out: `_question` (price, pay, release), `_answer`, `_estimates`, `_intervals`,
-   `_second_moments`, `_forecast`
+5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_estimates`,
+   `_intervals`, `_second_moments`, `_forecast`; what is computed from noisy numbers:
+   `_post_processing` (what may be), `_totals`, `_outputs`, `_chosen_rows`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
@@ -41,6 +42,7 @@ from discreet.query._frame import (
     mean,
     median,
     quantile,
+    share,
     sum,  # noqa: A004  # read as dp.sum
 )
 from discreet.query._price import Noise, QuestionPrice
@@ -100,6 +102,7 @@ __all__ = [
     "plan_workload",
     "quantile",
     "release_question",
+    "share",
     "suggest",
     "sum",
 ]

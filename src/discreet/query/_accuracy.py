@@ -57,6 +57,12 @@ def price_for_error(
 
     def is_met(found: Forecast) -> bool:
         lines = [line for line in found.lines if line.name in most]
+        unknown = next((name for name in most if all(line.name != name for line in lines)), None)
+        if unknown is not None:
+            raise InvalidArgument(
+                f"within: the error of {unknown} depends on the rows; give those of its parts, as "
+                f"within={{{plan.query.aggregates[0].name!r}: 10}}"
+            )
         ranked = next((line.name for line in lines if line.is_in_ranks), None)
         if ranked is not None and not isinstance(within, Mapping):
             raise InvalidArgument(
@@ -128,10 +134,10 @@ def _least(is_enough: Callable[[Fraction], bool]) -> Fraction | None:
 
 def _limits(plan: Plan, within: Within) -> dict[str, Fraction]:
     """The largest half-width by the name of each limited aggregate."""
-    names = [aggregate.name for aggregate in plan.query.aggregates]
+    names = [one.name for one in plan.query.numbers]
     if not isinstance(within, Mapping):
         most = _checks.positive(within=within)
-        return dict.fromkeys(names, most)
+        return dict.fromkeys(plan.query.columns, most)
     unknown = sorted(set(within) - set(names), key=repr)
     if unknown or not within:
         raise InvalidArgument(

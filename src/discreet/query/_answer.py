@@ -3,7 +3,7 @@
 import datetime
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,25 +17,17 @@ from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._aggregates import ESTIMATORS
-from discreet.query._columns import ColumnType
-from discreet.query._estimates import Numbers
-from discreet.query._forecast import law, limits_in_words
-from discreet.query._inference import infer
+from discreet.query._assembly import columns
+from discreet.query._forecast import limits_in_words
 from discreet.query._plan import Plan
+from discreet.query._post_processing import after_in_words
 from discreet.query._price import PricedPlan
 from discreet.query._private_keys import found, hidden_in_words, one_group
-from discreet.query._query import Aggregate, column_names, columns_used
+from discreet.query._query import column_names, columns_used
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-_ARROW = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.DATE: pa.date32(),
-    ColumnType.INTEGER: pa.int64(),
-    ColumnType.TEXT: pa.string(),
-}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,8 +37,9 @@ class Answer:
     An aggregate ``pay`` has the columns ``pay``, ``pay_low`` and ``pay_high`` (the interval at
     ``confidence``, for the noise alone) and ``pay_error``: the noise's standard deviation for
     counts and sums, half the interval's width for others. A mean or variance whose noisy count is
-    too small is NULL, its interval all that the declared range allows. Everything here may be shown
-    to anyone.
+    too small is NULL, its interval all that the declared range allows. A column that is computed
+    from aggregates has the same four columns; an end of its interval that the noise leaves open is
+    NULL. The key of a total is NULL. Everything here may be shown to anyone.
     """
 
     table: pa.Table
@@ -164,8 +157,8 @@ class Answer:
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         hidden = hidden_in_words(self.plan, self.release.mechanism)
-        own = self.plan.declaration.notes
-        return (covered, *filter(None, (limits, *own, *said, hidden)))
+        own, done = self.plan.declaration.notes, after_in_words(self.plan.query)
+        return (covered, *filter(None, (limits, *own, *said, hidden, *done)))
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
@@ -183,12 +176,12 @@ class Answer:
         query = self.plan.query
         head = [
             *query.key_names,
-            *(text for a in query.aggregates for text in (a.name, "interval")),
+            *(text for name in query.columns for text in (name, "interval")),
         ]
         body = [
             [
                 *(_key(row[key]) for key in query.key_names),
-                *(t for a in query.aggregates for t in _number(row, a)),
+                *(t for name in query.columns for t in _number(row, name)),
             ]
             for row in self.rows()
         ]
@@ -216,37 +209,8 @@ def table_of(
     return shown, table.slice(0, len(shown.groups))
 
 
-def columns(
-    priced: PricedPlan,
-    noisy: Mapping[str, Any],  # Any: as in Answer
-    confidence: Fraction,
-) -> dict[str, pa.Array]:
-    """The answer's columns by name, from the noisy sums alone."""
-    plan = priced.plan
-    arrays: dict[str, pa.Array] = {}
-    for index, key in enumerate(plan.query.named_keys):
-        kind = _ARROW[infer(key.value, plan.declaration).type]
-        arrays[key.name] = pa.array([group[index] for group in plan.groups], kind)
-    for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
-        estimator, numbers = ESTIMATORS[aggregate.function], [noisy[one] for one in sources]
-        steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)
-        found = estimator.estimate(law(priced, sources), steps, confidence)
-        made = found.values, found.low, found.high, found.errors
-        arrays |= zip(column_names(aggregate.name), map(_arrow, made), strict=True)
-    return arrays
-
-
-def _whole(numbers: Sequence[Any]) -> list[list[int]]:  # Any: arrays of integers
-    return [[int(step) for step in steps] for steps in numbers]
-
-
-def _arrow(numbers: Numbers) -> pa.Array:
-    is_whole = all(isinstance(number, int) for number in numbers)
-    return pa.array(numbers, pa.int64() if is_whole else pa.float64())
-
-
-def _number(row: dict[str, object], aggregate: Aggregate) -> tuple[str, str]:
-    value, low, high, _ = (row[name] for name in column_names(aggregate.name))
+def _number(row: dict[str, object], name: str) -> tuple[str, str]:
+    value, low, high, _ = (row[column] for column in column_names(name))
     return _figure(value), f"{_figure(low)} .. {_figure(high)}"
 
 
@@ -263,6 +227,8 @@ def _figure(value: object) -> str:
 
 
 def _key(value: object) -> str:
+    if value is None:
+        return "all"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -38,6 +38,7 @@ from discreet.query._query import (
     Holds,
     IsNull,
     Literal,
+    Measure,
     Membership,
     Negation,
     Operator,
@@ -110,6 +111,7 @@ class Compiler:
 
     def _value(self, scalar: Scalar) -> StagedValue:
         fact = self.infer(scalar)
+        assert not isinstance(scalar, Measure)  # which `infer` refuses
         match scalar:
             case ColumnRef(name):
                 return self.raw(name, lambda raw: _declared(raw, self._column(name)))

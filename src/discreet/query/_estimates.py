@@ -8,9 +8,9 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.query._grid import SumGrid
 from discreet.query._intervals import RatioLaw
+from discreet.query._summed_noise import AdditiveNoise
 
 
 class SumKind(Enum):
@@ -35,7 +35,7 @@ class NoisySum:
     """The noise and the public form of one sum: its ``grid``, or ``None`` for a count, and the
     ``shift`` that was subtracted from each addend."""
 
-    mechanism: DiscreteLaplace | Gaussian
+    mechanism: AdditiveNoise
     grid: SumGrid | None
     shift: int = 0
 

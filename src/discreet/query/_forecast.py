@@ -1,5 +1,6 @@
 """Forecasts the cost of a question and the errors of its answer, without reading the data."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -11,11 +12,15 @@ from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._aggregates import ESTIMATORS, NoisyQuantile
 from discreet.query._columns import Column, written
 from discreet.query._estimates import NoisySum, NoisySums
+from discreet.query._outputs import linear_form, linear_half_width, linear_stddev
 from discreet.query._plan import Plan, SumOf
+from discreet.query._post_processing import after_in_words, measure
 from discreet.query._price import Noise, PricedPlan
 from discreet.query._private_keys import hidden_in_words
-from discreet.query._query import columns_used, condition_text
+from discreet.query._query import Aggregate, Measure, columns_used, condition_text
 from discreet.query._ranges import answer_range, is_useless
+from discreet.query._summed_noise import AdditiveNoise, summed
+from discreet.query._totals import groups_in_each, sets_in_words
 
 _SIZES = (100, 1_000, 10_000)
 _TYPICAL = (
@@ -36,8 +41,9 @@ class ForecastLine:
     standard deviation of an eighth of it. For other values it is at most ``worst``; that of a
     correlation can be anything up to 1.
 
-    ``is_useless`` says that the interval is as wide as the range that is known without asking, in a
-    group of ``judged_size`` rows.
+    ``rows`` says which totals it is of; it is empty for the groups. ``is_useless`` says that the
+    interval is as wide as the range that is known without asking, in a group of ``judged_size``
+    rows.
     """
 
     name: str
@@ -49,6 +55,12 @@ class ForecastLine:
     judged_size: int = field(default=0, repr=False)
     is_typical: bool = False
     worst: float | None = None
+    rows: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, and the totals that it is of."""
+        return f"{self.name}, {self.rows}" if self.rows else self.name
 
     @property
     def width(self) -> str:
@@ -100,7 +112,7 @@ class Forecast:
         heads = "aggregate", "rows in group", "error", "standard deviation"
         rows = [
             (
-                line.name,
+                line.title,
                 "" if line.group_size is None else f"{line.group_size:,}",
                 f"{line.width}{_USELESS * line.is_useless}",
                 "" if line.stddev is None else f"{line.stddev:,.4g}",
@@ -138,53 +150,94 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
     and 10 000."""
     level = _checks.probability(confidence=confidence)
     sizes = _SIZES if group_size is None else (_checks.positive_count(group_size=group_size),)
+    plan = priced.plan
     lines: list[ForecastLine] = []
-    for aggregate, sources in zip(priced.plan.query.aggregates, priced.plan.sources, strict=True):
-        estimator, sums = ESTIMATORS[aggregate.function], law(priced, sources)
-        if estimator.has_stddev and not isinstance(sums, NoisyQuantile):
-            half_width, step = estimator.half_width(sums, 1, level), float(_step(priced, sources))
-            stddev = sums[0].mechanism.stddev_of_noise() * step
-            lines.append(ForecastLine(aggregate.name, None, half_width.size, stddev))
+    for title, groups in zip(sets_in_words(plan.query), groups_in_each(plan), strict=True):
+        for aggregate, sources in zip(plan.query.aggregates, plan.sources, strict=True):
+            noise = law(priced, sources, groups)
+            found = _of_aggregate(aggregate, noise, level, sizes)
+            judged = (_judged(line, aggregate, plan, sizes[-1]) for line in found)
+            lines += [replace(line, rows=title) for line in judged]
+        lines += [replace(line, rows=title) for line in _of_outputs(priced, groups, level)]
+    hidden = hidden_in_words(plan, priced.together)
+    return Forecast(priced.privacy_loss, level, tuple(lines), hidden=hidden)
+
+
+def _of_aggregate(
+    aggregate: Aggregate, noise: NoisySums | NoisyQuantile, level: Fraction, sizes: Sequence[int]
+) -> list[ForecastLine]:
+    name, estimator = aggregate.name, ESTIMATORS[aggregate.function]
+    if estimator.has_stddev and not isinstance(noise, NoisyQuantile):
+        (one,) = noise
+        step = 1.0 if one.grid is None else float(one.grid.step)
+        stddev = one.mechanism.stddev_of_noise() * step
+        return [ForecastLine(name, None, estimator.half_width(noise, 1, level).size, stddev)]
+    lines = []
+    for size in sizes:
+        found = estimator.half_width(noise, size, level)
+        line = ForecastLine(name, size, found.size, None, is_in_ranks=estimator.is_in_ranks)
+        lines.append(replace(line, is_typical=found.is_typical, worst=found.worst))
+    return lines
+
+
+def _of_outputs(priced: PricedPlan, groups: int, level: Fraction) -> Iterator[ForecastLine]:
+    """The sums and differences of counts and sums, whose errors are known beforehand."""
+    for output in priced.plan.query.after.outputs:
+        form = linear_form(output.value, linear_sources(priced.plan))
+        if form is None:
             continue
-        for size in sizes:
-            found = estimator.half_width(sums, size, level)
-            is_in_ranks = estimator.is_in_ranks
-            line = ForecastLine(aggregate.name, size, found.size, None, is_in_ranks=is_in_ranks)
-            lines.append(replace(line, is_typical=found.is_typical, worst=found.worst))
-    judged = (_judged(line, priced.plan, sizes[-1]) for line in lines)
-    hidden = hidden_in_words(priced.plan, priced.together)
-    return Forecast(priced.privacy_loss, level, tuple(judged), hidden=hidden)
+        noise = level_noise(priced, form.terms, groups)
+        half_width = linear_half_width(form, noise, level)
+        if half_width is not None:
+            yield ForecastLine(output.name, None, half_width, linear_stddev(form, noise))
 
 
-def _judged(line: ForecastLine, plan: Plan, largest: int) -> ForecastLine:
+def _judged(line: ForecastLine, aggregate: Aggregate, plan: Plan, largest: int) -> ForecastLine:
     """The line with its use; a count is judged by the largest size that is forecast."""
     size = largest if line.group_size is None else line.group_size
-    (aggregate,) = (one for one in plan.query.aggregates if one.name == line.name)
     known = answer_range(aggregate, plan.declaration, size)
     is_wide = is_useless(line.half_width, known)
     return replace(line, is_useless=is_wide, judged_size=size)
 
 
-def law(priced: PricedPlan, sources: tuple[str, ...]) -> NoisySums | NoisyQuantile:
-    """The noise of these sums, and their grids; or the mechanism of the quantile."""
+def linear_sources(plan: Plan) -> dict[Measure, tuple[str, Fraction]]:
+    """The sum, and the size of its step, of each aggregate that is one sum."""
+    return {
+        measure(one): (sources[0], plan.sum_named(sources[0]).step)
+        for one, sources in zip(plan.query.aggregates, plan.sources, strict=True)
+        if ESTIMATORS[one.function].has_stddev
+    }
+
+
+def level_noise(
+    priced: PricedPlan, sources: Iterable[str], groups: int
+) -> dict[str, AdditiveNoise]:
+    """The noise of these sums, each added up over this many groups."""
+    found: dict[str, AdditiveNoise] = {}
+    for source in sources:
+        mechanism = priced.mechanisms[source]
+        assert not isinstance(mechanism, QuantileIntervals)  # which no sum has
+        found[source] = summed(mechanism, groups)
+    return found
+
+
+def law(priced: PricedPlan, sources: tuple[str, ...], groups: int = 1) -> NoisySums | NoisyQuantile:
+    """The noise of these sums, each added up over this many groups, and their grids; or the
+    mechanism of the quantile."""
     made = []
     for source in sources:
         mechanism = priced.mechanisms[source]
         if isinstance(mechanism, QuantileIntervals):
             return NoisyQuantile(mechanism, priced.plan.rows_named(source).is_whole)
         one = priced.plan.sum_named(source)
-        made.append(NoisySum(mechanism, one.grid, one.shift))
+        made.append(NoisySum(summed(mechanism, groups), one.grid, one.shift))
     return tuple(made)
-
-
-def _step(priced: PricedPlan, sources: tuple[str, ...]) -> Fraction:
-    return priced.plan.sum_named(sources[0]).step
 
 
 def _line(line: ForecastLine) -> str:
     size = "" if line.group_size is None else f" in a group of {line.group_size:,} rows"
     stddev = "" if line.stddev is None else f" (standard deviation {line.stddev:.4g})"
-    return f"{line.name}{size}: {line.width}{stddev}{_USELESS * line.is_useless}"
+    return f"{line.title}{size}: {line.width}{stddev}{_USELESS * line.is_useless}"
 
 
 def explain(
@@ -244,14 +297,14 @@ def _asked(plan: Plan) -> tuple[str, ...]:
         else f"grouped by {', '.join(plan.query.key_names)}: the groups come from the rows"
         if plan.private
         else f"grouped by {', '.join(plan.query.key_names)}: all {len(plan.groups)} declared "
-        "groups appear"
+        f"groups {'are computed' if plan.query.after.chooses_rows else 'appear'}"
     )
     where = (
         ()
         if plan.query.where is None
         else (f"of the rows for which {condition_text(plan.query.where)} is known to hold",)
     )
-    return (str(plan.query), *where, keys)
+    return (str(plan.query), *where, keys, *after_in_words(plan.query))
 
 
 def _public(plan: Plan) -> tuple[str, ...]:

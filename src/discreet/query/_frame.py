@@ -32,6 +32,7 @@ from discreet.query._query import (
     Holds,
     IsNull,
     Literal,
+    Measure,
     Membership,
     Negation,
     Operator,
@@ -101,26 +102,31 @@ class ColumnExpression:
 
     scalar: Scalar
 
-    def __add__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
+    def __add__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
         return _arithmetic(Operator.ADD, self, other)
 
     def __radd__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.ADD, other, self)
 
-    def __sub__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
+    def __sub__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, self, other)
 
     def __rsub__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, other, self)
 
-    def __mul__(self, other: "ColumnExpression | Number") -> "ColumnExpression":
+    def __mul__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, self, other)
 
     def __rmul__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, other, self)
 
-    def __truediv__(self, other: Number) -> "ColumnExpression":
+    def __truediv__(
+        self, other: "ColumnExpression | UnnamedAggregate | Number"
+    ) -> "ColumnExpression":
         return _arithmetic(Operator.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Number) -> "ColumnExpression":
+        return _arithmetic(Operator.DIVIDE, other, self)
 
     def __mod__(self, size: Number) -> "ColumnExpression":
         return self._call(ScalarFunction.MOD, size)
@@ -137,16 +143,24 @@ class ColumnExpression:
     def __ne__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
         return _comparison(Relation.UNEQUAL, self, other)
 
-    def __lt__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
+    def __lt__(
+        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> ConditionExpression:
         return _comparison(Relation.LESS, self, other)
 
-    def __le__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
+    def __le__(
+        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> ConditionExpression:
         return _comparison(Relation.AT_MOST, self, other)
 
-    def __gt__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
+    def __gt__(
+        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> ConditionExpression:
         return _comparison(Relation.GREATER, self, other)
 
-    def __ge__(self, other: "ColumnExpression | PythonConstant") -> ConditionExpression:
+    def __ge__(
+        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> ConditionExpression:
         return _comparison(Relation.AT_LEAST, self, other)
 
     __hash__ = None  # type: ignore[assignment]  # equality is a condition here
@@ -311,7 +325,8 @@ class ColumnExpression:
 
 @dataclass(frozen=True, slots=True)
 class UnnamedAggregate:
-    """An aggregate without a name."""
+    """An aggregate without a name. Arithmetic with it gives a column that is computed from the
+    noisy numbers, at no cost: ``agg(ratio=dp.sum("pay") / dp.sum("hours"))``."""
 
     function: AggregateFunction
     argument: Scalar | None
@@ -322,11 +337,51 @@ class UnnamedAggregate:
         """The aggregate under a name."""
         return Aggregate(self.function, self.argument, name, self.level, self.second)
 
+    def __add__(self, other: "AnswerNumber") -> ColumnExpression:
+        return _arithmetic(Operator.ADD, self, other)
+
+    def __radd__(self, other: Number) -> ColumnExpression:
+        return _arithmetic(Operator.ADD, other, self)
+
+    def __sub__(self, other: "AnswerNumber") -> ColumnExpression:
+        return _arithmetic(Operator.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Number) -> ColumnExpression:
+        return _arithmetic(Operator.SUBTRACT, other, self)
+
+    def __mul__(self, other: "AnswerNumber") -> ColumnExpression:
+        return _arithmetic(Operator.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Number) -> ColumnExpression:
+        return _arithmetic(Operator.MULTIPLY, other, self)
+
+    def __truediv__(self, other: "AnswerNumber") -> ColumnExpression:
+        return _arithmetic(Operator.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Number) -> ColumnExpression:
+        return _arithmetic(Operator.DIVIDE, other, self)
+
+    def __lt__(self, other: "AnswerNumber") -> ConditionExpression:
+        return _comparison(Relation.LESS, self, other)
+
+    def __le__(self, other: "AnswerNumber") -> ConditionExpression:
+        return _comparison(Relation.AT_MOST, self, other)
+
+    def __gt__(self, other: "AnswerNumber") -> ConditionExpression:
+        return _comparison(Relation.GREATER, self, other)
+
+    def __ge__(self, other: "AnswerNumber") -> ConditionExpression:
+        return _comparison(Relation.AT_LEAST, self, other)
+
     def __repr__(self) -> str:
         values = [value for value in (self.argument, self.second) if value is not None]
         argument = ", ".join(map(scalar_text, values)) or "*"
         level = "" if self.level is None else f", {shown(self.level)}"
         return f"{self.function.value}({argument}{level})"
+
+
+AnswerNumber = UnnamedAggregate | ColumnExpression | Number
+"""A number that is computed from an answer."""
 
 
 def col(name: str) -> ColumnExpression:
@@ -413,6 +468,13 @@ def aggregate(
     return UnnamedAggregate(function, _expression(value).scalar)
 
 
+def share(of: UnnamedAggregate) -> ColumnExpression:
+    """The share of a count or sum in the sum over all groups: ``share(dp.count())``."""
+    if not isinstance(of, UnnamedAggregate):
+        raise InvalidArgument(f"{_described(of)}: give an aggregate, as share(dp.count())")
+    return ColumnExpression(Measure(of.named(""), is_share=True))
+
+
 def condition_of(given: object) -> Condition:
     """The condition of an expression, which may be a boolean column."""
     if isinstance(given, ConditionExpression):
@@ -465,6 +527,8 @@ def _scalar(given: object) -> Scalar:
         return _truth(given.condition)
     if isinstance(given, ColumnExpression):
         return given.scalar
+    if isinstance(given, UnnamedAggregate):
+        return Measure(given.named(""))
     literal = _literal(given)
     if isinstance(literal.value, Fraction) and not is_decimal(literal.value):
         return _fraction(literal.value)

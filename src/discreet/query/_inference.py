@@ -29,6 +29,7 @@ from discreet.query._query import (
     Holds,
     IsNull,
     Literal,
+    Measure,
     Membership,
     Negation,
     Operator,
@@ -54,6 +55,7 @@ _ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
 _UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for floats
 _INT64 = Fraction(2) ** 63
 _MOST_PARTS = 10_000
+NOT_IN_ROWS = "an aggregate stands in SELECT, HAVING or ORDER BY, and in no other aggregate"
 
 
 def check(query: Query, declaration: Declaration) -> None:
@@ -77,7 +79,7 @@ def _check_size(query: Query) -> None:
     """Refuse expressions that hold one another so often that they would take hours."""
     arguments = (value for one in query.aggregates for value in one.arguments)
     parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
-    parts += [] if query.where is None else [query.where]
+    parts += [*query.after.parts, *([] if query.where is None else [query.where])]
     size = 0
     while parts:
         size += 1
@@ -115,6 +117,8 @@ def infer(scalar: Scalar, declaration: Declaration) -> ScalarFacts:
         case Truth(condition):
             is_unknown = can_be_unknown(condition, declaration)
             return ScalarFacts(ColumnType.BOOLEAN, None, None, is_unknown)
+        case Measure():
+            raise QueryRefused(f"{scalar_text(scalar)}: {NOT_IN_ROWS}")
 
 
 def _of_column(column: Column) -> ScalarFacts:
@@ -299,7 +303,7 @@ def _bounds(scalar: Scalar, fact: ScalarFacts) -> tuple[Fraction, Fraction]:
 
 
 def _check_names(query: Query) -> None:
-    names = [*query.key_names, *(n for a in query.aggregates for n in column_names(a.name))]
+    names = [*query.key_names, *(n for one in query.numbers for n in column_names(one.name))]
     for name in names:
         _check_text(name)
     twice = {name for name in names if names.count(name) > 1}

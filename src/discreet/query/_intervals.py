@@ -11,9 +11,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.mechanisms import DiscreteLaplace, Gaussian
+from discreet.mechanisms import DiscreteLaplace
 from discreet.noise._sums import pair_half_width
 from discreet.query._grid import SumGrid
+from discreet.query._summed_noise import AdditiveNoise
 
 Reals = npt.NDArray[np.float64]
 
@@ -34,8 +35,8 @@ class RatioLaw:
     being symmetric and log-concave (Bobkov 2010), so each end is one crossing.
     """
 
-    total: DiscreteLaplace | Gaussian
-    count: DiscreteLaplace | Gaussian
+    total: AdditiveNoise
+    count: AdditiveNoise
     grid: SumGrid
     confidence: Fraction
 

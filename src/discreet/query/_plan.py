@@ -24,6 +24,7 @@ from discreet.query._estimates import SumKind
 from discreet.query._grid import SumGrid
 from discreet.query._inference import check, infer
 from discreet.query._keys import MOST_KEYS, public_keys
+from discreet.query._post_processing import check_post_processing
 from discreet.query._public_facts import facts_text
 from discreet.query._query import (
     Aggregate,
@@ -253,6 +254,7 @@ def plan(query: Query, declaration: Declaration) -> Plan:
     """The plan of a query; `QueryRefused` if any part of it has no rule. Reads no data."""
     try:
         check(query, declaration)
+        check_post_processing(query, declaration)
         return _plan(query, declaration)
     except RecursionError:
         raise QueryRefused(

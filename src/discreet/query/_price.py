@@ -23,6 +23,7 @@ from discreet.mechanisms.thresholds._keys import FOR_KEYS
 from discreet.mechanisms.thresholds._keys_first import KeysFirst, alone
 from discreet.mechanisms.thresholds._noisy_counts import threshold_for
 from discreet.query._plan import Plan
+from discreet.query._post_processing import measure, most_parts
 from discreet.query._private_keys import most_of_one_unit, refuse_without_delta
 
 _WIDEST = 1e200
@@ -213,10 +214,17 @@ def _quantiles(
             shares[one.name] * price.epsilon,
             _part(plan, one.name),
             level=one.level,
-            confidence=confidence,
+            confidence=_of_quantile(plan, one.name, confidence),
         )
         for one in plan.rows
     }
+
+
+def _of_quantile(plan: Plan, name: str, confidence: Fraction) -> Fraction:
+    """The confidence of a quantile's interval, of which outputs may need a higher one."""
+    pairs = zip(plan.query.aggregates, plan.sources, strict=True)
+    own = {measure(one) for one, sources in pairs if sources == (name,)}
+    return 1 - (1 - confidence) / most_parts(plan.query, own)
 
 
 def _laplace(

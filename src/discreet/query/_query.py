@@ -6,7 +6,7 @@ text of a user ever reaches an engine.
 
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -97,7 +97,16 @@ class Truth:
     condition: "Condition"
 
 
-Scalar = ColumnRef | Literal | Arithmetic | FunctionCall | Case | Truth
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The noisy number of an aggregate without a name, or its share of the sum over all groups. No
+    row has it: it stands in values that are computed from an answer."""
+
+    aggregate: "Aggregate"
+    is_share: bool = False
+
+
+Scalar = ColumnRef | Literal | Arithmetic | FunctionCall | Case | Truth | Measure
 
 
 class Relation(Enum):
@@ -196,17 +205,80 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the answer that is computed from noisy numbers, under its name."""
+
+    value: Scalar
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A key of the query, or a number computed from an answer, by which its rows are sorted."""
+
+    value: Scalar
+    is_descending: bool = False
+    has_nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PostProcessing:
+    """The functions of the noisy numbers alone that make the answer; they cost nothing.
+
+    ``shown`` names the aggregates and outputs that the answer has, in order; if it is empty, it has
+    all. ``having`` chooses rows, ``order`` sorts them, ``offset`` and ``limit`` take some. Each of
+    ``sets`` names the keys of some rows of the answer, which are totals over the other keys; if
+    there are none, the rows are those of all keys. Made by `discreet.query._post_processing`.
+    """
+
+    outputs: tuple[Output, ...] = ()
+    shown: tuple[str, ...] = ()
+    having: Condition | None = None
+    order: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    sets: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether the answer has only some of the rows."""
+        return self.having is not None or self.limit is not None or self.offset != 0
+
+    @property
+    def parts(self) -> tuple[Scalar | Condition, ...]:
+        """The values and conditions in it."""
+        computed = (one.value for one in self.outputs)
+        conditions = () if self.having is None else (self.having,)
+        return (*computed, *conditions, *(one.value for one in self.order))
+
+
+_AS_RELEASED = PostProcessing()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """Aggregates of the rows that meet a condition, for each combination of the keys' values.
 
     A key is the name of a column, or a `GroupKey`. ``str`` gives the query as SQL. Two texts of the
-    same meaning give equal queries.
+    same meaning give equal queries. All aggregates are computed, paid and drawn, also those that
+    only ``after`` uses; `columns` names those that the answer shows.
     """
 
     table: str
     aggregates: tuple[Aggregate, ...]
     keys: tuple[str | GroupKey, ...] = ()
     where: Condition | None = None
+    after: PostProcessing = _AS_RELEASED
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the aggregates and outputs in the answer, in order."""
+        return self.after.shown or tuple(one.name for one in self.numbers)
+
+    @property
+    def numbers(self) -> "tuple[Aggregate | Output, ...]":
+        """The aggregates and the outputs, shown or not."""
+        return (*self.aggregates, *self.after.outputs)
 
     @property
     def named_keys(self) -> tuple[GroupKey, ...]:
@@ -238,9 +310,33 @@ def _query_text(query: Query, *, is_flat: bool) -> str:
         text if isinstance(key, str) else f"{text} AS {quoted(key.name)}"
         for key, text in zip(query.keys, keys, strict=True)
     ]
-    columns = [*shown, *(_aggregate(aggregate, is_flat=is_flat) for aggregate in query.aggregates)]
-    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"{query.of_rows(columns, is_flat=is_flat)}{grouping}"
+    made = {one.name: aggregate_text(one, is_flat=is_flat) for one in query.aggregates}
+    made |= {one.name: scalar_text(one.value, is_flat=is_flat) for one in query.after.outputs}
+    columns = [*shown, *(f"{made[name]} AS {quoted(name)}" for name in query.columns)]
+    named = dict(zip(query.key_names, keys, strict=True))
+    clauses = [_grouping(query, named), *_clauses(query.after, is_flat=is_flat)]
+    return " ".join([query.of_rows(columns, is_flat=is_flat), *filter(None, clauses)])
+
+
+def _grouping(query: Query, keys: Mapping[str, str]) -> str:
+    if query.after.sets:
+        sets = (f"({', '.join(keys[name] for name in one)})" for one in query.after.sets)
+        return f"GROUP BY GROUPING SETS ({', '.join(sets)})"
+    return f"GROUP BY {', '.join(keys.values())}" if keys else ""
+
+
+def _clauses(after: PostProcessing, *, is_flat: bool) -> Iterator[str]:
+    if after.having is not None:
+        yield f"HAVING {condition_text(after.having, is_flat=is_flat)}"
+    if after.order:
+        directions = ((" DESC" * one.is_descending) for one in after.order)
+        values = (scalar_text(one.value, is_flat=is_flat) for one in after.order)
+        nulls = (" NULLS FIRST" * one.has_nulls_first for one in after.order)
+        yield f"ORDER BY {', '.join(map(''.join, zip(values, directions, nulls, strict=True)))}"
+    if after.limit is not None:
+        yield f"LIMIT {after.limit}"
+    if after.offset:
+        yield f"OFFSET {after.offset}"
 
 
 def _depth(text: str) -> int:
@@ -303,6 +399,8 @@ def parts_of(node: Scalar | Condition) -> list[Scalar | Condition]:
             return [value]
         case Truth(condition) | Negation(condition):
             return [condition]
+        case Measure(aggregate):
+            return list(aggregate.arguments)
 
 
 def quoted(name: str) -> str:
@@ -330,6 +428,9 @@ def scalar_text(scalar: Scalar, *, is_flat: bool = False) -> str:
             return _case(scalar, is_flat=is_flat)
         case Truth(condition):
             return f"({condition_text(condition, is_flat=is_flat)})"
+        case Measure(aggregate, is_share):
+            text = aggregate_text(aggregate, is_flat=is_flat)
+            return f"SHARE({text})" if is_share else text
 
 
 def _binds_alike(one: Operator, other: Operator) -> bool:
@@ -390,11 +491,12 @@ def _chain(condition: Both | Either, *, is_flat: bool) -> list[str]:
     return [condition_text(rest, is_flat=is_flat), *reversed(parts)]
 
 
-def _aggregate(aggregate: Aggregate, *, is_flat: bool) -> str:
+def aggregate_text(aggregate: Aggregate, *, is_flat: bool = False) -> str:
+    """An aggregate in SQL, without its name."""
     values = (scalar_text(value, is_flat=is_flat) for value in aggregate.arguments)
     argument = ", ".join(values) or "*"
     level = "" if aggregate.level is None else f", {_number(aggregate.level)}"
-    return f"{aggregate.function.value}({argument}{level}) AS {quoted(aggregate.name)}"
+    return f"{aggregate.function.value}({argument}{level})"
 
 
 def _literal(value: Constant) -> str:

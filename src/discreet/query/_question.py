@@ -1,6 +1,6 @@
 """A checked question to a table, and its release: price, compile, charge, compute, add noise."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -20,6 +20,16 @@ from discreet.query._answer import Answer, assemble, table_of
 from discreet.query._declaration import Declaration
 from discreet.query._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
 from discreet.query._forecast import Forecast, QuestionExplanation
+from discreet.query._frame import ColumnExpression, ConditionExpression
+from discreet.query._frame_after import (
+    AnswerValue,
+    cubed,
+    grouped_by_sets,
+    having,
+    limited,
+    ordered,
+    rolled_up,
+)
 from discreet.query._plan import Plan, plan
 from discreet.query._price import Noise, QuestionPrice
 from discreet.query._private_keys import counted_group
@@ -161,6 +171,40 @@ class Question:
         return release_diagnosis(
             door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
         )
+
+    def having(self, *conditions: ConditionExpression | ColumnExpression) -> "Question":
+        """The question with only those rows of its answer for which the conditions are known to
+        hold, as in ``having(dp.col("visits") > 100)``. Names are those of the answer's columns."""
+        return self._with(having(self.query, conditions))
+
+    def order_by(
+        self, *values: AnswerValue, descending: bool = False, nulls_first: bool = False
+    ) -> "Question":
+        """The question with its answer's rows sorted by keys or numbers; a later call sorts those
+        that are equal so far."""
+        made = ordered(self.query, values, is_descending=descending, has_nulls_first=nulls_first)
+        return self._with(made)
+
+    def limit(self, count: int, *, offset: int = 0) -> "Question":
+        """The question with at most this many rows of its answer, after this many others."""
+        return self._with(limited(self.query, count, offset))
+
+    def rollup(self) -> "Question":
+        """The question with totals over the last key, over the last two, up to all keys. They are
+        sums of the groups' noisy numbers, and cost nothing."""
+        return self._with(rolled_up(self.query))
+
+    def cube(self) -> "Question":
+        """The question with totals by each set of its keys."""
+        return self._with(cubed(self.query))
+
+    def grouping_sets(self, *sets: Sequence[str]) -> "Question":
+        """The question with rows for each of these sets of its keys, as in
+        ``grouping_sets(("year", "sex"), ("year",), ())``."""
+        return self._with(grouped_by_sets(self.query, sets))
+
+    def _with(self, query: Query) -> "Question":
+        return Question.of(self.table, query)
 
     def price(self, named: QuestionPrice, confidence: Number) -> _price.PricedPlan:
         """The plan with the mechanisms for this price; reads no data."""

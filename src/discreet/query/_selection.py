@@ -27,6 +27,7 @@ from discreet.query._frame import (
     mean,
     quantile,
 )
+from discreet.query._frame_after import with_outputs
 from discreet.query._hand_over import TableRows
 from discreet.query._histogram import (
     USUAL,
@@ -74,19 +75,18 @@ class Selection:
         named = tuple(key_of(name, given) for name, given in expressions.items())
         return Selection(self.table, self.filters, self.keys + keys + named)
 
-    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
-        """The question for these aggregates, each under the name it is given."""
-        wrong = [
-            name for name, asked in aggregates.items() if not isinstance(asked, UnnamedAggregate)
-        ]
+    def agg(self, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
+        """The question for these aggregates, each under the name it is given. Arithmetic of them is
+        computed from the noisy numbers: ``agg(ratio=dp.sum("pay") / dp.sum("hours"))``."""
+        asked = UnnamedAggregate | ColumnExpression
+        wrong = [name for name, one in aggregates.items() if not isinstance(one, asked)]
         if wrong:
             raise InvalidArgument(
                 f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
                 "dp.sum(...) or dp.mean(...)"
             )
-        named = tuple(asked.named(name) for name, asked in aggregates.items())
-        query = Query(self.table.declaration.name, named, self.keys, all_of(self.filters))
-        return Question.of(self.table, query)
+        query = Query(self.table.declaration.name, (), self.keys, all_of(self.filters))
+        return Question.of(self.table, with_outputs(query, aggregates))
 
     def quantiles(self, column: str, levels: Sequence[Number]) -> "Question":
         """The question for the quantiles of a column, under names such as age_50 for a median."""

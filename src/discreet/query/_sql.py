@@ -6,10 +6,10 @@ parts that are easy to overlook. Types, bounds and keys are checked as for any o
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count
+from itertools import chain, count
 
 from sqlglot import exp
 
@@ -19,6 +19,7 @@ from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog
 from discreet.query._functions import FUNCTIONS
 from discreet.query._plan import Plan, plan
+from discreet.query._post_processing import completed, measure, with_sets
 from discreet.query._query import (
     Aggregate,
     Both,
@@ -27,6 +28,9 @@ from discreet.query._query import (
     FromText,
     FunctionCall,
     GroupKey,
+    Measure,
+    Output,
+    PostProcessing,
     Query,
     Scalar,
     column_names,
@@ -34,10 +38,12 @@ from discreet.query._query import (
 )
 from discreet.query._relation import NamedRows, TableRef, tables_of
 from discreet.query._scalar_rules import Form
+from discreet.query._sql_after import measuring, read_clauses
 from discreet.query._sql_from import FromReader
+from discreet.query._sql_grouping import Grouping, read_grouping
 from discreet.query._sql_leaves import TreeReader, is_id, matching_columns, own_name, read_number
 from discreet.query._sql_text import check_size, read
-from discreet.query._sql_values import ADVICE, ALONE, RULES, read_condition, read_scalar
+from discreet.query._sql_values import ADVICE, RULES, bare, read_condition, read_scalar
 from discreet.query._sql_words import FORM, RESERVED
 
 _NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
@@ -114,16 +120,22 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
         named = " and ".join(names)
         raise QueryRefused(f"FROM {named}: this is the table {main.name!r}; ask that one")
     reader = TreeReader(found, scope)
-    group, where = select.args.get("group"), select.args.get("where")
+    where = select.args.get("where")
     items = [_item(node) for node in select.expressions]
-    keys = _keys(group.expressions if group else [], items, reader)
+    grouping = read_grouping(select.args.get("group"), reader)
+    sets = _sets(grouping, items, reader)
+    values = sets[0] if len(sets) == 1 else list(dict.fromkeys(chain(*sets)))
+    keys = _keys(values, _own_names(grouping, items, reader), items, reader)
     aggregates = _aggregates(items, keys, reader)
     condition = scope.where
     if where is not None:
         own = read_condition(where.this, reader)
         condition = own if condition is None else Both(condition, own)
     query = Query(scope.declaration.name, aggregates, keys, condition)
-    return query, scope.relation, scope.declaration
+    if len(sets) > 1:
+        by_value = {key.value: key.name for key in query.named_keys}
+        query = with_sets(query, ([by_value[value] for value in one] for one in sets))
+    return _with_clauses(query, items, reader), scope.relation, scope.declaration
 
 
 def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -142,12 +154,6 @@ def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
             yield first if isinstance(first, exp.Expr) and type(node) not in ADVICE else node
 
 
-def bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 # --- SELECT and GROUP BY ---
 
 
@@ -162,6 +168,16 @@ class _SelectItem:
     def is_aggregate(self) -> bool:
         return _is_aggregate(self.node)
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is computed from noisy numbers."""
+        return not self.is_aggregate and any(map(_is_measured, self.node.walk()))
+
+
+def _is_measured(node: exp.Expr) -> bool:
+    is_share = isinstance(node, exp.Anonymous) and node.name.upper() == "SHARE"
+    return _is_aggregate(node) or is_share or isinstance(node, exp.Window)
+
 
 def _is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in SPELLINGS
@@ -173,21 +189,44 @@ def _item(node: exp.Expr) -> _SelectItem:
     return _SelectItem(bare(node), None)
 
 
+def _sets(
+    grouping: Grouping, items: Sequence[_SelectItem], reader: TreeReader
+) -> list[list[Scalar]]:
+    """The values of each grouping set."""
+    values = {id(node): _grouped(bare(node), items, reader) for node in grouping.nodes}
+    return [[values[id(node)] for node in one] for one in grouping.sets]
+
+
+def _own_names(
+    grouping: Grouping, items: Sequence[_SelectItem], reader: TreeReader
+) -> Mapping[Scalar, str]:
+    """The names that columns of GROUP BY have where they stand, by their values."""
+    named = (bare(node) for node in grouping.nodes)
+    return {
+        _grouped(node, items, reader): name
+        for node in named
+        if (name := _name_of_key(node, items, reader)) is not None
+    }
+
+
 def _keys(
-    nodes: Sequence[exp.Expr], items: Sequence[_SelectItem], reader: TreeReader
+    values: Sequence[Scalar],
+    own_names: Mapping[Scalar, str],
+    items: Sequence[_SelectItem],
+    reader: TreeReader,
 ) -> tuple[str | GroupKey, ...]:
     """The keys in the order of GROUP BY, under their names in SELECT."""
-    values = [_grouped(bare(node), items, reader) for node in nodes]
     names: dict[int, str] = {}
     for item in items:
-        if not item.is_aggregate:
+        if not (item.is_aggregate or item.is_computed):
             _name_key(item, values, names, reader)
-    given = [reader.name(item.alias) for item in items if item.is_aggregate and item.alias]
+    numbers = (item for item in items if item.is_aggregate or item.is_computed)
+    given = [reader.name(item.alias) for item in numbers if item.alias]
     taken = {*names.values(), *(column for name in given for column in column_names(name))}
     keys: list[str | GroupKey] = []
-    for place, (node, value) in enumerate(zip(nodes, values, strict=True)):
+    for place, value in enumerate(values):
         plain = value.name if isinstance(value, ColumnRef) else None
-        own = _name_of_key(bare(node), items, reader) or plain
+        own = own_names.get(value, plain)
         name = names.get(place) or own or _unused(_plain_name(value), taken)
         taken.add(name)
         keys.append(name if name == plain else GroupKey(value, name))
@@ -200,8 +239,6 @@ def _name_key(
     """Give the key that an item of SELECT shows the item's name."""
     if isinstance(item.node, exp.Star):
         raise reader.refused(item.node, _NO_ITEM)
-    if any(_is_aggregate(part) for part in item.node.walk()):
-        raise reader.refused(item.node, ALONE)
     value = read_scalar(item.node, reader)
     if value not in values:
         why = "a column in SELECT stands in GROUP BY too, or in an aggregate"
@@ -219,7 +256,7 @@ def _grouped(node: exp.Expr, items: Sequence[_SelectItem], reader: TreeReader) -
     item = _named_item(node, items, reader)
     if item is None:
         return read_scalar(node, reader)
-    if item.is_aggregate:
+    if item.is_aggregate or item.is_computed:
         raise reader.refused(node, "GROUP BY takes columns and expressions, not aggregates")
     return read_scalar(item.node, reader)
 
@@ -258,7 +295,8 @@ def _aggregates(
     items: Sequence[_SelectItem], keys: tuple[str | GroupKey, ...], reader: TreeReader
 ) -> tuple[Aggregate, ...]:
     asked = [item for item in items if item.is_aggregate]
-    given = [reader.name(item.alias) for item in asked if item.alias]
+    numbers = (item for item in items if item.is_aggregate or item.is_computed)
+    given = [reader.name(item.alias) for item in numbers if item.alias]
     names = [key if isinstance(key, str) else key.name for key in keys]
     taken = {*names, *(column for name in given for column in column_names(name))}
     aggregates = []
@@ -342,6 +380,51 @@ def _level(node: exp.Expr, reader: TreeReader) -> Fraction | None:
         return sides[0] / sides[1] if sides[0] is not None and sides[1] else None
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return read_number(node, reader) if is_number else None
+
+
+# --- after the noise ---
+
+
+def _with_clauses(query: Query, items: Sequence[_SelectItem], reader: TreeReader) -> Query:
+    """The query with its computed columns, HAVING, ORDER BY and LIMIT."""
+
+    def asked(node: exp.Expr) -> Aggregate:
+        function, values, level = _asked(node, reader)
+        argument, second = (*values, None, None)[:2]
+        return Aggregate(function, argument, "", level, second)
+
+    inner = measuring(reader, asked)
+    taken = {*query.key_names, *(n for one in query.aggregates for n in column_names(one.name))}
+    named = (item.alias for item in items if item.is_computed and item.alias)
+    taken.update(column for alias in named for column in column_names(reader.name(alias)))
+    aggregates, outputs = iter(query.aggregates), []
+    columns: list[tuple[str | None, Scalar]] = []  # those of keys have no name here
+    for item in items:
+        if item.is_aggregate:
+            one = next(aggregates)
+            columns.append((one.name, measure(one)))
+        elif item.is_computed:
+            value = read_scalar(item.node, inner)
+            name = reader.name(item.alias) if item.alias else _unused(_computed_name(value), taken)
+            taken.update(column_names(name))
+            outputs.append(Output(value, name))
+            columns.append((name, value))
+        else:
+            columns.append((None, read_scalar(item.node, reader)))
+    known = replace(query, after=PostProcessing(tuple(outputs)))
+    shown = tuple(name for name, _ in columns if name is not None)
+    after = read_clauses(
+        reader.sql.select,
+        [value for _, value in columns],
+        outputs,
+        measuring(reader, asked, known),
+    )
+    after = replace(after, shown=shown, sets=query.after.sets)
+    return completed(replace(query, after=after))
+
+
+def _computed_name(value: Scalar) -> str:
+    return "share" if isinstance(value, Measure) else "computed"
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +12,7 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
-from discreet.query._query import Condition, Literal, Scalar
+from discreet.query._query import Condition, Literal, Measure, Scalar
 from discreet.query._relation import NamedRows
 from discreet.query._sql_text import SqlText
 
@@ -47,10 +47,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class TreeReader:
-    """The context in which nodes are read: the tree, and the names that FROM gives."""
+    """The context in which nodes are read: the tree, and the names that FROM gives. Where numbers
+    of the answer may stand, ``measure`` reads an aggregate, and ``names`` has the values of the
+    answer's columns."""
 
     sql: SqlText
     scope: Scope
+    measure: Callable[[exp.Expr], Measure] | None = None
+    names: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def declaration(self) -> Declaration:
@@ -119,6 +123,11 @@ def own_name(column: exp.Expr, reader: TreeReader) -> str:
 
 def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
     qualifier, parts = node.args.get("table"), reader.scope.parts
+    if qualifier is None and (named := reader.names.get(reader.name(node.this))) is not None:
+        others = matching_columns(node, reader)
+        if named not in others and any(one in reader.names.values() for one in others):
+            raise reader.refused(node, "a key and a column in SELECT are called so; rename one")
+        return named
     if qualifier is not None and qualifier.name.lower() not in {part.name for part in parts}:
         listed = ", ".join(repr(part.name) for part in parts)
         is_one = len(parts) == 1

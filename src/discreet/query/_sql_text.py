@@ -26,6 +26,8 @@ from discreet.query._sql_words import (
     NO_FUNCTION,
     NO_SUBQUERY,
     ONE_QUESTION,
+    OPENERS,
+    PAIRS,
     READ_ONLY,
     REFUSED_CALLS,
     REFUSED_SIGNS,
@@ -58,7 +60,10 @@ _SIGNS = {
     ">=": TokenType.GTE,
     "||": TokenType.DPIPE,
 }
-_WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", "GROUP"}} | {"AS": TokenType.ALIAS}
+_WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", *(first for first, _ in PAIRS)}} | {
+    "AS": TokenType.ALIAS
+}
+_PAIRS = {words: TokenType[kind] for words, kind in PAIRS.items()}
 _CONSTANTS = {TokenType.FALSE, TokenType.NULL, TokenType.NUMBER, TokenType.STRING, TokenType.TRUE}
 _VALUE_ENDS = {*_CONSTANTS, TokenType.END, TokenType.IDENTIFIER, TokenType.R_PAREN}
 _AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.NULL}
@@ -77,6 +82,9 @@ _OPERATORS = {
 _OPENING = {TokenType.CASE, TokenType.L_PAREN}
 _CLOSING = {TokenType.END, TokenType.R_PAREN}
 _FUNCTIONS = {*SPELLINGS, *CALLS, *SPECIAL_CALLS}
+_CLAUSES = {
+    TokenType[name] for name in ("GROUP_BY", "HAVING", "LIMIT", "OFFSET", "ORDER_BY", "WHERE")
+}
 _PREFIXES = {TokenType.DASH, TokenType.NOT, TokenType.PLUS}
 
 _BLANKS = re.compile(r"(?:\s|--[^\n\r]*+|/\*(?:[^*/]|\*(?!/)|/(?!\*))*+\*/)*+")
@@ -121,6 +129,29 @@ class _Parser(Parser):
         self._match(TokenType.FROM)
         return self.expression(exp.Extract(this=part, expression=self._parse_disjunction()))
 
+    def _parse_ordered(self, _: Any = None) -> Any:  # Any: as sqlglot has it
+        """A value by which rows are sorted, with its words as they are written: sqlglot forgets
+        whether they are."""
+        value = self._parse_disjunction()
+        directions = {TokenType.ASC: "ASC", TokenType.DESC: "DESC"}
+        places = {TokenType.FIRST: "NULLS FIRST", TokenType.FINAL: "NULLS LAST"}
+        words = {
+            part: kinds[self._prev.token_type] if self._match_set(kinds) else ""
+            for part, kinds in (("desc", directions), ("nulls_first", places))
+        }
+        return value and self.expression(exp.Ordered(this=value, **words))
+
+    def _parse_limit(
+        self,
+        this: Any = None,  # Any: as sqlglot has it
+        top: bool = False,  # noqa: ARG002, FBT001, FBT002  # the same
+        skip_limit_token: bool = False,  # noqa: ARG002, FBT001, FBT002  # the same
+    ) -> Any:  # Any: the same
+        """LIMIT and a value, and none of the other forms that sqlglot reads."""
+        if not self._match(TokenType.LIMIT):
+            return this
+        return self.expression(exp.Limit(this=this, expression=self._parse_term()))
+
     def _match_text_seq(self, *texts: Any, advance: bool = True) -> Any:  # Any: as sqlglot has it
         if self._curr and self._curr.token_type is TokenType.IDENTIFIER:
             return None
@@ -129,7 +160,10 @@ class _Parser(Parser):
 
 class _Generator(Generator):
     TRANSFORMS = Generator.TRANSFORMS | {
-        exp.Cast: lambda self, node: f"DATE {self.sql(node, 'this')}"  # no other cast is parsed
+        exp.Cast: lambda self, node: f"DATE {self.sql(node, 'this')}",  # no other cast is parsed
+        exp.Ordered: lambda self, node: " ".join(
+            filter(None, (self.sql(node, "this"), node.args["desc"], node.args["nulls_first"]))
+        ),
     }
 
 
@@ -271,13 +305,13 @@ def _check_blanks(text: str, start: int, end: int | None) -> None:
 
 
 def _joined(text: str, token: Token, found: list[Token]) -> Token:
-    """The token, which takes up the one before it where they are .5 or GROUP BY."""
+    """The token, which takes up the one before it where they are .5 or two words that are one."""
     kind, start = token.token_type, token.start
     before = text[found[-1].start : found[-1].end + 1].upper() if found else ""
     if kind is TokenType.NUMBER and before == "." and found[-1].end + 1 == start:
         start = found.pop().start
-    elif kind is TokenType.VAR and token.text.upper() == "BY" and before == "GROUP":
-        kind, start = TokenType.GROUP_BY, found.pop().start
+    elif kind is TokenType.VAR and (before, token.text.upper()) in _PAIRS:
+        kind, start = _PAIRS[before, token.text.upper()], found.pop().start
     is_quoted = kind in (TokenType.IDENTIFIER, TokenType.STRING)
     written = token.text if is_quoted else text[start : token.end + 1]
     return Token(kind, written, col=start, start=start, end=token.end)
@@ -297,7 +331,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
         (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in _FUNCTIONS), NO_FUNCTION),
+        (is_called and not (is_word and word in _FUNCTIONS | OPENERS), NO_FUNCTION),
         (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
         (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
         (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
@@ -308,6 +342,8 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
             raise _refused(text, token.start, end + 1, str(why))
     if is_word and word == "DATE" and is_before_text:
         token.token_type = TokenType.DATE
+    elif is_called and word in OPENERS:
+        token.token_type = TokenType[word]
     elif is_word and not is_called:
         token.token_type = TokenType.IDENTIFIER
 
@@ -315,6 +351,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
 def _check_places(text: str, found: Sequence[Token]) -> None:
     """Refuse more than one SELECT, a compared NULL, and a NOT that negates nothing."""
     kinds = [None, None, *(token.token_type for token in found), None]
+    has_sets = False  # in which () is a total over all groups
     for token, earlier, before, kind, next_kind in zip(
         found, kinds, kinds[1:], kinds[2:], kinds[3:], strict=False
     ):
@@ -323,7 +360,8 @@ def _check_places(text: str, found: Sequence[Token]) -> None:
             before is TokenType.NOT and (earlier is TokenType.IS or earlier in _VALUE_ENDS)
         )
         is_extract = earlier is TokenType.L_PAREN and before is TokenType.IDENTIFIER
-        is_list = before in (TokenType.IN, TokenType.VAR)
+        is_list = before in (TokenType.IN, TokenType.VAR, TokenType.OVER) or has_sets
+        has_sets |= kind is TokenType.GROUPING_SETS
         is_query = before in _BEFORE_SELECT and (
             before is not TokenType.L_PAREN or earlier in _BEFORE_QUERY
         )
@@ -337,7 +375,7 @@ def _check_places(text: str, found: Sequence[Token]) -> None:
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
             (kind is TokenType.NOT and is_after_value and not negates, _LOST),
             (kind is TokenType.ALIAS and next_kind not in _TABLES, _NO_NAME),
-            (kind is TokenType.GROUP_BY and next_kind is None, _LOST),
+            (kind in _CLAUSES and next_kind is None, _LOST),
         ):
             if applies:
                 raise _refused(text, token.start, token.end + 1, why)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._columns import ColumnType
 from discreet.query._functions import CALLS, CASTS, FUNCTIONS
-from discreet.query._inference import infer
+from discreet.query._inference import NOT_IN_ROWS, infer
 from discreet.query._query import (
     Arithmetic,
     Both,
@@ -27,6 +27,7 @@ from discreet.query._query import (
     Holds,
     IsNull,
     Literal,
+    Measure,
     Membership,
     Negation,
     Operator,
@@ -45,10 +46,10 @@ from discreet.query._sql_leaves import (
     read_literal,
 )
 from discreet.query._sql_text import MAX_TOKENS
-from discreet.query._sql_words import A_TABLE
+from discreet.query._sql_words import A_TABLE, WINDOWS
 
 _NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
-ALONE = "an aggregate stands by itself in SELECT; compute with the released numbers"
+_SHARE = "write SHARE(COUNT(*)), a share of all groups"
 _PARTS = {
     "day": ScalarFunction.DAY,
     "dayofyear": ScalarFunction.DAYOFYEAR,
@@ -75,8 +76,8 @@ def _truth(condition: Condition) -> Scalar:
 
 def _called(node: exp.Expr, reader: TreeReader) -> Scalar:
     name, values = node.name.upper(), node.expressions
-    if name in SPELLINGS:
-        raise reader.refused(node, ALONE)
+    if name in SPELLINGS or name == "SHARE":
+        return read_measure(node, reader)
     match name:
         case "CAST" | "TRY_CAST":
             return _cast(node, reader)
@@ -101,6 +102,58 @@ def _called(node: exp.Expr, reader: TreeReader) -> Scalar:
     if function is ScalarFunction.DATE_TRUNC:
         arguments = [_in_lower_case(arguments[0]), arguments[1]]
     return FunctionCall(function, tuple(arguments))
+
+
+def read_measure(node: exp.Expr, reader: TreeReader) -> Measure:
+    """The noisy number of an aggregate, or its share, where one may stand."""
+    if reader.measure is None:
+        raise reader.refused(node, NOT_IN_ROWS)
+    if node.name.upper() != "SHARE":
+        return reader.measure(node)
+    inner = bare(node.expressions[0]) if len(node.expressions) == 1 else None
+    if inner is None or not _is_aggregate(inner):
+        raise reader.refused(node, _SHARE)
+    return replace(reader.measure(inner), is_share=True)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() in SPELLINGS
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """The node without parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _of_total(node: exp.Expr, reader: TreeReader) -> Scalar:
+    """The share of a sum over all groups: of n, or of n times numbers, divided by
+    SUM(n) OVER ()."""
+    window = bare(node.expression)
+    total = bare(window.this)
+    whole = total.expressions[0] if total.name.upper() == "SUM" and total.expressions else None
+    if whole is None or len(total.expressions) > 1 or not _is_aggregate(bare(whole)):
+        raise reader.refused(window, WINDOWS)
+    if (clause := reader.sql.select.args.get("having")) is not None:
+        raise reader.refused(clause, f"HAVING would change the sum; {_SHARE}")
+    plain = read_measure(bare(whole), reader)
+    found = _replaced(read_scalar(node.this, reader), plain, replace(plain, is_share=True))
+    if found is None:
+        raise reader.refused(node, WINDOWS)
+    return found
+
+
+def _replaced(value: Scalar, old: Measure, new: Measure) -> Scalar | None:
+    """A product with one of its factors replaced; ``None`` if it has no such factor."""
+    if value == old:
+        return new
+    if isinstance(value, Arithmetic) and value.operator is Operator.MULTIPLY:
+        if (left := _replaced(value.left, old, new)) is not None:
+            return replace(value, left=left)
+        if (right := _replaced(value.right, old, new)) is not None:
+            return replace(value, right=right)
+    return None
 
 
 _OF_ALIKE = {ScalarFunction.COALESCE, ScalarFunction.GREATEST, ScalarFunction.LEAST}
@@ -221,6 +274,8 @@ def _negative(node: exp.Expr, reader: TreeReader) -> Scalar:
 
 def _arithmetic(operator: Operator) -> "NodeRule":
     def value(node: exp.Expr, reader: TreeReader) -> Scalar:
+        if operator is Operator.DIVIDE and isinstance(bare(node.expression), exp.Window):
+            return _of_total(node, reader)
         left, right = read_scalar(node.this, reader), read_scalar(node.expression, reader)
         if operator is Operator.SUBTRACT and (_is_text(left) or _is_text(right)):
             left, right = _alike([node.this, node.expression], node, reader)
@@ -302,6 +357,8 @@ def _as_literal(option: Scalar) -> Literal | None:
 def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: TreeReader) -> list[Scalar]:
     """The compared values; if any of them is a date, texts are read as dates."""
     values = [read_scalar(node, reader) for node in nodes]
+    if not any(map(_is_text, values)):
+        return values
     if ColumnType.DATE not in {infer(value, reader.declaration).type for value in values}:
         return values
     return [_as_day(value, whole, reader) for value in values]
@@ -326,6 +383,14 @@ class NodeRule:
     condition: Callable[[exp.Expr, TreeReader], Condition] | None = None
 
 
+def _of_several(node: exp.Expr, reader: TreeReader) -> Scalar:
+    raise reader.refused(node, "one value stands in parentheses, a list only after IN")
+
+
+def _alone(node: exp.Expr, reader: TreeReader) -> Scalar:
+    raise reader.refused(node, WINDOWS)
+
+
 _ONE = {"this": exp.Expr}
 _SIDES = {"this": exp.Expr, "expression": exp.Expr}
 RULES: dict[type[exp.Expr], NodeRule] = {
@@ -338,6 +403,10 @@ RULES: dict[type[exp.Expr], NodeRule] = {
             "where": exp.Where,
             "group": exp.Group,
             "with_": exp.With,
+            "having": exp.Having,
+            "order": exp.Order,
+            "limit": exp.Limit,
+            "offset": exp.Offset,
         }
     ),
     exp.From: NodeRule({"this": exp.Table | exp.Subquery}),
@@ -355,7 +424,17 @@ RULES: dict[type[exp.Expr], NodeRule] = {
     exp.Table: NodeRule({"this": exp.Identifier, "alias": exp.TableAlias}),
     exp.TableAlias: NodeRule({"this": exp.Identifier}),
     exp.Where: NodeRule(_ONE),
-    exp.Group: NodeRule({"expressions": list}),
+    exp.Group: NodeRule(dict.fromkeys(("expressions", "rollup", "cube", "grouping_sets"), list)),
+    exp.Rollup: NodeRule({"expressions": list}),
+    exp.Cube: NodeRule({"expressions": list}),
+    exp.GroupingSets: NodeRule({"expressions": list}),
+    exp.Tuple: NodeRule({"expressions": list}, value=_of_several),  # in those three
+    exp.Having: NodeRule(_ONE),
+    exp.Order: NodeRule({"expressions": list}),
+    exp.Ordered: NodeRule({**_ONE, "desc": str, "nulls_first": str}),
+    exp.Limit: NodeRule({"expression": exp.Expr}),
+    exp.Offset: NodeRule({"expression": exp.Expr}),
+    exp.Window: NodeRule({**_ONE, "over": str}, value=_alone),
     exp.Alias: NodeRule({"this": exp.Expr, "alias": exp.Identifier}),
     exp.Identifier: NodeRule({"this": str, "quoted": bool}),
     exp.Anonymous: NodeRule({"this": str, "expressions": list}, value=_called),
@@ -417,9 +496,11 @@ ADVICE: dict[type[exp.Expr], str] = {
     exp.Is: "write IS NULL or IS NOT NULL; a boolean column is a condition, or compared: = TRUE",
     exp.All: "name the keys or values; a value is compared with literals: IN (1, 2, 3)",
     exp.Join: "tables are joined with USING (columns) or ON a.x = b.x AND ...",
+    exp.Order: "an aggregate takes its rows in no order; ORDER BY sorts an answer",
     exp.Subquery: A_TABLE,
     exp.Table: A_TABLE,
     exp.Union: "write UNION ALL in FROM: FROM (SELECT ... UNION ALL SELECT ...) AS name",
     exp.With: "a query by WITH names tables and queries before it",
     exp.Tuple: "one value stands in parentheses, a list only after IN",
+    exp.Window: WINDOWS,
 }

@@ -7,7 +7,10 @@ in double quotes.
 from discreet.query._aggregates import LISTED
 from discreet.query._functions import CASTS, FUNCTIONS_LISTED
 
-FORM = "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GROUP BY keys]"
+FORM = (
+    "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GROUP BY keys] "
+    "[HAVING conditions] [ORDER BY values] [LIMIT number] [OFFSET number]"
+)
 
 MAX_NESTING = 24  # of parentheses; sqlglot uses 24 of Python's 1000 frames for each
 
@@ -17,12 +20,26 @@ KEYWORDS = (
         "AND AS BETWEEN DISTINCT FALSE FROM GROUP IN IS LIKE NOT NULL OR SELECT TRUE WHERE".split()  # noqa: SIM905
     )
     | {"CASE", "ELSE", "END", "THEN", "WHEN"}
+    | {"ASC", "DESC", "HAVING", "LIMIT", "OFFSET", "ORDER"}
     | {"ALL", "INNER", "JOIN", "LEFT", "ON", "OUTER", "UNION", "USING", "WITH"}
 )
 
+# two words that are one, each pair under the name of a kind of token
+PAIRS = {
+    ("GROUP", "BY"): "GROUP_BY",
+    ("GROUPING", "SETS"): "GROUPING_SETS",
+    ("NULLS", "FIRST"): "FIRST",
+    ("NULLS", "LAST"): "FINAL",
+    ("ORDER", "BY"): "ORDER_BY",
+    ("PARTITION", "BY"): "PARTITION_BY",
+}
+
+# words that have a meaning before a parenthesis
+OPENERS = frozenset({"CUBE", "OVER", "ROLLUP"})
+
 # calls that are written in other words than a function of the table
 SPECIAL_CALLS = frozenset(
-    "CAST CONCAT DATEDIFF DATE_DIFF DATEPART DATE_PART EXTRACT NULLIF TRY_CAST".split()  # noqa: SIM905
+    "CAST CONCAT DATEDIFF DATE_DIFF DATEPART DATE_PART EXTRACT NULLIF SHARE TRY_CAST".split()  # noqa: SIM905
 )
 
 READ_ONLY = "a query only asks, and begins with SELECT"
@@ -35,9 +52,8 @@ NO_FUNCTION = (
     "EXTRACT(YEAR FROM day), CAST, CASE, and + - * / % || of values"
 )
 _JOINED = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
-_SORTED = "the answer is sorted by its keys; sort the released numbers as you like"
-_ALL_ROWS = "the answer has a row for each combination of keys; take from it what you need"
-_AFTERWARDS = "choose among the released numbers; that costs nothing"
+_ROWS = "write LIMIT 10, or LIMIT 10 OFFSET 20"
+_AFTERWARDS = "write HAVING, which chooses among the released numbers"
 _TYPES = (
     f"columns have their declared types; write CAST(x AS {' | '.join(CASTS)}); a day is written "
     "DATE '2020-01-31'"
@@ -45,7 +61,7 @@ _TYPES = (
 _PATTERNS = "texts are compared by = <> < <= > >=, IN and LIKE"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
-_WINDOWS = "there are no windows; an aggregate is over the rows of a group"
+WINDOWS = "there is one window: COUNT(*) / SUM(COUNT(*)) OVER () is a share of all groups' sum"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
 _WHOLE = "the whole table is asked; WHERE restricts it by conditions on columns"
 _BINS = (
@@ -64,9 +80,8 @@ REFUSED_WORDS = _table(
     ("ANTI ASOF CROSS FULL LATERAL NATURAL RIGHT SEMI", _JOINED),
     ("EXCEPT INTERSECT", ONE_QUESTION),
     ("RECURSIVE", "a query by WITH names tables and queries before it"),
-    ("ASC DESC ORDER", _SORTED),
-    ("FETCH LIMIT OFFSET", _ALL_ROWS),
-    ("HAVING QUALIFY", _AFTERWARDS),
+    ("FETCH", _ROWS),
+    ("QUALIFY", _AFTERWARDS),
     ("COLLATE", "texts are compared by their code points"),
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("GLOB SIMILAR", _PATTERNS),
@@ -74,23 +89,24 @@ REFUSED_WORDS = _table(
     ("ANY SOME", _LISTS),
     ("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER", _CLOCK),
     ("TABLESAMPLE", _WHOLE),
-    ("WINDOW", _WINDOWS),
+    ("WINDOW", WINDOWS),
     ("PIVOT PIVOT_LONGER PIVOT_WIDER UNPIVOT", _GROUPS),
     ("ASYMMETRIC SYMMETRIC", "write BETWEEN lower AND upper"),
     ("INTO RETURNING", READ_ONLY),
-    ("BY", f"BY stands after GROUP; {FORM}"),
+    ("BY", f"BY stands after GROUP or ORDER; {FORM}"),
     ("GROUP", "write GROUP BY and keys; a percentile is QUANTILE(x, 0.9)"),
+    ("ORDER", "write ORDER BY and keys or numbers"),
 )
 
 # names before a parenthesis that get their own advice
 REFUSED_CALLS = _table(
-    ("OVER", _WINDOWS),
     ("FILTER", "an aggregate is of all rows that meet WHERE; ask this one by itself"),
-    ("CUBE ROLLUP SETS", _GROUPS),
     ("MODE", 'there is table.mode("x", by="g", epsilon=1) in Python'),
     ("HISTOGRAM", _BINS),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
     ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),
+    ("GROUPING", "the keys of a total are NULL, and those of a group never are"),
+    ("SETS", "write GROUPING SETS ((a, b), (a), ())"),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
     ("LEFT RIGHT", "write SUBSTR(x, 1, 3)"),

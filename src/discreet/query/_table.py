@@ -179,7 +179,7 @@ class Table:
         these names, as in ``group_by("ward", month=dp.col("day").truncate("month"))``."""
         return Selection(self).group_by(*keys, **expressions)
 
-    def agg(self, **aggregates: UnnamedAggregate) -> "Question":
+    def agg(self, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
         """The question for these aggregates of all rows."""
         return Selection(self).agg(**aggregates)
 

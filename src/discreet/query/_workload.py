@@ -22,7 +22,7 @@ from discreet.query._answer import Answer
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
 from discreet.query._private_keys import refuse_private_keys
-from discreet.query._query import Aggregate, Condition, GroupKey, Query
+from discreet.query._query import Aggregate, PostProcessing, Query
 from discreet.query._question import Question
 from discreet.query._table import Table
 
@@ -232,12 +232,19 @@ def _checked(table: Table, questions: Sequence[Question | str]) -> list[Question
 
 
 def _merged(table: Table, questions: Sequence[Question]) -> list[tuple[Question, tuple[int, ...]]]:
-    """One question for all of equal keys and condition, and the places of those."""
-    found: dict[tuple[tuple[str | GroupKey, ...], Condition | None], list[int]] = {}
+    """One question for all of equal keys and condition, and the places of those. A question that
+    computes something from its answer stays as it is."""
+    found: dict[Query, list[int]] = {}
     for place, question in enumerate(questions):
-        found.setdefault((question.query.keys, question.query.where), []).append(place)
+        asked = question.query
+        common = replace(asked, aggregates=()) if asked.after == PostProcessing() else asked
+        found.setdefault(common, []).append(place)
     merged = []
-    for (keys, where), places in found.items():
+    for common, places in found.items():
+        if common.aggregates:
+            merged.append((questions[places[0]], tuple(places)))
+            continue
+        keys, where = common.keys, common.where
         aggregates = [one for place in places for one in questions[place].query.aggregates]
         names = questions[places[0]].query.key_names
         query = Query(table.declaration.name, _distinct(aggregates, names), keys, where)

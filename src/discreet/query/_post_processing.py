@@ -1,0 +1,338 @@
+"""Checks what a query does with its noisy numbers, and completes it.
+
+Whatever is computed from released numbers alone costs nothing. It is made from keys, aggregates,
+literals and arithmetic; no part of it meets a row.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+
+from discreet.errors import QueryRefused
+from discreet.query._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._columns import ColumnType
+from discreet.query._declaration import Declaration
+from discreet.query._estimates import SumKind
+from discreet.query._inference import infer
+from discreet.query._keys import public_keys
+from discreet.query._query import (
+    Aggregate,
+    Arithmetic,
+    Both,
+    ColumnRef,
+    Comparison,
+    Condition,
+    Either,
+    GroupKey,
+    Holds,
+    IsNull,
+    Literal,
+    Measure,
+    Membership,
+    Negation,
+    Operator,
+    PostProcessing,
+    Query,
+    Relation,
+    Scalar,
+    SortKey,
+    Truth,
+    aggregate_text,
+    condition_text,
+    parts_of,
+    scalar_text,
+)
+
+MOST_SETS = 64
+_LARGEST_PLACE = 2**62
+_OF_OTHERS = {SumKind.UNITS, SumKind.DISTINCT}  # whose totals are no sums of groups
+_CLOSED = "what is computed from an answer is made of keys, aggregates, literals and + - * /"
+
+
+def measure(aggregate: Aggregate, *, is_share: bool = False) -> Measure:
+    """The number of an aggregate, whatever it is called."""
+    return Measure(replace(aggregate, name=""), is_share)
+
+
+def measures_in(parts: Iterable[Scalar | Condition]) -> list[Measure]:
+    """The aggregates in values and conditions, each once, in order."""
+    return list(dict.fromkeys(chain.from_iterable(map(_measures, parts))))
+
+
+def _measures(part: Scalar | Condition) -> Iterator[Measure]:
+    if isinstance(part, Measure):
+        yield part
+        return
+    for inner in parts_of(part):
+        yield from _measures(inner)
+
+
+def most_parts(query: Query, of: Collection[Measure]) -> int:
+    """The largest number of aggregates that share the risk of an output with one of these; 1 if
+    none does."""
+    used = (measures_in([one.value]) for one in query.after.outputs)
+    return max((len(one) for one in used if not set(of).isdisjoint(one)), default=1)
+
+
+def completed(query: Query) -> Query:
+    """The query with each aggregate that its outputs, conditions and order use. Those that the
+    answer does not show come last; each is named by its text in SQL."""
+    columns, after = query.columns, query.after
+    shown = [one for one in query.aggregates if one.name in columns]
+    if not shown and not after.outputs:
+        return replace(query, aggregates=(), after=replace(after, shown=()))
+    known = {measure(one) for one in shown}
+    used = dict.fromkeys(replace(one, is_share=False) for one in measures_in(after.parts))
+    hidden = [
+        replace(one.aggregate, name=aggregate_text(one.aggregate))
+        for one in used
+        if one not in known
+    ]
+    every = (*(one.name for one in shown), *(one.name for one in after.outputs))
+    is_plain = not hidden and columns == every
+    return replace(
+        query,
+        aggregates=(*shown, *hidden),
+        after=replace(after, shown=() if is_plain else columns),
+    )
+
+
+def with_sets(query: Query, sets: Iterable[Iterable[str]]) -> Query:
+    """The query with totals: for each of these sets of keys, rows for the combinations of its
+    values. The keys stand in the order in which the sets name them."""
+    made = tuple(tuple(dict.fromkeys(one)) for one in sets)
+    named = list(dict.fromkeys(chain.from_iterable(made)))
+    keys = {key.name: short for key, short in zip(query.named_keys, query.keys, strict=True)}
+    unknown = sorted(set(named) ^ set(keys))
+    if unknown:
+        raise QueryRefused(
+            f"GROUPING SETS: {unknown[0]!r} is a key of the groups or of the sets, but not of "
+            "both; there is no group without its keys"
+        )
+    is_plain = made in ((), (tuple(named),))
+    after = replace(query.after, sets=() if is_plain else made)
+    return replace(query, keys=tuple(keys[name] for name in named), after=after)
+
+
+def after_in_words(query: Query) -> tuple[str, ...]:
+    """What is computed from the noisy numbers, which costs nothing."""
+    after, said = query.after, []
+    if after.sets:
+        said.append(
+            "totals are sums of the groups' noisy numbers: their noise grows with the number of "
+            "groups, rows that are in no group are not in them, and a unit counts in them for what "
+            "its caps allow in all groups together"
+        )
+    if any(len(measures_in([one.value])) > 1 for one in after.outputs):
+        said.append(
+            "the interval of a computed column follows from those of its parts at a confidence at "
+            "which all hold together; an end that they leave open is NULL"
+        )
+    if any(one.is_share for one in measures_in(after.parts)):
+        said.append("shares are of the sum over all groups of the question")
+    if after.chooses_rows:
+        said.append(
+            "rows are chosen by noisy numbers: of a row that was chosen for being large or small, "
+            "the interval holds less often than it says"
+        )
+    if any(measures_in([key.value]) for key in after.order):
+        said.append("rows are sorted by noisy numbers, so the true order may differ")
+    return tuple(said)
+
+
+# --- checks ---
+
+
+def check_post_processing(query: Query, declaration: Declaration) -> None:
+    """Refuse post-processing that has no rule. Aggregates and keys are checked before."""
+    if query.after == PostProcessing():
+        return
+    checked = _Check(query, declaration, {key.value: key for key in query.named_keys})
+    checked.columns()
+    checked.sets()
+    for output in query.after.outputs:
+        checked.number(output.value)
+    if query.after.having is not None:
+        checked.condition(query.after.having)
+    for key in query.after.order:
+        checked.sort_key(key)
+    for name, place in (("LIMIT", query.after.limit), ("OFFSET", query.after.offset)):
+        is_count = type(place) is int and 0 <= place <= _LARGEST_PLACE
+        if place is not None and not is_count:
+            raise QueryRefused(f"{name} {place!r}: give a whole number, 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    query: Query
+    declaration: Declaration
+    keys: dict[Scalar, GroupKey]
+
+    @property
+    def _is_private(self) -> bool:
+        return any(public_keys(key.value, self.declaration) is None for key in self.keys.values())
+
+    def columns(self) -> None:
+        shown = self.query.after.shown
+        known = {one.name for one in self.query.numbers}
+        if len(set(shown)) < len(shown) or not set(shown) <= known:
+            raise QueryRefused(f"the answer has the columns {', '.join(sorted(known))}, each once")
+
+    def sets(self) -> None:
+        sets = self.query.after.sets
+        if not sets:
+            return
+        if len(sets) > MOST_SETS:
+            raise QueryRefused(
+                f"GROUP BY has {len(sets):,} grouping sets; it may have {MOST_SETS}: name the "
+                "totals that you need, as GROUPING SETS ((a, b), (a), ())"
+            )
+        if self._is_private:
+            raise QueryRefused(
+                "ROLLUP, CUBE and GROUPING SETS: groups without declared keys are not all shown, "
+                "so totals would leave some out; declare the keys, or ask for totals by themselves"
+            )
+        if len({frozenset(one) for one in sets}) < len(sets):
+            raise QueryRefused("GROUPING SETS: name each set once")
+        if tuple(dict.fromkeys(chain.from_iterable(sets))) != self.query.key_names:
+            raise QueryRefused("GROUPING SETS: the sets name the keys, in their order")
+        for one in self.query.aggregates:
+            needs = ESTIMATORS[one.function].needs
+            if not needs or not _OF_OTHERS.isdisjoint(needs):
+                raise QueryRefused(
+                    f"{aggregate_text(one)}: its totals are not sums of the groups' numbers; ask "
+                    "for them by themselves, with fewer keys"
+                )
+        shares = [one for one in measures_in(self.query.after.parts) if one.is_share]
+        if shares:
+            raise QueryRefused(
+                f"{scalar_text(shares[0])}: a share is of all groups, and totals are none of "
+                "them; ask for shares without ROLLUP, CUBE and GROUPING SETS"
+            )
+
+    def number(self, value: Scalar) -> None:
+        """An output: numbers computed from at least one aggregate, and from no key."""
+        if not measures_in([value]):
+            raise QueryRefused(f"{scalar_text(value)}: it is the same for all rows")
+        if self._kind(value) is not ColumnType.NUMBER or _has_key(value, self.keys):
+            raise QueryRefused(
+                f"{scalar_text(value)}: a column of the answer is a key, or is computed from "
+                "aggregates and numbers"
+            )
+
+    def sort_key(self, key: SortKey) -> None:
+        self._kind(key.value)
+        if key.value not in self.keys and not measures_in([key.value]):
+            raise QueryRefused(
+                f"ORDER BY {scalar_text(key.value)}: give keys, aggregates, names or places of "
+                "columns in SELECT"
+            )
+
+    def condition(self, condition: Condition) -> None:
+        if Truth(condition) in self.keys:
+            return
+        match condition:
+            case Both(one, other) | Either(one, other):
+                self.condition(one)
+                self.condition(other)
+            case Negation(inner):
+                self.condition(inner)
+            case Comparison():
+                self._comparison(condition)
+            case Membership(value, options):
+                if not options:
+                    raise QueryRefused(f"{scalar_text(value)} IN (): give at least one value")
+                for option in options:
+                    self._alike(value, option)
+            case IsNull(value):
+                self._kind(value)
+            case Holds(value):
+                self._truth(value)
+
+    def _comparison(self, condition: Comparison) -> None:
+        kind = self._alike(condition.left, condition.right)
+        is_equality = condition.relation in (Relation.EQUAL, Relation.UNEQUAL)
+        if kind is ColumnType.BOOLEAN and not is_equality:
+            text = condition_text(condition)
+            raise QueryRefused(f"{text}: truth values compare by = and <> only")
+
+    def _truth(self, value: Scalar) -> None:
+        if self._kind(value) is not ColumnType.BOOLEAN:
+            raise QueryRefused(f"{scalar_text(value)} is no condition; compare it with something")
+
+    def _alike(self, left: Scalar, right: Scalar) -> ColumnType:
+        kinds = self._kind(left), self._kind(right)
+        if kinds[0] is not kinds[1]:
+            raise QueryRefused(
+                f"{scalar_text(left)} is {kinds[0].value}, {scalar_text(right)} is "
+                f"{kinds[1].value}: they don't compare"
+            )
+        return kinds[0]
+
+    def _kind(self, value: Scalar) -> ColumnType:
+        """The type of a value; of any number, NUMBER."""
+        if value in self.keys or isinstance(value, Literal):
+            kind = infer(value, self.declaration).type
+            return ColumnType.NUMBER if kind.is_numeric else kind
+        match value:
+            case Measure():
+                self._measure(value)
+            case Arithmetic(operator, left, right):
+                for side in (left, right):
+                    kind = self._kind(side)
+                    if kind is not ColumnType.NUMBER:
+                        raise QueryRefused(
+                            f"{scalar_text(side)} is {kind.value}: arithmetic is defined for "
+                            "numbers only"
+                        )
+                if operator is Operator.DIVIDE and right == Literal(Fraction(0)):
+                    raise QueryRefused(f"{scalar_text(value)}: this divides by 0")
+            case ColumnRef(name):
+                infer(value, self.declaration)  # which refuses what is not declared
+                raise QueryRefused(f"{name} is no key of the groups; WHERE chooses rows by it")
+            case _:
+                raise QueryRefused(f"{scalar_text(value)}: {_CLOSED}")
+        return ColumnType.NUMBER
+
+    def _measure(self, value: Measure) -> None:
+        aggregate = value.aggregate
+        if all(measure(one) != Measure(aggregate) for one in self.query.aggregates):
+            raise QueryRefused(f"{scalar_text(value)}: the question doesn't ask for it")
+        if not value.is_share:
+            return
+        function = aggregate.function
+        is_additive = function in (AggregateFunction.COUNT, AggregateFunction.SUM)
+        if self._is_private:
+            raise QueryRefused(
+                f"{scalar_text(value)}: groups without declared keys are not all shown, so their "
+                "sum is not known; declare the keys"
+            )
+        if not is_additive or not self.query.keys:
+            raise QueryRefused(
+                f"{scalar_text(value)}: there are shares of COUNT and SUM, of the sum over all "
+                "groups; name GROUP BY keys"
+            )
+        if function is AggregateFunction.SUM and not is_positive(aggregate, self.declaration):
+            raise QueryRefused(
+                f"{scalar_text(value)}: a share is of numbers that are 0 or more, and its values "
+                "may be negative; name GREATEST(x, 0)"
+            )
+
+
+def is_positive(aggregate: Aggregate, declaration: Declaration) -> bool:
+    """Whether the aggregate is 0 or more whatever the rows are, by declared facts."""
+    match aggregate.function:
+        case AggregateFunction.COUNT | AggregateFunction.COUNT_UNITS:
+            return True
+        case AggregateFunction.SUM:
+            assert aggregate.argument is not None  # ensured by the plan
+            lower = infer(aggregate.argument, declaration).lower
+            return lower is not None and lower >= 0
+    return aggregate.function is AggregateFunction.COUNT_DISTINCT
+
+
+def _has_key(value: Scalar | Condition, keys: dict[Scalar, GroupKey]) -> bool:
+    if isinstance(value, Measure):
+        return False
+    return value in keys or any(_has_key(part, keys) for part in parts_of(value))
