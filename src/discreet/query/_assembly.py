@@ -16,9 +16,9 @@ from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._estimates import Estimates, Numbers
 from discreet.query._forecast import law, level_noise, linear_sources
 from discreet.query._inference import infer
+from discreet.query._intervals import Reals
 from discreet.query._outputs import (
     Enclosed,
-    Reals,
     enclosed,
     evaluate,
     linear_form,

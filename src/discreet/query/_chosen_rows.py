@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.query._columns import KeyValue
-from discreet.query._outputs import Reals
+from discreet.query._intervals import Reals
 from discreet.query._query import (
     Both,
     Comparison,

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.noise._sums import pair_half_width, sum_half_width
+from discreet.query._intervals import Reals
 from discreet.query._post_processing import measures_in
 from discreet.query._query import Arithmetic, Literal, Measure, Operator, Scalar
 from discreet.query._summed_noise import AdditiveNoise, SummedNoise
-
-Reals = npt.NDArray[np.float64]
 
 _SAFE = 1 + 1e-9
 _EXACT = 2.0**53  # the integers up to it are floats
