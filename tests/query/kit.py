@@ -253,11 +253,11 @@ _PLAIN_QUERIES = st.builds(
 )
 
 
-def computed(query: Query) -> st.SearchStrategy[Scalar]:
+def computed(query: Query, *, of_all_groups: bool) -> st.SearchStrategy[Scalar]:
     """A number that is computed from an answer: from aggregates of the query, and others."""
     others = [Aggregate(AggregateFunction.COUNT, None, ""), *query.aggregates]
     numbers = st.sampled_from(others).map(measure)
-    if query.keys:
+    if query.keys and of_all_groups:
         shares = [one for one in others if one.function is AggregateFunction.COUNT]
         numbers |= st.sampled_from(shares).map(lambda one: measure(one, is_share=True))
     literals = st.sampled_from([*_ORDINARY[1:], Fraction(1, 3)]).map(Literal)
@@ -272,10 +272,11 @@ def computed(query: Query) -> st.SearchStrategy[Scalar]:
 
 
 @st.composite
-def _processed(draw: st.DrawFn) -> Query:
-    """A query with computed columns, HAVING, ORDER BY, LIMIT and totals."""
+def _processed(draw: st.DrawFn, *, of_all_groups: bool) -> Query:
+    """A query with computed columns, HAVING, ORDER BY and LIMIT; with shares and totals, if all
+    groups are known."""
     query = draw(_PLAIN_QUERIES)
-    numbers = computed(query)
+    numbers = computed(query, of_all_groups=of_all_groups)
     keys: list[Scalar] = [key.value for key in query.named_keys]
     values = st.one_of(numbers, *([st.sampled_from(keys)] if keys else []))
     relations = st.sampled_from(list(Relation))
@@ -300,12 +301,13 @@ def _processed(draw: st.DrawFn) -> Query:
     )
     query = completed(replace(query, after=after))
     names = query.key_names
-    if draw(st.booleans()) and names:
+    if of_all_groups and draw(st.booleans()) and names:
         return with_sets(query, [names[:count] for count in range(len(names), -1, -1)])
     return query
 
 
-QUERIES = _PLAIN_QUERIES | _processed()
+QUERIES = _PLAIN_QUERIES | _processed(of_all_groups=True)
+QUERIES_OF_SOME_GROUPS = _PLAIN_QUERIES | _processed(of_all_groups=False)
 
 
 def arrow(rows: list[dict[str, Any]]) -> pa.Table:

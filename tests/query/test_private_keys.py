@@ -35,7 +35,7 @@ from discreet.query import (
 )
 from discreet.query import _plan as plan
 from discreet.query._query import Query
-from tests.query.kit import QUERIES, arrow, declarations
+from tests.query.kit import QUERIES_OF_SOME_GROUPS, arrow, declarations
 from tests.query.test_replay import QUICKLY, Rows, neighbours
 
 PRICE = QuestionPrice(1, Fraction(1, 10**6))
@@ -53,7 +53,7 @@ def _without_keys(declaration: Declaration) -> Declaration:
 
 @st.composite
 def _asked(draw: st.DrawFn) -> tuple[Declaration, Query]:
-    declaration, query = _without_keys(draw(declarations())), draw(QUERIES)
+    declaration, query = _without_keys(draw(declarations())), draw(QUERIES_OF_SOME_GROUPS)
     try:
         made = plan.plan(query, declaration)
     except QueryRefused:
