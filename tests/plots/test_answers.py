@@ -40,7 +40,8 @@ def table(keys: int = 3) -> dp.Table:
 
 @pytest.mark.parametrize("keys", [(), ("g",), ("g", "u"), ("u", "g")])
 def test_points_and_bars_are_those_of_the_answer(keys: tuple[str, ...]) -> None:
-    answer = table().group_by(*keys).agg(n=dp.count(), pay=dp.mean("x")).release(epsilon=2)
+    asked = table().group_by(*keys).agg(n=dp.count(), pay=dp.mean("x"))
+    answer = asked.release(epsilon=60)  # a mean is NULL with probability below 1e-100
     for name in (None, "pay"):
         ax = plots.answer(answer, name)
         column = name or "n"
