@@ -19,7 +19,7 @@ from discreet.query import (
     Table,
     median,
 )
-from discreet.query._aggregates import ESTIMATORS
+from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from tests.query.kit import arrow
 
 DECLARATION = Declaration(
@@ -44,9 +44,10 @@ LEAST = Fraction(1, 10**6)
 def questions(draw: st.DrawFn) -> Question:
     """A question with one to three aggregates of any kind."""
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+    several = [2 if ESTIMATORS[AggregateFunction(kind)].takes_two else 1 for kind in kinds]
     asked = [
-        f"{kind}({draw(st.sampled_from(ARGUMENTS))}) AS x{number}"
-        for number, kind in enumerate(kinds)
+        f"{kind}({', '.join(draw(st.sampled_from(ARGUMENTS)) for _ in range(count))}) AS x{number}"
+        for number, (kind, count) in enumerate(zip(kinds, several, strict=True))
     ]
     keys = draw(st.sampled_from(["", "GROUP BY member", "GROUP BY place, member"]))
     return TABLE.question(f"SELECT {', '.join(asked)} FROM t {keys}")
@@ -54,7 +55,7 @@ def questions(draw: st.DrawFn) -> Question:
 
 def half_widths(question: Question, price: QuestionPrice, level: Any, size: int) -> list[float]:
     found = question.forecast(price, confidence=level, group_size=size)
-    return [line.half_width for line in found.lines]
+    return [line.promised for line in found.lines]
 
 
 @settings(max_examples=40, deadline=None)
