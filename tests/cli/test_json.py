@@ -109,7 +109,7 @@ def test_a_failure_before_the_last_act_is_the_only_object(
     def fails(*_: object) -> None:
         raise OSError(SECRET)
 
-    monkeypatch.setattr(_asking, "_say_cost", fails)
+    monkeypatch.setattr(_asking, "say_cost", fails)
     ended = declared(*ASK, "--epsilon", "0.1", "--json")
     assert the_object(ended)["error"] == "unexpected"
     assert ended.code == 5
