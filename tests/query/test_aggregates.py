@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -18,6 +19,7 @@ from discreet.query import (
     AggregateFunction,
     Caps,
     Column,
+    ColumnType,
     Declaration,
     Question,
     Table,
@@ -233,3 +235,31 @@ def test_a_forecast_is_no_less_than_the_interval_of_a_group_of_that_size() -> No
                     error = row[f"{line.name}_error"]
                     assert isinstance(error, float)
                     assert error <= 1.3 * line.promised, line  # it forgets the count's noise
+
+
+WIDE_COLUMNS: dict[str, tuple[Column, list[Any]]] = {  # Any: numbers
+    "whole": (
+        Column.integer(-(2**63), 2**63 - 1),
+        [-3, 0, 2**62 + 1, -(2**63), 2**63 - 1, 2**53 + 1],
+    ),
+    "large": (Column.number(-1e18, 1e18), [5.25, 0.0, -1e18, 1e18, 1e-3, 123456.789]),
+    "odd": (Column.number(0.1, 0.7), [0.1, 0.7, 1 / 3, 0.1000000000000001]),
+    "usual": (Column.number(0, 60), [5.25, 0.0, 60.0, 1 / 3, 1e-12]),
+    "exact": (Column.integer(0, 100), [0, 7, 100]),
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(one, value) for one, values in WIDE_COLUMNS.values() for value in values]
+)
+def test_the_interval_of_a_quantile_holds_what_the_grid_rounds(column: Column, value: Any) -> None:
+    frame = pd.DataFrame({"x": [value] * 200})
+    table = Table(frame, name="t", unit=Unit.ROW, columns={"x": column})
+    asked = table.agg(low=quantile("x", 0.1), middle=quantile("x", 0.5), top=quantile("x", 0.9))
+    row: dict[str, Any] = without_noise(asked, epsilon=90).rows()[0]
+    for name in ("low", "middle", "top"):
+        found, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+        assert Fraction(low) <= Fraction(value) <= Fraction(high)
+        assert low <= found <= high
+        if column.type is ColumnType.INTEGER and column.upper == 100:
+            assert low == high == value  # the grid has every value

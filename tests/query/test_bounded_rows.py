@@ -273,7 +273,7 @@ def test_count_distinct_counts_units_or_values() -> None:
         'COUNT(DISTINCT "Person") FROM "table"',
         'COUNT(DISTINCT person.person) FROM "table"',
     ):
-        with pytest.raises(QueryRefused, match=r"DISTINCT|value|not declared|declared table"):
+        with pytest.raises(QueryRefused, match=r"DISTINCT|value|not declared|is called 'table'"):
             table.question(f"SELECT {refused}")
 
 

@@ -126,16 +126,26 @@ def _correlation() -> Estimator:
 
 @dataclass(frozen=True, slots=True)
 class NoisyQuantile:
-    """The mechanism of a quantile, and whether its values are whole numbers."""
+    """The mechanism of a quantile, whether its values are whole numbers, and their bounds where
+    they were rounded to the mechanism's grid."""
 
     mechanism: QuantileIntervals
     is_whole: bool
+    rounded_within: tuple[Fraction, Fraction] | None = None
 
 
 def _quantile(law: NoisyQuantile, noisy: Sequence[Sequence[float]], _: Fraction) -> Estimates:
-    """The values and intervals as they were drawn, with half of the interval as the error."""
+    """The values and intervals as they were drawn, with half of the interval as the error.
+
+    A value is rounded by half a step at most, or moved to the grid's end by less than a step. So an
+    interval reaches a step further where values are rounded, up to their bounds.
+    """
     plain = int if law.is_whole else float
     values, low, high = ([plain(row[index]) for row in noisy] for index in range(3))
+    if law.rounded_within is not None:
+        step, (least, most) = law.mechanism.grid.step, law.rounded_within
+        low = [plain(max(Fraction(end) - step, least)) for end in low]
+        high = [plain(min(Fraction(end) + step, most)) for end in high]
     return Estimates(values, low, high, half_of(low, high))
 
 

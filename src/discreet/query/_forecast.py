@@ -228,7 +228,8 @@ def law(priced: PricedPlan, sources: tuple[str, ...], groups: int = 1) -> NoisyS
     for source in sources:
         mechanism = priced.mechanisms[source]
         if isinstance(mechanism, QuantileIntervals):
-            return NoisyQuantile(mechanism, priced.plan.rows_named(source).is_whole)
+            rows = priced.plan.rows_named(source)
+            return NoisyQuantile(mechanism, rows.is_whole, rows.rounded_within)
         one = priced.plan.sum_named(source)
         made.append(NoisySum(summed(mechanism, groups), one.grid, one.shift))
     return tuple(made)

@@ -1,26 +1,43 @@
 """What Python calls do with noisy numbers: the same `Query` as SQL's HAVING, ORDER BY and LIMIT."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import reduce, wraps
 from itertools import combinations
-from typing import Any
+from typing import Any, ParamSpec
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
     condition_of,
 )
+from discreet.query._plan import TOO_DEEP
 from discreet.query._post_processing import MOST_SETS, completed, measure, measures_in, with_sets
 from discreet.query._query import Both, ColumnRef, Measure, Output, PostProcessing, Query, SortKey
+
+_P = ParamSpec("_P")
 
 AnswerValue = str | ColumnExpression | UnnamedAggregate
 """A key or number of the answer: its name, or an expression."""
 
 
+def _flat_enough(step: Callable[_P, Query]) -> Callable[_P, Query]:
+    """The step, which refuses expressions that nest too deeply to be looked at."""
+
+    @wraps(step)
+    def checked(*given: _P.args, **named: _P.kwargs) -> Query:
+        try:
+            return step(*given, **named)
+        except RecursionError:
+            raise QueryRefused(TOO_DEEP) from None
+
+    return checked
+
+
+@_flat_enough
 def with_outputs(query: Query, asked: Mapping[str, UnnamedAggregate | ColumnExpression]) -> Query:
     """The query with these aggregates and computed columns, in their order."""
     aggregates = [
@@ -41,6 +58,7 @@ def with_outputs(query: Query, asked: Mapping[str, UnnamedAggregate | ColumnExpr
     return completed(replace(plain, after=PostProcessing(tuple(outputs), tuple(asked))))
 
 
+@_flat_enough
 def having(query: Query, conditions: Iterable[ConditionExpression | ColumnExpression]) -> Query:
     """The query with only the rows for which these conditions are known to hold, too."""
     new = [_resolved(condition_of(one), query) for one in conditions]
@@ -50,6 +68,7 @@ def having(query: Query, conditions: Iterable[ConditionExpression | ColumnExpres
     return _completed(query, having=reduce(Both, [*there, *new]))
 
 
+@_flat_enough
 def ordered(
     query: Query, values: Iterable[AnswerValue], *, is_descending: bool, has_nulls_first: bool
 ) -> Query:

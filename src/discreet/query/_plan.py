@@ -46,6 +46,7 @@ _VALUE_BITS = 50  # of a value in a row, which a float holds exactly
 _LEAST_GRID_BITS = 10
 _LEAST_STEPS = 2**10  # of a range that is far from 0
 _TOO_LARGE = "the declared caps are too large to sum in 64 bits; declare fewer rows per unit"
+TOO_DEEP = "the question is nested too deeply, or asked from too deep in a program; make it simpler"
 _FINEST_LEVEL = 10**6
 _NO_ARGUMENT = "all aggregates but COUNT need a column or an expression"
 _NOTHING = Sensitivity(l1=0, l2_squared=0, linf=0)
@@ -138,13 +139,15 @@ class SumOf:
 @dataclass(frozen=True, slots=True)
 class RowsOf:
     """The values of an argument on its grid, in rows where it is not NULL, for a quantile at this
-    level."""
+    level. ``rounded_within`` are the bounds of the argument where the grid rounds its values, and
+    ``None`` where all of them are on the grid."""
 
     name: str
     argument: Scalar
     grid: SumGrid
     level: Fraction
     is_whole: bool
+    rounded_within: tuple[Fraction, Fraction] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +260,7 @@ def plan(query: Query, declaration: Declaration) -> Plan:
         check_post_processing(query, declaration)
         return _plan(query, declaration)
     except RecursionError:
-        raise QueryRefused(
-            "the question is nested too deeply, or asked from too deep in a program; make it "
-            "simpler"
-        ) from None
+        raise QueryRefused(TOO_DEEP) from None
 
 
 def _plan(query: Query, declaration: Declaration) -> Plan:
@@ -316,8 +316,12 @@ def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration)
         raise QueryRefused(_NO_ARGUMENT)
     grid = value_grid(argument, declaration)
     name = f"quantile({scalar_text(argument)}, {level})"
-    is_whole = infer(argument, declaration).type is ColumnType.INTEGER
-    return RowsOf(name, argument, grid, level, is_whole)
+    fact = infer(argument, declaration)
+    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
+    is_whole = fact.type is ColumnType.INTEGER
+    is_exact = is_whole and grid.exponent == 0
+    ends = None if is_exact else (fact.lower, fact.upper)
+    return RowsOf(name, argument, grid, level, is_whole, ends)
 
 
 def _groups(
