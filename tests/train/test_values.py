@@ -15,9 +15,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers.utils.import_utils import torch_compilable_check
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum
+from tests.train import assertions
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 READ: dict[str, Callable[[Tensor], Any]] = {  # Any: values as Python has them
@@ -98,6 +100,111 @@ def test_distributions_check_their_values_alike() -> None:
 
     model = Layers(use).double()
     check(model, model, of(5, WIDTH))
+
+
+# Assertions: what only raises is skipped, whatever the values
+
+
+ASSERTIONS: dict[str, Callable[[Tensor], object]] = {  # of a tensor of truth values
+    "assert": assertions.asserted,
+    "assert with others": assertions.asserted_with_others,
+    "assert in a try": assertions.caught,
+    "raise": lambda good: assertions.raised(~good),
+    "raise in a loop": lambda good: assertions.raised_beside(~good),
+    "PyTorch's assert": lambda good: torch._assert(good.all(), "not good"),
+    "PyTorch's check": torch._check_tensor_all,
+    "Transformers' check": lambda good: torch_compilable_check(good, "not good"),
+    "a distribution's": lambda good: torch.distributions.Bernoulli(good * 2.0 - 1),
+}
+
+
+def decided_later(good: Tensor) -> int:
+    if good.all():
+        return 1
+    if good.dim() > 9:
+        raise ValueError
+    return 2
+
+
+def decided_which(good: Tensor) -> None:
+    if good.all():
+        raise ValueError
+    raise TypeError
+
+
+def decided_by_loop(good: Tensor) -> None:
+    while not good.all():
+        good = ~good
+
+
+def caught_number(good: Tensor) -> int:
+    try:
+        return [1, 0][bool(good.all())]
+    except IndexError:
+        return 0
+
+
+DECISIONS: dict[str, Callable[[Tensor], object]] = {
+    "one that returns": lambda good: 1 if good.all() else 0,
+    "one that returns or raises later": decided_later,
+    "two errors": decided_which,
+    "a loop": decided_by_loop,
+    "a value": lambda good: good.all() or 3,
+    "a caught error": caught_number,
+}
+
+
+def asking(ask: Callable[[Tensor], object]) -> Layers:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        good = x.abs() < 1
+        ask(good)
+        ask(good[-1])
+        return summed(m.layer(x))
+
+    return Layers(use).double()
+
+
+@pytest.mark.parametrize("value", [1.0, 1e9])
+@pytest.mark.parametrize("name", ASSERTIONS)
+def test_assertions_pass_whatever_the_values(name: str, value: float) -> None:
+    """Each fails on a rare value outside of training."""
+    model, data = asking(ASSERTIONS[name]), of(5, WIDTH)
+    check(model, model, data)
+    data[1] = value
+    clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+    if value > 1e6:
+        with pytest.raises((ValueError, AssertionError, RuntimeError)):
+            model(data)  # its rare values round to 1
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_conditions_that_do_not_only_raise_are_refused(name: str) -> None:
+    model, data = asking(DECISIONS[name]), of(5, WIDTH)
+    with pytest.raises(Refused, match="or a condition"):
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+
+
+INSTEAD = {
+    "if": "torch.where",
+    "item": "metrics",
+    "float": "metrics",
+    "int": "arange",
+    "range": "arange",
+    "numpy": "PyTorch's functions",
+    "array": "PyTorch's functions",
+    "tolist": "a field of the data",
+    "in": "torch.isin",
+    "equal": "torch.eq",
+    "str": "shape",
+    "format": "shape",
+}
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_the_refusal_names_what_to_write_instead(name: str) -> None:
+    model = asking(READ[name])
+    with pytest.raises(Refused, match=INSTEAD[name]):
+        check(model, model, of(5, WIDTH))
 
 
 # Memory with arbitrary values

@@ -42,6 +42,16 @@ def test_all_others_train_as_a_loop_says(name: str) -> None:
     agrees(ZOO[name], *ZOO[name].made())
 
 
+@pytest.mark.filterwarnings("error:.*attention_mask.*")
+def test_texts_without_a_mask_train() -> None:
+    """Transformers asks whether they contain padding, to warn of it."""
+    entry = ZOO["gpt2"]
+    model, batch = entry.made()
+    del batch["attention_mask"]
+    batch["input_ids"][1, -1] = 0
+    agrees(entry, model, batch)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", TOUCHING)
 def test_models_in_which_examples_touch_are_refused(name: str) -> None:

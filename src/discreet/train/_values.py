@@ -6,6 +6,7 @@ other tensors, so it is filled with zeros.
 """
 
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Function, Keywords
+from discreet.train._assertions import passes
 
 READS = frozenset(  # they return values as numbers, texts or arrays
     {
@@ -27,11 +29,16 @@ READS = frozenset(  # they return values as numbers, texts or arrays
         *(torch.ops.aten.is_nonzero, torch.ops.aten.is_nonzero.default),
     }
 )
-# By module: the answer to all its questions whether something holds for all examples. Transformers
-# leaves out masks that mask nothing; to build them is always right. PyTorch's distributions raise
-# if a value is not valid.
-_ANSWERS = {"transformers.masking_utils": False, "torch.distributions.distribution": True}
-_OWN = "discreet.train."
+# What Transformers asks of all examples at once, by module. It leaves out masks that mask nothing;
+# to build them is always right. It warns of texts that seem to be padded.
+_ANSWERS = {
+    (Tensor.__bool__, "transformers.masking_utils"): False,
+    (Tensor.__bool__, "transformers.modeling_attn_mask_utils"): False,
+    (Tensor.__contains__, "transformers.modeling_utils"): False,
+}
+_CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
+_CHECK = torch._check_tensor_all_with.__code__  # noqa: SLF001  it raises unless all entries are true
+_BETWEEN = ("discreet.train.", "torch._tensor", "torch.overrides")  # a caller and the answer
 
 _UNINITIALISED = frozenset(
     {
@@ -42,15 +49,21 @@ _UNINITIALISED = frozenset(
 
 
 def answer(function: Function) -> bool:
-    """The answer to a library's question about values of data, the same for all data; raises
-    `Refused` for all others."""
-    if function is Tensor.__bool__ and (known := _ANSWERS.get(_caller())) is not None:
+    """The answer to a question about values of data, the same for all data: a check passes, and a
+    library gets its usual answer. Raises `Refused` for all others."""
+    caller = _caller()
+    known = _ANSWERS.get((function, str(caller.f_globals.get("__name__", ""))))
+    if known is None and function in _CONDITIONS:
+        known = passes(caller)
+    if caller.f_code is _CHECK:
+        known = True
+    if known is not None:
         return known
     name = function.__name__.strip("_")
+    word, instead = _INSTEAD.get(name, (name, "compute with PyTorch's functions instead"))
     raise Refused(
-        f"Python read values of data, by {_WORDS.get(name, name)}: what it does with them can't be "
-        "credited to examples; decide for each example by torch.where or a mask, and keep numbers "
-        "in tensors"
+        f"Python read values of data, by {word}: what it does with them can't be credited to "
+        f"examples; {instead}"
     )
 
 
@@ -62,16 +75,44 @@ def called(function: Function, args: Args, keywords: Keywords) -> Any:  # Any: a
     return result
 
 
-_WORDS = {"bool": "bool() or a condition", "repr": "print() or repr()", "contains": "in"}
+_CHOICE = (
+    "decide for each example by torch.where(condition, a, b) or masked_fill, or leave out a "
+    "condition that only saves time"
+)
+_NUMBER = "keep it a tensor; for a figure to look at, use discreet.train.metrics after a step"
+_LENGTH = "mask with torch.arange(steps) < lengths[:, None] instead of a slice or a loop"
+_ARRAY = "use PyTorch's functions on the tensor, or a field of the data that holds this"
+_TEXT = "print its shape instead"
+_SAME = "compare each example's own values by torch.eq, and choose by torch.where"
+# by the function's name: how users write it, and what to write instead
+_INSTEAD = {
+    "bool": ("bool() or a condition", _CHOICE),
+    "is_nonzero": ("is_nonzero()", _CHOICE),
+    "item": ("item()", _NUMBER),
+    "_local_scalar_dense": ("item()", _NUMBER),
+    "float": ("float()", _NUMBER),
+    "complex": ("complex()", _NUMBER),
+    "int": ("int()", _LENGTH),
+    "index": ("an index or a slice", f"index by tensors, such as torch.gather, or {_LENGTH}"),
+    "tolist": ("tolist()", _ARRAY),
+    "numpy": ("numpy()", _ARRAY),
+    "array": ("NumPy", _ARRAY),
+    "dlpack": ("DLPack", _ARRAY),
+    "format": ("a text", _TEXT),
+    "repr": ("print() or repr()", _TEXT),
+    "contains": ("in", "use torch.isin, and decide for each example by torch.where"),
+    "equal": ("equal()", _SAME),
+    "allclose": ("allclose()", _SAME),
+}
 
 
 def _is_of_sizes(args: Args) -> bool:
     return all(isinstance(one, (int, torch.Size)) for one in args)
 
 
-def _caller() -> str:
-    """The name of the module that called one of PyTorch's functions."""
+def _caller() -> FrameType:
+    """The frame that called one of PyTorch's functions."""
     frame = sys._getframe(1)  # noqa: SLF001  has no public name
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_BETWEEN):
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__", ""))
+    return frame
