@@ -38,6 +38,14 @@ MAKE: dict[str, Callable[[int], Tensor]] = {
     "sorted": lambda n: torch.arange(n).flip(0).sort().values.double(),
     "a weight": lambda n: torch.arange(n).double() * 1e-3,
 }
+SHARED_DRAWS: dict[str, Callable[[int], Tensor]] = {  # by several examples
+    "draws in pairs": lambda n: torch.rand(n, dtype=torch.float64)[torch.arange(n) // 2],
+    "draws by a list": lambda n: torch.rand(n, dtype=torch.float64)[[k // 2 for k in range(n)]],
+    "draws, repeated": lambda n: torch.rand(-(-n // 2), dtype=torch.float64).repeat(2)[:n],
+    "draws, each repeated": lambda n: torch.rand(-(-n // 2), dtype=torch.float64).repeat_interleave(
+        2
+    )[:n],
+}
 ALIKE: dict[str, Callable[[int], Tensor]] = {
     "zeros": lambda n: torch.zeros(n, dtype=torch.float64),
     "ones, doubled": lambda n: torch.ones(n, dtype=torch.float64).mul_(2),
@@ -112,6 +120,17 @@ def test_no_constant_differs_by_place(name: str, way: str) -> None:
         model, data = Layers(WAYS[way](COMBINE[name], make)).double(), of(5, WIDTH)
         with pytest.raises(Refused, match="by place"):
             clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["a product", "a sum", "in place", "joined", "einsum"])
+@pytest.mark.parametrize("made", SHARED_DRAWS)
+def test_no_draw_is_shared_by_place(made: str, name: str, way: str) -> None:
+    """If an example leaves the batch, others would share."""
+    use = WAYS[way](COMBINE[name], SHARED_DRAWS[made])
+    model, data = Layers(use).double(), of(5, WIDTH)
+    with pytest.raises(Refused, match="by place"):
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -111,7 +111,7 @@ ASSERTIONS: dict[str, Callable[[Tensor], object]] = {  # of a tensor of truth va
     "assert in a try": assertions.caught,
     "raise": lambda good: assertions.raised(~good),
     "raise in a loop": lambda good: assertions.raised_beside(~good),
-    "PyTorch's assert": lambda good: torch._assert(good.all(), "not good"),
+    "PyTorch's assert": lambda good: torch._assert(good.all(), "not good"),  # type: ignore[no-untyped-call]  # it has no types
     "PyTorch's check": torch._check_tensor_all,
     "Transformers' check": lambda good: torch_compilable_check(good, "not good"),
     "a distribution's": lambda good: torch.distributions.Bernoulli(good * 2.0 - 1),

@@ -57,7 +57,7 @@ exponential_ random_ geometric_ cauchy_ log_normal_
 """.split()  # noqa: SIM905  a list of lines is longer
 )
 _KEEPS: frozenset[FlowRule] = frozenset(
-    {copied, elementwise, expanded, of_the_first, permuted, refit, repeated}
+    {copied, elementwise, expanded, of_the_first, permuted, refit}
 )
 _PARTS: frozenset[FlowRule] = frozenset({getitem, narrowed, parted, selected, unbound})
 
@@ -67,6 +67,10 @@ def _note_alike(call: Call) -> None:
     if name_of(call.function) not in _FILLS:
         rule, several = FLOW.get(call.function), tensors_in((call.args, call.keywords))
         if rule in _PARTS:
+            if rule is getitem and not _is_of_slices(call.args[1]):
+                return  # several examples may get one draw
+            several = several[:1]
+        elif rule is repeated and call.first.numel() == 1:
             several = several[:1]
         elif rule not in _KEEPS or not several:
             return
@@ -74,6 +78,12 @@ def _note_alike(call: Call) -> None:
             return
     for each in tensors_in((call.result,)):
         call.tags.indices.note_alike(each)
+
+
+def _is_of_slices(index: object) -> bool:
+    """Whether an index takes each entry at most once, by slices and numbers alone."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(one is None or one is ... or type(one) in (int, slice) for one in parts)
 
 
 def _refit_place(given: Tensor, along: int, result: Tensor) -> int | None:
