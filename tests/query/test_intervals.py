@@ -105,7 +105,7 @@ def _question(functions: list[AggregateFunction], groups: int) -> Question:
 @pytest.mark.parametrize("noise", list(Noise))
 @pytest.mark.parametrize(
     ("functions", "groups", "epsilon"),
-    [(SIMPLE, GROUPS, 0.1), (OTHERS, FEW_GROUPS, 0.1), (OTHERS, FEW_GROUPS, 30)],
+    [(SIMPLE, GROUPS, 0.1), (OTHERS, FEW_GROUPS, 0.1), (OTHERS, FEW_GROUPS, 90)],
 )
 def test_thousands_of_releases_do_not_refute_the_confidence(
     functions: list[AggregateFunction], groups: int, epsilon: float, noise: Noise
@@ -113,7 +113,7 @@ def test_thousands_of_releases_do_not_refute_the_confidence(
     """False alarm: at most 1e-9 for each column and both bounds."""
     question = _question(functions, groups)
     truth = without_noise(question).to_pandas()
-    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=50, delta=1e-6))
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=99, delta=1e-6))
     released = Table.declared(question.table.source, question.table.declaration, ledger)
     answer = Question.of(released, question.query).release(
         epsilon=epsilon, delta=0 if noise is Noise.LAPLACE else 1e-6, noise=noise
@@ -124,9 +124,10 @@ def test_thousands_of_releases_do_not_refute_the_confidence(
         low, high = frame[f"{name}_low"], frame[f"{name}_high"]
         held = int(((low <= truth[name]) & (truth[name] <= high)).sum())
         assert binom.cdf(held, groups, 0.95) > FALSE_ALARM, f"{name}: held {held}"
-        if ESTIMATORS[function].has_stddev:  # the bounds cut other intervals of so few rows
+        estimator = ESTIMATORS[function]
+        if estimator.has_stddev and epsilon < 1:  # the bounds cut other intervals of so few rows
             assert binom.sf(held - 1, groups, 0.97) > FALSE_ALARM, f"{name}: held {held}"
-        elif epsilon > 1 and not ESTIMATORS[function].is_in_ranks:  # the interval says something
+        elif epsilon > 1 and not (estimator.has_stddev or estimator.is_in_ranks):  # it says much
             assert (high - low).median() < 0.9 * (high - low).max()
 
 
