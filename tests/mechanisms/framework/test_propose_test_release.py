@@ -187,5 +187,7 @@ def test_bad_numbers_are_refused_by_name(wrong: Wrong) -> None:
         ProposeTestRelease.for_epsilon(wrong, 1e-6, stated())
     with pytest.raises(InvalidArgument, match="delta"):
         ProposeTestRelease.for_epsilon(1, wrong, stated())
+    with pytest.raises(InvalidArgument, match=r"delta = .*: give 1e-299 or more"):
+        ProposeTestRelease.for_epsilon(1, Fraction(1, 10**301), stated())
     with pytest.raises(InvalidArgument, match="compute"):
         proposed(wrong, bound=1, unit=PERSON, name="a")

@@ -187,6 +187,8 @@ def test_arguments_that_are_none() -> None:
         ApproximateBounds(scale=0, grid=WIDE)
     with pytest.raises(InvalidArgument, match="false_bin = 1"):
         ApproximateBounds(scale=1, grid=WIDE, false_bin=1)
+    with pytest.raises(InvalidArgument, match=r"false_bin = .*: give 1e-299 or more"):
+        ApproximateBounds(scale=1, grid=WIDE, false_bin=Fraction(1, 10**301))
     with pytest.raises(InvalidArgument, match="give a Grid"):
         ApproximateBounds(scale=1, grid=wrong)
     with pytest.raises(InvalidArgument, match="is on Grid"):

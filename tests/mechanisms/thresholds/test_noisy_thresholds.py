@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 from discreet import Ledger, Limit, accounting
+from discreet._exact import Number
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
@@ -238,6 +239,20 @@ def test_it_is_released_and_stored(kind: Kind) -> None:
     first = release(keys(), mechanism, ledger, request="r")
     assert list(first.value) == ["here"]
     assert release(keys(), mechanism, ledger, request="r").value == first.value
+
+
+@kinds
+@pytest.mark.parametrize("delta", [Fraction(1, 10**301), 1e-307, 5e-324, Fraction(1, 10**999)])
+def test_a_delta_below_every_leak_is_refused_not_searched_for(kind: Kind, delta: Number) -> None:
+    with pytest.raises(InvalidArgument, match=r"delta = .*: give 1e-299 or more"):
+        kind.for_epsilon(1, delta, keys())
+    with pytest.raises(InvalidArgument, match=r"delta = .*: give 1e-299 or more"):
+        kind.for_error(9, 0.9, delta=delta, bounded=keys())
+
+
+@kinds
+def test_the_least_delta_has_a_threshold(kind: Kind) -> None:
+    assert kind.for_epsilon(1, Fraction(1, 10**299), keys()).threshold > 600
 
 
 @kinds

@@ -249,6 +249,8 @@ def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
     for bad in (wrong, 1, 1.5):
         with pytest.raises(InvalidArgument, match="delta = "):
             SetUnion.for_epsilon(1, bad, union({}))
+    with pytest.raises(InvalidArgument, match=r"delta = .*: give 1e-299 or more"):
+        SetUnion.for_epsilon(1, Fraction(1, 10**301), union({}))
     with pytest.raises(InvalidArgument, match="unit = "):
         union({}, 4, wrong)
     for each in (wrong, 2**25):

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from discreet import _checks, accounting
-from discreet._bisection import smallest_whole
 from discreet._exact import Number
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet._unit import Unit
@@ -16,7 +15,7 @@ from discreet.mechanisms._bounded import ASSERTED, Bounded, stated
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.thresholds._keys import leak
+from discreet.mechanisms.thresholds._keys import leak, least_missing
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 Proposed = Mapping[str, tuple[int, int]]
@@ -161,7 +160,7 @@ class ProposeTestRelease:
 
 def _least_threshold(scale: Fraction, delta: Fraction) -> int:
     law = DiscreteLaplaceLaw(scale)
-    return smallest_whole(lambda threshold: leak(law, threshold, keys=1) <= delta, 1)
+    return least_missing(lambda threshold: leak(law, threshold, keys=1), delta=delta)
 
 
 def _part(bounded: Bounded[Proposed]) -> ProposedPart:

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks, accounting
-from discreet._bisection import smallest_whole
 from discreet._exact import Number
 from discreet._fields import Positive, Probability, field, frozen
 from discreet.accounting import PrivacyLoss
@@ -18,7 +17,7 @@ from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField
 from discreet.mechanisms.selection._gaps import smallest_gap
-from discreet.mechanisms.thresholds._keys import leak, loss_chance
+from discreet.mechanisms.thresholds._keys import check_leak, leak, least_missing, loss_chance
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise._arrays import IndexArray
 
@@ -61,6 +60,10 @@ class ApproximateBounds:
     grid: GridField
     false_bin: Probability = field(default=RARELY)
 
+    def __post_init__(self) -> None:
+        """Refuse a probability that no threshold reaches."""
+        check_leak(false_bin=self.false_bin)
+
     @staticmethod
     def for_epsilon(
         epsilon: Number, bounded: Bounded[Rows], *, false_bin: Number = RARELY
@@ -91,7 +94,7 @@ class ApproximateBounds:
     def threshold(self) -> int:
         """The noisy number of rows at which a bin counts."""
         law, bins = self._law, self._bins.size
-        return smallest_whole(lambda count: leak(law, count, bins) <= self.false_bin, 1)
+        return least_missing(lambda count: leak(law, count, bins), false_bin=self.false_bin)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from flint import arb
 
-from discreet._exact import decimal_up, precision, upper_fraction
+from discreet._bisection import smallest_whole
+from discreet._exact import decimal_up, precision, shown, upper_fraction
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._parts import Key, KeysPart
@@ -17,6 +18,7 @@ FOR_KEYS = Fraction(999, 1000)  # of half a delta: the rest is for the accountan
 _BITS = 256
 _DIGITS = 12
 _LEAST = Fraction(1, 10**300)
+_ENOUGH = "1e-299"  # of which half, or a little less, is for the keys
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:
@@ -53,6 +55,21 @@ def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
         each = law.tail(missing) / 2 if missing > 0 else arb(1)
         found = upper_fraction(-(keys * (-each).log1p()).expm1()) if missing > 0 else Fraction(1)
     return min(decimal_up(max(found, _LEAST), _DIGITS), Fraction(1))
+
+
+def least_missing(leak_of: Callable[[int], Fraction], **allowed: Fraction) -> int:
+    """The smallest whole number from 1 on whose leak is at most what is allowed under this name;
+    raises where that is below every leak, so that no search is endless."""
+    (most,) = allowed.values()
+    check_leak(**allowed)
+    return smallest_whole(lambda missing: leak_of(missing) <= most, 1)
+
+
+def check_leak(**allowed: Fraction) -> None:
+    """Raise if this is below every bound of `leak`."""
+    for name, most in allowed.items():
+        if most < _LEAST:
+            raise InvalidArgument(f"{name} = {shown(most)}: give {_ENOUGH} or more")
 
 
 def _rank(key: Key) -> tuple[Any, ...]:  # Any: compared with its own kind only

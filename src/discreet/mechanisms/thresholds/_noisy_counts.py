@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from discreet import _checks
-from discreet._bisection import smallest_whole
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss, Term, Threshold
 from discreet.errors import InvalidArgument
@@ -16,6 +15,7 @@ from discreet.mechanisms.thresholds._keys import (
     in_order,
     keys_part,
     leak,
+    least_missing,
     loss_chance,
 )
 from discreet.noise import Bits, Law, NoiseLaw, half_width
@@ -71,5 +71,5 @@ def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits)
 def threshold_for(delta: Fraction, law: NoiseLaw, bounded: Bounded[Mapping[Key, int]]) -> int:
     """The smallest threshold that shows a unit's own keys with at most this probability."""
     part = keys_part(bounded)
-    found = smallest_whole(lambda missing: leak(law, missing, part.per_unit) <= delta, 1)
+    found = least_missing(lambda missing: leak(law, missing, part.per_unit), delta=delta)
     return part.sensitivity.linf + found

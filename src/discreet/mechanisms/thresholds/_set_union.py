@@ -8,7 +8,6 @@ from math import ceil, isqrt
 from typing import Annotated, Any, ClassVar, cast
 
 from discreet import _checks
-from discreet._bisection import smallest_whole
 from discreet._exact import Number, decimal_up, shown
 from discreet._fields import Positive, frozen
 from discreet._unit import Unit
@@ -23,7 +22,7 @@ from discreet.mechanisms._ids import is_missing, plain
 from discreet.mechanisms._parts import Key, KeysPart, Part, key_of
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.selection._gaps import smallest_gap
-from discreet.mechanisms.thresholds._keys import FOR_KEYS, leak, loss_chance
+from discreet.mechanisms.thresholds._keys import FOR_KEYS, leak, least_missing, loss_chance
 from discreet.mechanisms.thresholds._noisy_counts import shown_counts
 from discreet.noise import Bits, RoundedGaussianLaw
 
@@ -242,5 +241,5 @@ def _leak(stddev: Fraction, threshold: int, per_unit: int) -> Fraction:
 
 def _threshold(stddev: Fraction, delta: Fraction, per_unit: int) -> Fraction:
     """The smallest threshold with at most this leak, to 9 digits."""
-    above = smallest_whole(lambda steps: _leak(stddev, _WHOLE + steps, per_unit) <= delta, 1)
+    above = least_missing(lambda steps: _leak(stddev, _WHOLE + steps, per_unit), delta=delta)
     return decimal_up(1 + Fraction(above, _WHOLE), digits=9)
