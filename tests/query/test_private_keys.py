@@ -1,8 +1,9 @@
 """Keys that come from the rows: who is shown, by how much neighbours differ, what is refused."""
 
 import datetime
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -19,7 +20,7 @@ import discreet as dp
 from discreet._unit import Change, Unit
 from discreet.audit import Run, SeededBits, ZeroNoiseBits
 from discreet.audit import _replay as recording
-from discreet.errors import QueryRefused
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import AnyPart, Door
 from discreet.query import (
     Answer,
@@ -242,6 +243,20 @@ def test_texts_that_are_no_utf8_are_no_keys() -> None:
     assert [row["key"] for row in _noiseless(table.question(COUNTED)).rows()] == ["ok"]
 
 
+def test_texts_longer_than_1024_bytes_are_no_keys() -> None:
+    texts = [
+        "a" * 1024,
+        "a" * 1025,
+        "é" * 512,
+        "é" * 512 + "a",
+        "\x00" * 1024,
+        "🤦" * 256,
+        "🤦" * 257,
+    ]
+    found = _noiseless(_table(texts, Column.text()).question(COUNTED)).rows()
+    assert [row["key"] for row in found] == sorted(t for t in texts if len(t.encode()) <= 1024)
+
+
 def test_a_key_of_one_unit_never_leaves_the_engine() -> None:
     own: Rows = [{**BLANK, "person": 1, "place": "mine", "wage": 1.0} for _ in range(50)]
     many: Rows = [{**OTHERS[0], "person": who} for who in range(2, 90)]
@@ -354,6 +369,60 @@ def test_uses_that_need_declared_keys_are_refused() -> None:
         plan_workload(table, [by_place.agg(n=dp.count())], epsilon=1, delta=1e-6)
     with pytest.raises(QueryRefused, match="no whole numbers"):
         table.question("SELECT COUNT(*) AS n FROM t GROUP BY wage")
+
+
+CALLS: dict[str, Callable[[Table], object]] = {
+    "agg": lambda t: t.group_by("k").agg(n=dp.count()).release(epsilon=1, delta=1e-6),
+    "quantiles": lambda t: t.quantiles("x", [0.5], by="k", epsilon=1, delta=1e-6),
+    "describe": lambda t: t.describe("x", by=("g", "k"), epsilon=1, delta=1e-6),
+    "count_units": lambda t: t.count_units(by="k", epsilon=1, delta=1e-6),
+    "histogram": lambda t: t.histogram("x", by="k", epsilon=1, delta=1e-6),
+    "histogram, of rows": lambda t: t.histogram("x", of_rows=9, by="k", epsilon=1, delta=1e-6),
+    "contingency": lambda t: t.contingency("g", "k", epsilon=1),
+    "contingency, delta": lambda t: t.contingency("k", "g", epsilon=1, delta=1e-6),
+    "correlation": lambda t: t.group_by("k").correlation("x", "y").release(epsilon=1, delta=1e-6),
+    "top_k": lambda t: t.top_k("k", 1, epsilon=1),
+    "top_k of two": lambda t: t.top_k(["g", "k"], 2, epsilon=1),
+    "mode": lambda t: t.mode("k", epsilon=1),
+    "mode by": lambda t: t.mode("g", by="k", epsilon=1),
+    "mode by two": lambda t: t.mode("x", by=["k", "g"], epsilon=1),
+    "moments": lambda t: t.group_by("k").moments("x", epsilon=1),
+    "bounds": lambda t: t.group_by("k").bounds("x", epsilon=1),
+    "rows": lambda t: t.group_by("k").rows("x"),
+    "counts": lambda t: t.group_by("g", "k").counts(),
+    "diagnose": lambda t: t.diagnose("x", by="k", epsilon=1),
+    "share_of_null": lambda t: t.share_of_null("k", epsilon=1),
+    "suggest": lambda t: t.suggest(epsilon=1, delta=1e-6),
+    "regression": lambda t: t.regression("x", on=["k"], epsilon=1),
+    "plan": lambda t: plan_workload(t, [t.group_by("k").agg(n=dp.count())], epsilon=1, delta=1e-6),
+    "no delta": lambda t: t.group_by("k").agg(n=dp.count()).release(epsilon=1),
+    "least delta": lambda t: t.group_by("k").agg(n=dp.count()).forecast(epsilon=1, delta=1e-301),
+}
+NAMED = (
+    "needs declared keys|by k, and a mechanism on rows|keys come from the rows|k is text|delta = 1e"
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_answers_or_names_what_private_keys_lack(call: str) -> None:
+    frame = pd.DataFrame({"person": range(60), "g": list("pqr") * 20, "k": ["x", "y"] * 30})
+    columns = {
+        "g": Column.text(keys=["p", "q", "r"]),
+        "k": Column.text(),
+        "x": Column.integer(0, 9),
+        "y": Column.number(0, 9),
+    }
+    ledger = _ledger()
+    table = Table(
+        frame.assign(x=3, y=4.5), name="t", unit=UNIT, rows=1, columns=columns, ledger=ledger
+    )
+    message = ""
+    try:
+        CALLS[call](table)
+    except (InvalidArgument, QueryRefused) as refused:
+        message = str(refused)
+    assert not message or re.search(NAMED, message)
+    assert not message or ledger.spent().reached == 0
 
 
 def test_a_diagnosis_counts_what_caps_cut() -> None:

@@ -17,6 +17,7 @@ from discreet.noise._sums import sum_half_width
 from discreet.query._columns import KeyValue
 from discreet.query._hand_over import TableRows
 from discreet.query._price import check_scale
+from discreet.query._private_keys import refuse_private_keys
 from discreet.query._statistics import better_noise
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def released_contingency(
     level, plan = _checks.probability(confidence=confidence), table.plan
     if len(plan.query.keys) != 2:
         raise InvalidArgument("contingency: give the names of two different columns with keys")
+    refuse_private_keys(plan, "contingency")
     first, second = (tuple(dict.fromkeys(each)) for each in zip(*plan.groups, strict=True))
     shape = len(first), len(second)
     counts = table.counts(shape)

@@ -28,6 +28,7 @@ FUNCTIONS = {
     "discreet_text(given)": (
         "CASE WHEN octet_length(encode(given)) <= 65536 THEN try(decode(encode(given))) END"
     ),
+    "discreet_key(given)": "CASE WHEN octet_length(encode(given)) <= 1024 THEN given END",
     "discreet_md5(given)": "md5(given)",
     "discreet_moment(given, form)": "try_strptime(given, form)",
     "discreet_microseconds(given)": "epoch_us(given)",

@@ -6,6 +6,7 @@ SQL's engines share by other names is declared below; each engine defines these 
     discreet_quotient      of integers of up to 128 bits, cut towards 0
     discreet_bytes         of a text in UTF-8
     discreet_text          a text of at most 65 536 bytes in valid UTF-8; NULL for any other
+    discreet_key           a text of at most 1 024 bytes; NULL for any other
     discreet_md5           of bytes, in hexadecimal digits
     discreet_moment        the time that a text spells in a format, or NULL
     discreet_microseconds  of a time, since 1970
@@ -73,6 +74,11 @@ def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's ow
 @ibis.udf.scalar.builtin(name="discreet_text")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def valid_text(text: str) -> str:  # type: ignore[empty-body]  # the engine's own
     """The text, if it has at most 65 536 bytes, which are valid UTF-8; otherwise NULL."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_key")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def short_text(text: str) -> str:  # type: ignore[empty-body]  # the engine's own
+    """The text, if it has at most 1 024 bytes in UTF-8; otherwise NULL."""
 
 
 @ibis.udf.scalar.builtin(name="discreet_md5")  # type: ignore[untyped-decorator]  # Ibis ships no types

@@ -29,7 +29,7 @@ from discreet.mechanisms import Key
 from discreet.mechanisms.thresholds._keys_first import KeysFirst
 from discreet.noise._arrays import FloatArray, IndexArray
 from discreet.query._columns import ColumnType, KeyValue
-from discreet.query._engine import as_bytes, valid_text
+from discreet.query._engine import as_bytes, short_text, valid_text
 from discreet.query._inference import infer
 from discreet.query._keys import public_keys, without_keys
 from discreet.query._plan import Counted, Plan
@@ -55,7 +55,9 @@ def with_private_keys(rows: ir.Table, columns: Sequence[str]) -> ir.Table:
 
 
 def _text(value: Any) -> Any:  # Any: Ibis expressions
-    return valid_text(value) if value.type().is_string() else value.cast("string")
+    """The value as text; NULL for a text too long to be a key, so that the rows bound the size of
+    an answer."""
+    return short_text(valid_text(value)) if value.type().is_string() else value.cast("string")
 
 
 def keys_of_places(plan: Plan, places: Sequence[bytes]) -> dict[bytes, Key]:

@@ -30,6 +30,7 @@ from discreet.mechanisms.statistics import Moments, moments
 from discreet.query._columns import KeyValue
 from discreet.query._hand_over import TableRows
 from discreet.query._price import check_scale
+from discreet.query._private_keys import refuse_private_keys
 
 _CONFIDENCE = Fraction(95, 100)
 
@@ -170,6 +171,7 @@ def released_modes(
     """The release of the most frequent value of the last key in each group of the others. A unit
     pays for all groups once, by the rows for which it counts in all."""
     plan, level = table.plan, _checks.probability(confidence=confidence)
+    refuse_private_keys(plan, "mode")
     *names, column = plan.query.key_names
     candidates = tuple(dict.fromkeys(group[-1] for group in plan.groups))
     groups = tuple(dict.fromkeys(group[:-1] for group in plan.groups))
