@@ -20,7 +20,8 @@ Setting = bool | int | Decimal | str | datetime.date | list[Any]  # Any: the key
 
 HEAD = """\
 # The tables that may be asked, with everything that is public of them.
-# You state bounds and keys; they never come from the data.
+# You state bounds and keys, or pay for private suggestions of them. They never come from the data
+# in another way.
 """
 _LONGEST_LINE = 70
 
