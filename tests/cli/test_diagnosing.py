@@ -1,6 +1,7 @@
 """`discreet ask --diagnose`: two charges, both checked before the first."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +49,18 @@ def test_what_would_be_refused_later_is_refused_first(run: Run, options: list[st
     run("ask", "wages", COUNT, "--epsilon", "0.1")
     assert run("ask", "wages", BY_YEAR, *options).code != 0
     assert _charges() == 1
+
+
+def test_either_both_are_paid_or_none(run: Run) -> None:
+    """Around the limit, where a sum is admitted as one charge and not as two."""
+    run(*DECLARE)
+    counts = set()
+    for epsilon in ("0.99", "1", "1.005", "1.01", "1.02", "1.05"):
+        Path("wages.ledger").unlink(missing_ok=True)
+        asked = "ask", "wages", BY_YEAR, "--epsilon", epsilon, "--diagnose", epsilon
+        is_paid = run(*asked, "--request", "one").code == 0
+        counts.add(_charges())
+        assert _charges() == (2 if is_paid else 0), epsilon
+        if is_paid:  # again it is free, whatever is left
+            assert run(*asked, "--request", "one").code == 0
+    assert counts == {0, 2}

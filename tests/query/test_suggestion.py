@@ -1,19 +1,25 @@
 """Suggested caps, bounds and keys: what they are, what they cost, and that no unit shows."""
 
+from fractions import Fraction
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import discreet as dp
+from discreet._budget import Request
 from discreet._unit import Change, Unit
+from discreet.accounting import DiscreteLaplace, PrivacyLoss, Zcdp
 from discreet.audit import Run, SeededBits
 from discreet.audit import _replay as recording
-from discreet.errors import BudgetExceeded, InvalidArgument
+from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.ledger import Kind
 from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Table, suggest
+from discreet.query._admission import admits_all
 from discreet.query._source import source_of
 from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
 
@@ -108,6 +114,83 @@ def test_both_charges_are_checked_before_the_first() -> None:
     with pytest.raises(BudgetExceeded, match="too little left"):
         release_suggestion(Door.secure(ledger), _asked(_rows(9)), epsilon=1.5, delta=1e-6)
     assert len([one for one in ledger.history() if one.kind is Kind.CHARGE]) == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_suggested_bounds_hold_the_values_or_there_are_none(sign: int) -> None:
+    """At and around the ends of the search, and far beyond them."""
+    sizes = {
+        ColumnType.INTEGER: [2**49, 2**50 - 1, 2**50, 2**50 + 1, 2**62],
+        ColumnType.NUMBER: [2.0**38, 2.0**39 - 1, 2.0**39, 1e12, 1e300, float("inf")],
+    }
+    values = {
+        f"{kind.value} {size}": (kind, sign * size) for kind, some in sizes.items() for size in some
+    }
+    table = pa.table({name: [value] * 500 for name, (_, value) in values.items()})
+    asked = SuggestionOf(
+        source_of(table, table.column_names), Unit.ROW, {n: v[0] for n, v in values.items()}, {}
+    )
+    found, _ = _found(asked, epsilon=60)
+    assert len(found.columns) == 4
+    for name, (_, value) in values.items():
+        if name in found.columns:
+            low, high = found.columns[name].lower, found.columns[name].upper
+            assert isinstance(low, Fraction)
+            assert isinstance(high, Fraction)
+            assert low <= value <= high
+        else:
+            assert "where the search ends" in found.left_out[name]
+
+
+@pytest.mark.parametrize("epsilon", ["1.5", "1.99", "2.01"])
+def test_either_both_charges_are_paid_or_none(epsilon: str) -> None:
+    asked = SuggestionOf(
+        source_of(_frame(_rows(90)), ["person", "age"]), UNIT, {"age": ColumnType.INTEGER}, {}
+    )
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(2, 1e-6))
+    price = {"epsilon": Fraction(epsilon), "request": "once"}
+    if Fraction(epsilon) > 2:
+        with pytest.raises(BudgetExceeded):
+            release_suggestion(Door.secure(ledger), asked, **price)
+        assert _charges(ledger) == 0
+        return
+    for _ in range(2):  # again it is free, whatever is left
+        release_suggestion(Door.secure(ledger), asked, **price)
+        assert _charges(ledger) == 2
+
+
+@given(
+    st.lists(
+        st.sampled_from([DiscreteLaplace(4, 1), DiscreteLaplace(24, 2), Zcdp(0.01)]),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(st.integers(1, 25), min_size=4, max_size=4),
+    st.sampled_from([dp.Limit(1), dp.Limit(1, 1e-6), dp.Limit(2, 1e-6), dp.Limit(2, 1e-2)]),
+)
+@settings(max_examples=60, deadline=None)
+def test_charges_are_admitted_together_if_and_only_if_each_is_in_turn(
+    terms: list[Any], counts: list[int], limit: dp.Limit
+) -> None:
+    losses = [PrivacyLoss(((t, n),), UNIT) for t, n in zip(terms, counts, strict=False)]
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=limit)
+    try:
+        is_admitted = admits_all(ledger, [(loss, None) for loss in losses], "ana")
+        assert _charges(ledger) == 0
+        for place, loss in enumerate(losses):
+            ledger.charge(loss, purpose="x", by="ana", request=Request(f"{place}", ""))
+    except NoBound:
+        return  # before any charge
+    except BudgetExceeded:
+        assert not is_admitted
+    else:
+        assert is_admitted
+        paid = [(loss, f"{place}") for place, loss in enumerate(losses)]
+        assert admits_all(ledger, paid, "ana")
+
+
+def _charges(ledger: dp.Ledger) -> int:
+    return sum(one.kind is Kind.CHARGE for one in ledger.history())
 
 
 def test_a_request_gives_the_same_suggestions_again() -> None:

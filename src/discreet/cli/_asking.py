@@ -135,7 +135,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         return
     log_beside(declared.ledger)
     by = by or login()
-    check_both(declared, question, named, diagnose, confidence=confidence, request=request)
+    check_both(declared, question, named, diagnose, confidence=confidence, by=by, request=request)
     if predicted.warnings and not is_repeated(declared, by, request):
         warn(predicted, is_asked=not (yes or as_json))
     is_repeat, request = request is not None, request or secrets.token_hex(8)

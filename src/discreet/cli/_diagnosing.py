@@ -23,18 +23,21 @@ def check_both(
     epsilon: Decimal | None,
     *,
     confidence: Decimal,
+    by: str,
     request: str | None,
 ) -> None:
     """Refuse, before the question is paid, a diagnosis that would be refused after it. A request
-    may have paid for one or both before."""
+    may have paid for one or both before: what was paid costs nothing again."""
     if epsilon is None:
         return
+    from discreet.query._admission import admits_all
     from discreet.query._diagnosis import DiagnosisOf, diagnosis_loss
 
     asked = DiagnosisOf.of(declared.rows, question.plan)
     of_diagnosis = diagnosis_loss(asked, epsilon=fraction(epsilon), confidence=confidence)
-    both = question.price(named, confidence).privacy_loss + of_diagnosis
-    if request is None and declared.open_ledger().count_left(both) < 1:
+    of_question = question.price(named, confidence).privacy_loss
+    both = [(of_question, request), (of_diagnosis, request and _request(request))]
+    if not admits_all(declared.open_ledger(), both, by):
         raise BudgetExceeded(
             "the ledger has too little left for the question and its diagnosis together; name a "
             "smaller epsilon, or leave --diagnose out"
@@ -55,7 +58,7 @@ def diagnosed(
     if epsilon is None:
         return {}
     found = question.diagnose(
-        epsilon=epsilon, confidence=confidence, by=by, request=f"{request} (diagnosis)"
+        epsilon=epsilon, confidence=confidence, by=by, request=_request(request)
     )
     if is_shown:
         show("")
@@ -63,6 +66,11 @@ def diagnosed(
             show(line)
     say_cost("diagnosis", found.receipt, found.privacy_loss, Decimal(0))
     return {"diagnosis": _json(found)}
+
+
+def _request(of_question: str) -> str:
+    """The request id of the diagnosis beside a question."""
+    return f"{of_question} (diagnosis)"
 
 
 def _json(found: "Diagnosis") -> dict[str, object]:

@@ -17,7 +17,7 @@ from discreet import _checks
 from discreet._budget import Payer, Receipt
 from discreet._exact import Number, shown
 from discreet._unit import Change, Unit
-from discreet.accounting import PrivacyLoss
+from discreet.accounting import PrivacyLoss, Threshold
 from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.mechanisms import (
     Bounded,
@@ -32,6 +32,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms.quantiles import ApproximateBounds
 from discreet.mechanisms.thresholds import LaplaceThreshold
 from discreet.query import _engine
+from discreet.query._admission import Charge, admits_all
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._bounding import CUT_BINS, PLACE, TIMES
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
@@ -158,30 +159,32 @@ def release_suggestion(
             "need a delta"
         )
     share = Fraction(0) if not needs_cap else _FOR_CAP if columns.names else Fraction(1)
-    losses = []
+    for_cap, for_columns = (request and f"{request} ({part})" for part in ("rows", "columns"))
+    charges: list[Charge] = []
     if needs_cap:
         histogram, noise = _histogram(asked, share * price)
-        losses.append(noise.privacy_loss(histogram))
+        charges.append((noise.privacy_loss(histogram), for_cap))
     usual = columns.priced(1 if needs_cap else asked.rows or 1, (1 - share) * price, leak)
     if usual is not None:
-        losses.append(usual[1].privacy_loss(usual[0]))
-    _check_balance(door.payer, sum(losses, PrivacyLoss(unit=asked.unit)))
+        charges.append((_at_any_cap(usual[1].privacy_loss(usual[0]), columns, leak), for_columns))
+    if not admits_all(door.payer, charges, by):
+        raise BudgetExceeded(
+            "the ledger has too little left for the suggestions, which cost "
+            f"{sum((loss for loss, _ in charges), PrivacyLoss(unit=asked.unit))}; name a smaller "
+            "epsilon or delta"
+        )
     # 2. the cap
     releases: list[Release[Any]] = []  # Any: as in Suggestion
     rows, about_rows = asked.rows or 1, ""
     if needs_cap:
-        counted = release_through(
-            door, histogram, noise, by=by, request=request and f"{request} (rows)"
-        )
+        counted = release_through(door, histogram, noise, by=by, request=for_cap)
         releases.append(counted)
         rows, about_rows = _cap(counted.value, noise)
     # 3. all columns, with that cap
     priced = columns.priced(rows, (1 - share) * price, leak)
     values: Mapping[str, Any] = {}
     if priced is not None:
-        of_columns = release_through(
-            door, *priced, by=by, request=request and f"{request} (columns)"
-        )
+        of_columns = release_through(door, *priced, by=by, request=for_columns)
         releases.append(of_columns)
         values = of_columns.value
     made, found, left_out = columns.read(values)
@@ -190,14 +193,19 @@ def release_suggestion(
     )
 
 
-def _check_balance(ledger: Payer[PrivacyLoss], loss: PrivacyLoss) -> None:
-    """Raise unless the ledger has enough left for both charges, so that none is paid in vain."""
-    count_left = getattr(ledger, "count_left", None)
-    if count_left is not None and count_left(loss) < 1:
-        raise BudgetExceeded(
-            f"the ledger has too little left for the suggestions, which cost {loss}; name a "
-            "smaller epsilon or delta"
-        )
+def _at_any_cap(loss: PrivacyLoss, columns: "_OpenColumns", delta: Fraction) -> PrivacyLoss:
+    """A loss that dominates that of the columns at any later cap, from the one at the cap 1.
+
+    Caps are powers of two. At the same epsilon, discrete Laplace noise for a sensitivity dominates
+    that for any multiple of it. The leaks of keys depend on the cap, so they are taken whole.
+    """
+    terms = tuple(
+        (replace(term, leak_probability=delta / len(columns.texts)), count)
+        if isinstance(term, Threshold)
+        else (term, count)
+        for term, count in loss.terms
+    )
+    return PrivacyLoss(terms, loss.unit)
 
 
 def suggest(
@@ -367,10 +375,11 @@ class _OpenColumns:
         made, found, left_out = dict(self.asked.known), dict[str, str](), dict(self.left_out)
         for name, kind in self.asked.types.items():
             if name in self.numbers:
-                column = _bounded(kind, values[_title(name)])
-                if column is None:
-                    left_out[name] = "too few rows for this price"
+                ends = values[_title(name)]
+                if reason := _unfit(self.asked.column(name), ends):
+                    left_out[name] = reason
                     continue
+                column = _bounded(kind, *ends)
                 made[name], found[name] = column, f"{column.range_in_words}"
             elif name in self.texts:
                 keys = sorted(_keys_of(values[_title(name)]))
@@ -395,11 +404,22 @@ def _title(name: str) -> str:
     return f"column {name}"
 
 
-def _bounded(kind: ColumnType, ends: tuple[float, float] | None) -> Column | None:
-    """The column with these bounds: an end of a bin of numbers is moved to the power of two."""
+def _unfit(widest: Column, ends: tuple[float, float] | None) -> str:
+    """Why these ends are no bounds of the values; empty if they are. The outermost bins of the
+    search hold nothing but its own ends, and what was clamped to them."""
     if ends is None:
-        return None
-    low, high = (Fraction(end) for end in ends)
+        return "too few rows for this price"
+    if ends[0] == widest.lower or ends[1] == widest.upper:
+        return (
+            f"some values lie beyond {widest.range_in_words}, where the search ends, so declare "
+            "bounds that you know"
+        )
+    return ""
+
+
+def _bounded(kind: ColumnType, lowest: float, highest: float) -> Column:
+    """The column with these bounds: an end of a bin of numbers is moved to the power of two."""
+    low, high = Fraction(lowest), Fraction(highest)
     if kind is ColumnType.INTEGER:
         return Column.integer(int(low), int(max(high, low + 1)))
     step = _FINE.step

@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
 
 from discreet import _html
 from discreet._bisection import edge
@@ -18,6 +17,7 @@ from discreet._exact import Number, decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.query._admission import admits_all, count_together
 from discreet.query._answer import Answer
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
@@ -69,14 +69,9 @@ class Workload:
     def count_left(self, chosen: Filter, spent: Spent | None = None) -> int:
         """The number of times that a ledger with this filter admits the whole workload, its
         questions charged one by one; at most 10,000."""
-        prices = [chosen.priced(one.privacy_loss) for one in self.questions]
+        losses = [one.privacy_loss for one in self.questions]
         sums = chosen.start if spent is None else spent
-        for count in range(_MOST_COUNTED):
-            for price in prices:
-                sums = chosen.charged(sums, price)
-                if not chosen.admits(sums):
-                    return count
-        return _MOST_COUNTED
+        return count_together(chosen, losses, sums, most=_MOST_COUNTED)
 
     def count_in(self, limit: AnyLimit) -> int:
         """The same for a new ledger with this limit."""
@@ -91,19 +86,12 @@ class Workload:
         """
         ledger = self.questions[0].question.table.ledger
         requests = [request and f"{request}/{place}" for place in range(len(self.questions))]
-        if isinstance(ledger, _FilteredLedger):
-            left = [
-                one
-                for one, own in zip(self.questions, requests, strict=True)
-                if own is None or not ledger.has_request(own, by)
-            ]
-            if left and not replace(self, questions=tuple(left)).count_left(
-                ledger.filter, ledger.sums
-            ):
-                raise BudgetExceeded(
-                    f"the ledger does not admit all {len(left)} questions of this plan, so none "
-                    "was asked; plan with a smaller epsilon, or ask fewer"
-                )
+        losses = (one.privacy_loss for one in self.questions)
+        if not admits_all(ledger, list(zip(losses, requests, strict=True)), by):
+            raise BudgetExceeded(
+                f"the ledger does not admit all {len(self.questions)} questions of this plan, so "
+                "none was asked; plan with a smaller epsilon, or ask fewer"
+            )
         return tuple(
             one.question.release(one.price, by=by, request=own)
             for one, own in zip(self.questions, requests, strict=True)
@@ -127,22 +115,6 @@ class Workload:
     def _repr_html_(self) -> str:
         """The plan as a table in notebooks."""
         return _html.table(_summary(self), ("for questions", "asked", "epsilon"), self.rows())
-
-
-@runtime_checkable
-class _FilteredLedger(Protocol):
-    """The parts of a ledger that tell which charges it admits."""
-
-    @property
-    def filter(self) -> Filter:
-        """The rule by which charges are admitted."""
-
-    @property
-    def sums(self) -> Spent:
-        """The sums of all charges."""
-
-    def has_request(self, request: str, by: str) -> bool:
-        """Whether this analyst charged under this request id before."""
 
 
 def plan_workload(

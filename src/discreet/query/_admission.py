@@ -1,0 +1,58 @@
+"""Whether a ledger admits several charges, asked before the first of them is paid."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from discreet._unit import Unit
+from discreet.accounting import Filter, PrivacyLoss, Spent
+
+Charge = tuple[PrivacyLoss, str | None]  # with the request id under which it is paid, if any
+
+
+@runtime_checkable
+class _FilteredLedger(Protocol):
+    """The parts of a ledger that tell which charges it admits."""
+
+    @property
+    def unit(self) -> Unit:
+        """The protected unit of all charges."""
+
+    @property
+    def filter(self) -> Filter:
+        """The rule by which charges are admitted."""
+
+    @property
+    def sums(self) -> Spent:
+        """The sums of all charges."""
+
+    def has_request(self, request: str, by: str) -> bool:
+        """Whether this analyst charged under this request id before."""
+
+
+def admits_all(ledger: object, charges: Sequence[Charge], by: str) -> bool:
+    """Whether the ledger's filter admits these charges one after the other, apart from those that
+    this analyst paid before. A payer without a filter decides when it is charged.
+
+    The filter may admit a sum of losses as one charge and not its terms as several.
+    """
+    if not isinstance(ledger, _FilteredLedger):
+        return True
+    left = [
+        loss.for_unit(ledger.unit)
+        for loss, request in charges
+        if request is None or not ledger.has_request(request, by)
+    ]
+    return count_together(ledger.filter, left, ledger.sums, most=1) == 1
+
+
+def count_together(
+    chosen: Filter, losses: Sequence[PrivacyLoss], spent: Spent, *, most: int
+) -> int:
+    """The number of times, up to ``most``, that the filter admits all these charges, one by one."""
+    prices, sums = [chosen.priced(loss) for loss in losses], spent
+    for count in range(most):
+        for price in prices:
+            sums = chosen.charged(sums, price)
+            if not chosen.admits(sums):
+                return count
+    return most
