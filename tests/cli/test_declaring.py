@@ -288,4 +288,4 @@ def test_an_error_names_the_line_of_a_mistake_in_the_file(run: Run) -> None:
         price = ("--epsilon", "1") if arguments[0] == "explain" else ()
         ended = run(*arguments, *price)
         assert ended.code == 2
-        assert "discreet.toml, line 9: tables.wages.groups = 0: give a whole" in ended.message
+        assert "discreet.toml, line 10: tables.wages.groups = 0: give a whole" in ended.message
