@@ -42,6 +42,7 @@ _SETTINGS = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
     "ieee_floating_point_ops": True,
+    "arrow_large_buffer_size": True,  # else long texts of one unit could fail a batch
 }
 
 
