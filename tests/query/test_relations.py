@@ -314,6 +314,21 @@ def test_a_table_joins_no_more_of_a_unit_than_its_cap() -> None:
     assert any("4 of events, 2 of persons" in note for note in without_noise(question).notes)
 
 
+def test_a_join_in_which_one_unit_could_have_very_many_rows_is_refused() -> None:
+    table = opened(_busy(1, 1), {"events": Caps(101), "persons": Caps(100)})
+    with pytest.raises(QueryRefused, match=r"10,100 joined rows .*declare fewer rows, or join"):
+        table.question("SELECT COUNT(*) FROM events JOIN persons USING (person)")
+    table = opened(_busy(1, 1), {"events": Caps(10**6), "persons": Caps(1)})
+    table.question("SELECT COUNT(*) FROM events JOIN persons USING (person)")
+
+
+def test_no_amount_of_text_overflows_the_offsets_of_a_batch() -> None:
+    """32-bit offsets would fail from 2 GiB in one batch, which one unit's texts may reach."""
+    text = "SELECT COUNT(*) FROM (SELECT kind FROM events UNION ALL SELECT sex FROM persons) u"
+    with opened(_busy(2, 1), CAPS).question(text).table.source.rows(["kind", "person"]) as rows:
+        assert rows.schema.field("kind").type == pa.large_string()
+
+
 @pytest.mark.parametrize("check", ["_check_on_unit", "_check_each_once"])
 def test_a_check_that_is_left_out_is_found(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusals below come from these checks alone."""

@@ -45,6 +45,7 @@ from discreet.query._relation import (
 )
 
 _MOST_KEYS = 100_000  # of a column of computed values
+_MOST_ROWS = 10_000  # of one unit in a join of several tables that hold more than one each
 _INT64 = 2**63
 
 
@@ -277,8 +278,9 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
             _check_public(step)
         else:
             _check_on_unit(step, first.unit, part.unit)
-            caps = _product(caps, part.caps)
             rows_of[qualifiers(relation.parts)[place]] = part
+            caps = _product(caps, part.caps)
+            _check_rows(caps, rows_of, first.unit)
         for own, name in own_names.items():
             column = _plain(part.columns[own])
             columns[name] = replace(column, null=None) if step.is_left else column
@@ -328,6 +330,16 @@ def _product(one: Caps, other: Caps) -> Caps:
     """Caps that cut nothing of a unit within both: each of its rows meets all of the other's."""
     most = max(one.rows_per_group * other.rows, one.rows * other.rows_per_group)
     return Caps(one.rows * other.rows, groups=one.groups * other.groups, rows_per_group=most)
+
+
+def _check_rows(caps: Caps, rows_of: Mapping[str, Declaration], unit: Unit) -> None:
+    """Refuse a join in which one unit, within its caps, could have very many rows."""
+    if caps.rows > max(_MOST_ROWS, *(own.caps.rows for own in rows_of.values())):
+        listed = " times ".join(f"{own.caps.rows:,} of {name}" for name, own in rows_of.items())
+        raise QueryRefused(
+            f"JOIN: one {unit.column} could have {caps.rows:,} joined rows ({listed}), more than "
+            f"{_MOST_ROWS:,}; declare fewer rows, or join fewer tables"
+        )
 
 
 def _other_unit(what: str, one: Unit, other: Unit) -> str:
