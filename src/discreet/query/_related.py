@@ -41,7 +41,7 @@ from discreet.query._relation import (
     from_text,
     tables_of,
 )
-from discreet.query._source import ArrowRows, ComputedSource, arrow_schema, check_schema
+from discreet.query._source import ArrowRows, ComputedSource, arrow_schema, check_schema, place_of
 from discreet.query._spelling import plain_text
 
 _ARROW = {
@@ -140,16 +140,13 @@ class RelationSource(ComputedSource):
         return _Builder(self.catalog, tables, schemas, _are_whole(tables, self.catalog))
 
     def _check_sources(self) -> None:
-        """Refuse one file under two names, where each row is a unit: it would count twice."""
+        """Refuse one source under two names, where each row is a unit: it would count twice."""
         private = sorted(set(tables_of(self.relation)) - self.catalog.public)
         if self.catalog.tables[private[0]].unit.column is not None:
             return
         seen: dict[object, str] = {}
         for name in private:
-            source = self.tables[name].source
-            path = getattr(source, "path", None)
-            place = id(source) if path is None else path.resolve()
-            other = seen.setdefault(place, name)
+            other = seen.setdefault(place_of(self.tables[name].source), name)
             if other != name:
                 raise QueryRefused(
                     f"FROM: {name} and {other} have the same rows, each of which is a unit and "

@@ -4,10 +4,11 @@ Types never depend on rows: a Parquet file's and a database table's schema count
 CSV file and Python objects are read as texts. Undeclared columns are never read.
 """
 
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -121,10 +122,12 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrowSource:
-    """A table in memory; ``others`` are the names of undeclared columns."""
+    """A table in memory; ``others`` are the names of undeclared columns, and ``origin`` is the
+    frame that it was taken from."""
 
     table: pa.Table
     others: tuple[str, ...] = ()
+    origin: object = field(default=None, compare=False)
 
     @property
     def label(self) -> str:
@@ -158,20 +161,40 @@ def source_of(
     if isinstance(given, ir.Table):
         return plain_table(given)
     if isinstance(given, pa.Table):
-        return _in_memory(_frames.arrow_table(given, names), given.column_names)
+        return _in_memory(_frames.arrow_table(given, names), given.column_names, given)
     module = type(given).__module__.partition(".")[0]
     if module == "pandas" and hasattr(given, "columns"):
-        return _in_memory(_frames.pandas_table(given, names), given.columns)
+        return _in_memory(_frames.pandas_table(given, names), given.columns, given)
     if module == "polars" and hasattr(given, "to_arrow") and hasattr(given, "columns"):
-        return _in_memory(_frames.polars_table(given, names), given.columns)
+        return _in_memory(_frames.polars_table(given, names), given.columns, given)
     raise InvalidArgument(
         f"source: a {type(given).__name__} can't be read; give a path, or a pandas, Polars, "
         "Arrow or Ibis table"
     )
 
 
-def _in_memory(table: pa.Table, names: Sequence[object]) -> ArrowSource:
-    return ArrowSource(table, tuple(str(n) for n in names if str(n) not in table.column_names))
+def _in_memory(table: pa.Table, names: Sequence[object], origin: object) -> ArrowSource:
+    others = tuple(str(n) for n in names if str(n) not in table.column_names)
+    return ArrowSource(table, others, weakref.ref(origin))
+
+
+def place_of(source: TableSource) -> Hashable:
+    """Where the rows are: equal for two sources of one file, one database table, or one frame.
+
+    Database tables of the same name are taken for one, since connections may share a database.
+    """
+    match source:
+        case ParquetFile(path) | CsvFile(path):
+            try:
+                found = path.stat()
+            except OSError:
+                return path.resolve()
+            return found.st_dev, found.st_ino
+        case DuckdbTable():
+            return source.place
+        case ArrowSource(table, _, origin):
+            return id(table if origin is None else origin)  # a frame has one weak reference
+    return id(source)
 
 
 def file_source(path: Path, delimiter: str = ",") -> TableSource:
