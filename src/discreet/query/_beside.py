@@ -19,6 +19,7 @@ from discreet.query._relation import (
     Selected,
     TableRef,
     United,
+    from_text,
     tables_of,
 )
 from discreet.query._source import TableSource
@@ -121,14 +122,26 @@ def catalog(main: PrivateTable, beside: Beside) -> Catalog:
 
 
 def related(main: PrivateTable, beside: Beside, relation: NamedRows) -> RelationSource:
-    """The source of a relation of a table and of those beside it."""
+    """The source of a relation of a table and of those beside it. A table that is itself a relation
+    has its own rows only."""
     if isinstance(main.source, RelationSource):
-        return RelationSource(relation, main.source.catalog, main.source.tables)
+        if relation != main.source.relation:
+            raise QueryRefused(_other_rows(relation, main.source))
+        return main.source
     names = dict.fromkeys(tables_of(relation))
     own = main.declaration.name
     tables = {name: main if name == own else beside[name] for name in names}
     _check_ledgers(main, tables)
     return RelationSource(relation, catalog(main, beside), tables)
+
+
+def _other_rows(relation: NamedRows, own: RelationSource) -> str:
+    if own.catalog.is_public(relation):
+        return f"FROM {from_text(relation)}: a public table is read, not asked"
+    return (
+        f"FROM {from_text(relation)}: these are not the rows of the table that is asked, which are "
+        f"those of FROM {from_text(own.relation)}; ask the declared tables themselves"
+    )
 
 
 def _check_ledgers(main: PrivateTable, tables: Mapping[str, AnyTable]) -> None:

@@ -117,6 +117,8 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
     scope = FromReader(found, catalog, read_scalar, read_condition).scope()
     names = list(dict.fromkeys(tables_of(scope.relation)))
     if main.name not in names and not isinstance(main.name, FromText):
+        if catalog.is_public(scope.relation):
+            raise QueryRefused(f"FROM {names[0]}: a public table is read, not asked")
         named = " and ".join(names)
         raise QueryRefused(f"FROM {named}: this is the table {main.name!r}; ask that one")
     reader = TreeReader(found, scope)

@@ -159,7 +159,7 @@ class Table:
     def question(self, text: str) -> "Question":
         """The question that an SQL text asks; refused by name if any part of it has no rule."""
         found, relation = read_question(text, self.declaration, catalog(self, self._beside))
-        if isinstance(relation, TableRef):
+        if isinstance(relation, TableRef) and not isinstance(self.source, ComputedSource):
             return Question(self, found)
         source = related(self, self._beside, relation)
         return Question(Table.declared(source, found.declaration, self._ledger), found)
