@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import Phase, assume, given, settings
@@ -344,12 +345,12 @@ def test_a_check_that_is_left_out_is_found(check: str, monkeypatch: pytest.Monke
 
 
 def _of_rows(**others: Any) -> Table:
-    rows = pa.table({"x": [1, 2], "day": [1, 2]})
+    rows, same = (pa.table({"x": [1, 2], "day": [1, 2]}) for _ in range(2))
     columns = {"x": Column.integer(0, 9), "day": Column.integer(1, 9)}
     unit = dp.Unit.ROW
     ledger = dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=9))
     made = Table(rows, name="r", unit=unit, columns=columns, ledger=ledger)
-    other = Table(rows, name="q", unit=unit, columns=columns, ledger=ledger)
+    other = Table(same, name="q", unit=unit, columns=columns, ledger=ledger)
     return made.beside(other, dp.PublicTable(WEATHER, name="weather"), *others.values())
 
 
@@ -413,6 +414,59 @@ def test_one_file_under_two_names_is_refused_where_rows_are_units(tmp_path: Any)
     with pytest.raises(QueryRefused, match="have the same rows"):
         asked.release(epsilon=1)
     assert ledger.spent().charges == 0
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_one_frame_under_two_names_is_refused_where_rows_are_units(make: Any) -> None:
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=9))
+    declare = partial(Table, unit=dp.Unit.ROW, columns={"x": Column.integer(0, 9)}, ledger=ledger)
+    frame, equal = make({"x": [1, 2]}), make({"x": [1, 2]})
+    one, other, third = (
+        declare(rows, name=name) for rows, name in zip((frame, frame, equal), "abc", strict=True)
+    )
+    with pytest.raises(QueryRefused, match="have the same rows"):
+        one.union_all(other).agg(n=dp.count()).release(epsilon=1)
+    one.union_all(third).agg(n=dp.count()).release(epsilon=1)
+    assert ledger.spent().charges == 1
+
+
+def test_one_file_by_two_links_is_refused_where_rows_are_units(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "b.csv").hardlink_to(tmp_path / "a.csv")
+    (tmp_path / "c.csv").symlink_to(tmp_path / "a.csv")
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=9))
+    declare = partial(Table, unit=dp.Unit.ROW, columns={"x": Column.integer(0, 9)}, ledger=ledger)
+    one, *others = (declare(tmp_path / f"{name}.csv", name=name) for name in "abc")
+    for other in others:
+        with pytest.raises(QueryRefused, match="have the same rows"):
+            one.union_all(other).agg(n=dp.count()).release(epsilon=1)
+
+
+def test_a_joined_table_answers_for_its_own_rows_only() -> None:
+    """The plan of another table's question would bound other rows than those that are read."""
+    table = opened(_busy(2, 1), CAPS)
+    persons = opened(_busy(2, 1), CAPS)._beside["persons"]
+    assert isinstance(persons, Table)
+    weather = dp.PublicTable(WEATHER, name="weather")
+    for made in (table.join(persons, "person"), table.join(weather, "day")):
+        again = f"SELECT COUNT(*) FROM {made.declaration.name}"
+        assert made.question(again).plan.declaration == made.declaration
+        with pytest.raises(QueryRefused, match="not the rows of the table that is asked"):
+            made.question("SELECT SUM(x) FROM events")
+    joined = table.join(weather, "day")
+    for asked in ("weather", "(SELECT rain FROM weather UNION ALL SELECT rain FROM weather) u"):
+        for one in (joined, table):
+            with pytest.raises(QueryRefused, match="a public table is read, not asked"):
+                one.question(f"SELECT SUM(rain) FROM {asked}")
+
+
+def test_two_columns_of_a_join_that_would_have_one_name_are_refused() -> None:
+    columns = {"x": Column.integer(0, 9), "q.x": Column.integer(0, 9)}
+    rows = pa.table({"person": [1], "x": [1], "q.x": [2]})
+    one = Table(rows, name="p", unit=UNIT, columns=columns, rows=1)
+    other = Table(rows, name="q", unit=UNIT, columns={"x": columns["x"]}, rows=1)
+    with pytest.raises(QueryRefused, match=r"two columns would be called \"q.x\""):
+        one.join(other, "person")
 
 
 def test_a_public_table_that_a_row_would_meet_twice_is_refused_and_free() -> None:

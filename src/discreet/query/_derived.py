@@ -254,13 +254,21 @@ def joined_names(relation: Joined, catalog: Catalog) -> tuple[Mapping[str, str],
         for own in parts
     ]
     every = [lower for names in lowered for lower in names.values()]
-    return tuple(
+    found = tuple(
         {
             name: name if every.count(lower) == 1 else f"{qualifier}.{name}"
             for name, lower in names.items()
         }
         for qualifier, names in zip(qualifiers(relation.parts), lowered, strict=True)
     )
+    finals = [final.lower() for names in found for final in names.values()]
+    for final in finals:
+        if finals.count(final) > 1:
+            raise QueryRefused(
+                f"JOIN: two columns would be called {quoted(final)}; rename one with AS in a "
+                "sub-query"
+            )
+    return found
 
 
 def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
