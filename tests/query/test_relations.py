@@ -460,6 +460,22 @@ def test_a_joined_table_answers_for_its_own_rows_only() -> None:
                 one.question(f"SELECT SUM(rain) FROM {asked}")
 
 
+def test_what_caps_and_bounds_cut_is_asked_of_the_tables_of_a_join() -> None:
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
+    table = opened(_busy(30, 9), CAPS, ledger)
+    join = "events JOIN persons USING (person)"
+    nested = f"(SELECT x FROM {join} UNION ALL SELECT x FROM events) u"
+    for text in (join, nested):
+        question = table.question(f"SELECT COUNT(*) FROM {text}")
+        with pytest.raises(QueryRefused, match="diagnose each table by itself"):
+            question.diagnose(epsilon=1)
+        for ask in (question.table.suggest, partial(question.table.share_of_null, "x")):
+            with pytest.raises(QueryRefused, match="ask this of the tables themselves"):
+                ask(epsilon=1)
+    assert ledger.spent().charges == 0
+    table.question("SELECT COUNT(*) FROM events JOIN weather USING (day)").diagnose(epsilon=1)
+
+
 def test_two_columns_of_a_join_that_would_have_one_name_are_refused() -> None:
     columns = {"x": Column.integer(0, 9), "q.x": Column.integer(0, 9)}
     rows = pa.table({"person": [1], "x": [1], "q.x": [2]})

@@ -38,7 +38,7 @@ from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensi
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import FromText, Query, columns_used
-from discreet.query._source import TableSource, check_schema
+from discreet.query._source import ComputedSource, TableSource, check_schema
 
 LEAST_RISK = Fraction(1, 10**30)
 
@@ -104,6 +104,11 @@ class DiagnosisOf:
     @staticmethod
     def of(source: TableSource, asked: Plan) -> "DiagnosisOf":
         """The diagnosis of a question: its caps by its groups, the bounds of its columns."""
+        if isinstance(source, ComputedSource) and source.is_cut:
+            raise QueryRefused(
+                "a join takes each table's rows within its caps, so what they cut can't be seen "
+                "here: diagnose each table by itself"
+            )
         if asked.declaration.unit.column is None and not _bounded_columns(asked):
             raise QueryRefused(
                 "nothing is cut: each row is a unit here, and the question uses no bounded column"

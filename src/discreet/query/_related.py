@@ -75,6 +75,11 @@ class RelationSource(ComputedSource):
             labels.append(facts_text(facts, list(facts.columns), source))
         return " ".join(labels)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether tables with a unit are joined with one another, anywhere."""
+        return _is_cut(self.relation, self.catalog)
+
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The columns of the relation, and the unit's id, which may be a whole number as well. They
         follow from declarations alone; `schema` looks at the tables."""
@@ -171,6 +176,17 @@ class RelationSource(ComputedSource):
 
     def __repr__(self) -> str:
         return f"RelationSource({from_text(self.relation)})"
+
+
+def _is_cut(relation: NamedRows, catalog: Catalog) -> bool:
+    match relation:
+        case Selected(source):
+            return _is_cut(source, catalog)
+        case Joined() | United():
+            private = [part for part in relation.parts if not catalog.is_public(part)]
+            is_here = isinstance(relation, Joined) and len(private) > 1
+            return is_here or any(_is_cut(part, catalog) for part in private)
+    return False
 
 
 def _are_whole(tables: Mapping[str, ir.Table], catalog: Catalog) -> bool:

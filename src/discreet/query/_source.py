@@ -54,6 +54,11 @@ class ComputedSource(ABC):
     def label(self) -> str:
         """A public name that tells sources apart."""
 
+    @property
+    @abstractmethod
+    def is_cut(self) -> bool:
+        """Whether a unit's rows beyond the caps of tables are left out before these are made."""
+
     @abstractmethod
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """Each column with its type."""

@@ -314,6 +314,7 @@ class Table:
     ) -> Suggestion:
         """A suggested cap on rows, bounds of integers that have none and, with a ``delta``, keys of
         texts that have none. `discreet.query.suggest` is for a table that is not declared yet."""
+        self._check_declared()
         known = {n: c for n, c in self.declaration.columns.items() if not _is_open(c)}
         types = {name: column.type for name, column in self.declaration.columns.items()}
         asked = SuggestionOf(self.source, self.declaration.unit, types, known)
@@ -335,16 +336,19 @@ class Table:
 
         It is charged as one count.
         """
-        if isinstance(self.source, ComputedSource):
-            raise QueryRefused(
-                f"the rows of FROM {self.declaration.name} are computed from declared columns; ask "
-                "this of the tables themselves"
-            )
+        self._check_declared()
         door = Door.secure(self.ledger)
         asked = NullCheck(self.source, self.declaration, column)
         return release_share(
             door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
         )
+
+    def _check_declared(self) -> None:
+        if isinstance(self.source, ComputedSource):
+            raise QueryRefused(
+                f"the rows of FROM {self.declaration.name} are computed from declared columns; ask "
+                "this of the tables themselves"
+            )
 
     def __repr__(self) -> str:
         facts = self.declaration
