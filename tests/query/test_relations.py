@@ -21,6 +21,7 @@ from discreet.mechanisms import Door
 from discreet.query import Answer, Caps, Column, QuestionPrice, Table, release_question
 from discreet.query import _derived as derived
 from discreet.query import _related as related
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
 from tests.query.wages import WAGES
@@ -474,6 +475,19 @@ def test_what_caps_and_bounds_cut_is_asked_of_the_tables_of_a_join() -> None:
                 ask(epsilon=1)
     assert ledger.spent().charges == 0
     table.question("SELECT COUNT(*) FROM events JOIN weather USING (day)").diagnose(epsilon=1)
+
+
+def test_an_id_in_one_part_of_a_union_only_is_refused() -> None:
+    """COUNT(DISTINCT person) would mean the units, and not the values of both parts."""
+    columns = {"person": Column.integer(0, 9), "x": Column.integer(0, 9)}
+    one = Table(pa.table({"person": [1], "x": [1]}), name="p", unit=UNIT, columns=columns, rows=1)
+    united = "(SELECT person, x FROM p UNION ALL SELECT {}, x FROM p) AS u"
+    text = f"SELECT COUNT(DISTINCT person) FROM {united}"
+    (asked,) = one.question(text.format("person")).query.aggregates
+    assert asked.function is AggregateFunction.COUNT_UNITS
+    for other in ("x AS y", "person + 0 AS y"):
+        with pytest.raises(QueryRefused, match="the unit's id at the same places"):
+            one.question(text.format(other))
 
 
 def test_two_columns_of_a_join_that_would_have_one_name_are_refused() -> None:

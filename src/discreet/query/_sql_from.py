@@ -187,7 +187,9 @@ class FromReader:
             values = list(one.parts[0].columns.values())
             if len(values) != len(names) or _places_of_ids(one) != _places_of_ids(scopes[0]):
                 raise self.sql.refused(
-                    at, "UNION ALL takes parts with the same columns, by their places"
+                    at,
+                    "UNION ALL takes parts with the same columns, by their places, and the unit's "
+                    "id at the same places",
                 )
             unit = self._unit(one)
             kept = [
@@ -337,9 +339,9 @@ def _under(name: str, scope: Scope) -> Scope:
 
 
 def _places_of_ids(scope: Scope) -> list[int]:
-    """The places at which a query has an id that is no declared column."""
+    """The places at which a query has the unit's id, which may be a declared column as well."""
     (part,) = scope.parts
-    return [place for place, name in enumerate(part.order) if name not in part.columns]
+    return [place for place, name in enumerate(part.order) if name in part.ids]
 
 
 def _all_columns(node: exp.Star, reader: TreeReader) -> Mapping[str, Scalar]:
