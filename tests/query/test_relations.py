@@ -651,7 +651,10 @@ def test_tables_of_a_file_stand_beside_one_another(ledger: str, tmp_path: Path) 
     (tmp_path / "events.csv").write_text("person,x,day\n1,3,1\n1,4,2\n2,5,2\n")
     (tmp_path / "persons.csv").write_text("person,sex\n1,f\n2,m\n2,f\n")
     (tmp_path / "days.csv").write_text("day,holiday\n1,true\n2,false\n")
-    table = dp.open(tmp_path / "discreet.toml")["events"]
+    tables = dp.open(tmp_path / "discreet.toml")
+    table = tables["events"]
+    by_holiday = table.join(tables.public["days"], "day").group_by("holiday")
+    assert len(without_noise(by_holiday.agg(n=dp.count())).rows()) == 2
     text = (
         "SELECT holiday, SUM(x) AS s FROM events JOIN persons USING (person) "
         "JOIN days ON events.day = days.day GROUP BY holiday"

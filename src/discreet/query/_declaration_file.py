@@ -176,6 +176,14 @@ class Tables(Mapping[str, "Table"]):
             f"{self._file} declares no table {name!r}{near}; it declares {', '.join(self)}"
         )
 
+    @property
+    def public(self) -> Mapping[str, "PublicTable"]:
+        """The public tables that the file declares, by name; they are read now."""
+        others = next(iter(self._declared.values())).others
+        return {
+            name: other.table() for name, other in others.items() if isinstance(other, PublicFile)
+        }
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._declared)
 
