@@ -477,6 +477,26 @@ def test_what_caps_and_bounds_cut_is_asked_of_the_tables_of_a_join() -> None:
     table.question("SELECT COUNT(*) FROM events JOIN weather USING (day)").diagnose(epsilon=1)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT SUM(x) FROM weather JOIN events USING (day)", "write FROM events JOIN weather"),
+        (
+            "SELECT SUM(x) FROM events e JOIN persons p ON e.person = p.person AND e.day = 3",
+            "put other conditions in WHERE",
+        ),
+        ("WITH RECURSIVE t AS (SELECT x FROM events) SELECT SUM(x) FROM t", "recursion is refused"),
+        (
+            "WITH t AS (SELECT x FROM events UNION ALL SELECT x FROM t) SELECT SUM(x) FROM t",
+            "recursion is refused",
+        ),
+    ],
+)
+def test_a_refusal_says_what_to_write(text: str, said: str) -> None:
+    with pytest.raises(QueryRefused, match=said):
+        opened(_busy(1, 1), CAPS).question(text)
+
+
 def test_an_id_in_one_part_of_a_union_only_is_refused() -> None:
     """COUNT(DISTINCT person) would mean the units, and not the values of both parts."""
     columns = {"person": Column.integer(0, 9), "x": Column.integer(0, 9)}

@@ -273,7 +273,7 @@ def joined_names(relation: Joined, catalog: Catalog) -> tuple[Mapping[str, str],
 
 def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
     if catalog.is_public(relation.first):
-        raise QueryRefused("a join begins with a table that is not public; the public ones follow")
+        raise QueryRefused(_public_first(relation, catalog))
     names = joined_names(relation, catalog)
     first = declaration_of(relation.first, catalog)
     columns = {names[0][own]: _plain(first.columns[own]) for own in names[0]}
@@ -297,6 +297,15 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
         listed = ", ".join(f"{own.caps.rows:,} of {name}" for name, own in rows_of.items())
         notes.append(f"one {first.unit.column} is joined with at most these rows: {listed}")
     return _made(first.unit, caps, columns, tuple(dict.fromkeys(notes)))
+
+
+def _public_first(relation: Joined, catalog: Catalog) -> str:
+    said = "a join begins with a table that is not public; the public ones follow"
+    private = [part for part in relation.parts if not catalog.is_public(part)]
+    if not private:
+        return said
+    first, second = (next(tables_of(part)) for part in (private[0], relation.first))
+    return f"{said}: write FROM {quoted(first)} JOIN {quoted(second)}"
 
 
 def _plain(column: Column) -> Column:

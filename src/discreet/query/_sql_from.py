@@ -33,7 +33,10 @@ _ROWS_ONLY = (
 )
 _NO_JOIN = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _NO_NAME = "a query in FROM needs a name: (SELECT ...) AS name"
-_EQUAL = "ON takes a column of each side, compared by =, and AND: ON a.x = b.x AND a.y = b.y"
+_EQUAL = (
+    "ON takes a column of each side, compared by =, and AND: ON a.x = b.x AND a.y = b.y; put other "
+    "conditions in WHERE, or in a query in FROM"
+)
 
 ReadValue = Callable[[exp.Expr, TreeReader], Scalar]
 ReadCondition = Callable[[exp.Expr, TreeReader], Condition]
@@ -48,6 +51,7 @@ class FromReader:
     read_value: ReadValue
     read_condition: ReadCondition
     named: dict[str, Scope] = field(default_factory=dict)  # by WITH
+    reading: list[str] = field(default_factory=list)  # the name of the query of WITH, now
 
     def scope(self) -> Scope:
         """The scope that the text's own FROM and WITH give."""
@@ -57,7 +61,9 @@ class FromReader:
             name = one.args["alias"].this
             if self._known(name) is not None:
                 raise self.sql.refused(name, "another table is called so; choose another name")
+            self.reading.append(str(name.this).lower())
             self.named[name.name.lower()] = _under(str(name.name), self._query(one.this))
+            self.reading.pop()
         return self._from(select)
 
     def _from(self, select: exp.Select) -> Scope:
@@ -76,6 +82,8 @@ class FromReader:
             return _under(str(alias.name), self._query(node.this))
         found = self._known(node.this)
         if found is None:
+            if str(node.this.this).lower() in self.reading:
+                raise self.sql.refused(node.this, "a query can't name itself: recursion is refused")
             raise self.sql.refused(node.this, self._unknown())
         return found if alias is None else _under(str(alias.name), found)
 

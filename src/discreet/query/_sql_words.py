@@ -79,7 +79,7 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
 REFUSED_WORDS = _table(
     ("ANTI ASOF CROSS FULL LATERAL NATURAL RIGHT SEMI", _JOINED),
     ("EXCEPT INTERSECT", ONE_QUESTION),
-    ("RECURSIVE", "a query by WITH names tables and queries before it"),
+    ("RECURSIVE", "a query by WITH names tables and queries before it: recursion is refused"),
     ("FETCH", _ROWS),
     ("QUALIFY", _AFTERWARDS),
     ("COLLATE", "texts are compared by their code points"),
