@@ -17,7 +17,7 @@ from discreet.query import (
     aggregate,
 )
 from discreet.query._aggregates import ESTIMATORS
-from discreet.query._answer import columns
+from discreet.query._assembly import columns
 from discreet.query._price import PricedPlan
 from tests.query.kit import without_noise
 from tests.query.real_tables import TABLES

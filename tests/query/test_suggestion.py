@@ -119,7 +119,7 @@ def test_both_charges_are_checked_before_the_first() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_suggested_bounds_hold_the_values_or_there_are_none(sign: int) -> None:
     """At and around the ends of the search, and far beyond them."""
-    sizes = {
+    sizes: dict[ColumnType, list[Any]] = {  # Any: numbers
         ColumnType.INTEGER: [2**49, 2**50 - 1, 2**50, 2**50 + 1, 2**62],
         ColumnType.NUMBER: [2.0**38, 2.0**39 - 1, 2.0**39, 1e12, 1e300, float("inf")],
     }
@@ -148,7 +148,7 @@ def test_either_both_charges_are_paid_or_none(epsilon: str) -> None:
         source_of(_frame(_rows(90)), ["person", "age"]), UNIT, {"age": ColumnType.INTEGER}, {}
     )
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(2, 1e-6))
-    price = {"epsilon": Fraction(epsilon), "request": "once"}
+    price: dict[str, Any] = {"epsilon": Fraction(epsilon), "request": "once"}
     if Fraction(epsilon) > 2:
         with pytest.raises(BudgetExceeded):
             release_suggestion(Door.secure(ledger), asked, **price)

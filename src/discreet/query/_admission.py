@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent
 
-Charge = tuple[PrivacyLoss, str | None]  # with the request id under which it is paid, if any
+PlannedCharge = tuple[PrivacyLoss, str | None]  # with the request id under which it is paid, if any
 
 
 @runtime_checkable
@@ -29,7 +29,7 @@ class _FilteredLedger(Protocol):
         """Whether this analyst charged under this request id before."""
 
 
-def admits_all(ledger: object, charges: Sequence[Charge], by: str) -> bool:
+def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> bool:
     """Whether the ledger's filter admits these charges one after the other, apart from those that
     this analyst paid before. A payer without a filter decides when it is charged.
 

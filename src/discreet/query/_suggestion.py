@@ -32,7 +32,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms.quantiles import ApproximateBounds
 from discreet.mechanisms.thresholds import LaplaceThreshold
 from discreet.query import _engine
-from discreet.query._admission import Charge, admits_all
+from discreet.query._admission import PlannedCharge, admits_all
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._bounding import CUT_BINS, PLACE, TIMES
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
@@ -160,7 +160,7 @@ def release_suggestion(
         )
     share = Fraction(0) if not needs_cap else _FOR_CAP if columns.names else Fraction(1)
     for_cap, for_columns = (request and f"{request} ({part})" for part in ("rows", "columns"))
-    charges: list[Charge] = []
+    charges: list[PlannedCharge] = []
     if needs_cap:
         histogram, noise = _histogram(asked, share * price)
         charges.append((noise.privacy_loss(histogram), for_cap))
