@@ -470,7 +470,8 @@ def test_what_caps_and_bounds_cut_is_asked_of_the_tables_of_a_join() -> None:
         question = table.question(f"SELECT COUNT(*) FROM {text}")
         with pytest.raises(QueryRefused, match="diagnose each table by itself"):
             question.diagnose(epsilon=1)
-        for ask in (question.table.suggest, partial(question.table.share_of_null, "x")):
+        related: Any = question.table  # Any: a `Table`
+        for ask in (related.suggest, partial(related.share_of_null, "x")):
             with pytest.raises(QueryRefused, match="ask this of the tables themselves"):
                 ask(epsilon=1)
     assert ledger.spent().charges == 0
