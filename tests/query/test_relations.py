@@ -324,6 +324,12 @@ def test_a_join_in_which_one_unit_could_have_very_many_rows_is_refused() -> None
     table.question("SELECT COUNT(*) FROM events JOIN persons USING (person)")
 
 
+def test_an_answer_says_how_many_rows_of_a_unit_a_union_takes_of_each_table() -> None:
+    text = f"SELECT COUNT(*) AS n FROM {_UNITED}"
+    notes = without_noise(opened(_busy(3, 1), CAPS).question(text)).notes
+    assert any("rows in all: 4 of events, 2 of persons" in note for note in notes)
+
+
 def test_no_amount_of_text_overflows_the_offsets_of_a_batch() -> None:
     """32-bit offsets would fail from 2 GiB in one batch, which one unit's texts may reach."""
     text = "SELECT COUNT(*) FROM (SELECT kind FROM events UNION ALL SELECT sex FROM persons) u"

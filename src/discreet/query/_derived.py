@@ -177,14 +177,19 @@ def _of_united(relation: United, catalog: Catalog) -> Declaration:
     columns = {
         name: _united_column(name, [own.columns[name] for own in parts]) for name in first.columns
     }
-    caps = first.caps
+    caps, notes = first.caps, [note for own in parts for note in own.notes]
     if first.unit.column is not None:
+        listed = ", ".join(
+            f"{own.caps.rows:,} of {' and '.join(dict.fromkeys(tables_of(part)))}"
+            for part, own in zip(relation.parts, parts, strict=True)
+        )
+        notes.append(f"one {first.unit.column} counts for at most these rows in all: {listed}")
         caps = Caps(
             sum(own.caps.rows for own in parts),
             groups=sum(own.caps.groups for own in parts),
             rows_per_group=sum(own.caps.rows_per_group for own in parts),
         )
-    return _made(first.unit, caps, columns, tuple(n for own in parts for n in own.notes))
+    return _made(first.unit, caps, columns, tuple(dict.fromkeys(notes)))
 
 
 def _check_each_once(relation: NamedRows, catalog: Catalog) -> None:
