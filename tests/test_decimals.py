@@ -87,13 +87,14 @@ BINARY = {  # computed floats, and floats of the data; they are rounded by their
     "query/_derived.py": "Fraction(value)",
     "query/_estimates.py": "Fraction(float(end))",
     "query/_public_table.py": "Fraction(end)",
-    "query/_suggestion.py": "Fraction(end)",
     "query/_inference.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it is right
     "Fraction(1 + 1e-09)",
     "Fraction(reach[group])",
     "Fraction(each)",
+    "Fraction(highest)",
+    "Fraction(lowest)",
     "Fraction(min(each, most))",
     "math.ceil(summed_half_width([(SummedLaw(law, count), 1.0)], confidence))",
     "Fraction(least)",

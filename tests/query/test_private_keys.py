@@ -37,7 +37,7 @@ from discreet.query import (
 from discreet.query import _plan as plan
 from discreet.query._query import Query
 from tests.query.kit import QUERIES_OF_SOME_GROUPS, arrow, declarations
-from tests.query.test_replay import QUICKLY, Rows, neighbours
+from tests.query.test_replay import MUCH_IS_REFUSED, QUICKLY, Rows, neighbours
 
 PRICE = QuestionPrice(1, Fraction(1, 10**6))
 SHARP = QuestionPrice(1000, Fraction(1, 2), noise=Noise.LAPLACE)  # hides as little as can be
@@ -88,7 +88,7 @@ def _replayed(declaration: Declaration, query: Query, one: Rows, other: Rows) ->
         recording._check_distance(part, before, after)
 
 
-@settings(max_examples=15, phases=QUICKLY)
+@settings(max_examples=15, phases=QUICKLY, suppress_health_check=MUCH_IS_REFUSED)
 @given(st.data())
 def test_no_unit_shows(data: st.DataObject) -> None:
     declaration, query = data.draw(_asked())
@@ -96,7 +96,7 @@ def test_no_unit_shows(data: st.DataObject) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=600, phases=QUICKLY)
+@settings(max_examples=600, phases=QUICKLY, suppress_health_check=MUCH_IS_REFUSED)
 @given(st.data())
 def test_no_unit_shows_in_many_more(data: st.DataObject) -> None:
     declaration, query = data.draw(_asked())
