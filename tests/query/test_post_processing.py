@@ -1,4 +1,4 @@
-"""What is done with noisy numbers costs nothing, means what SQL means, and keeps the intervals."""
+"""Post-processing costs nothing, means what SQL means, and gives intervals that hold."""
 
 import math
 from collections.abc import Callable

@@ -226,7 +226,7 @@ def test_a_root_of_a_tiny_variance_is_no_zero() -> None:
 
 @pytest.mark.parametrize("epsilon", [2, 50])
 def test_a_forecast_promises_what_any_values_have(epsilon: float) -> None:
-    """Of values at an end of their bounds without spread, and of others."""
+    """Values close together at an end of their bounds, close together elsewhere, and spread out."""
     for middle, spread in ((29.0, 0.01), (5.0, 0.01), (5.0, 8.0), (-15.0, 4.0)):
         random = np.random.default_rng(5)
         frame = pd.DataFrame({"x": random.normal(middle, spread, 800)})

@@ -114,7 +114,7 @@ class _Declarations(Mapping[str, Declaration]):
 
 
 def catalog(main: PrivateTable, beside: Beside) -> Catalog:
-    """What a question to a table may name."""
+    """The declarations that a question to this table may name in FROM."""
     if isinstance(main.source, RelationSource):
         return main.source.catalog
     public = beside.public - {main.declaration.name}

@@ -1,4 +1,4 @@
-"""What Python calls do with noisy numbers: the same `Query` as SQL's HAVING, ORDER BY and LIMIT."""
+"""Adds post-processing to a `Query` from Python calls, as HAVING, ORDER BY and LIMIT do in SQL."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -116,7 +116,7 @@ def with_sets(query: Query, sets: Iterable[Iterable[str]]) -> Query:
 
 
 def after_in_words(query: Query) -> tuple[str, ...]:
-    """What is computed from the noisy numbers, which costs nothing."""
+    """Notes for the reader of an answer: how its totals, columns and rows follow from noise."""
     after, said = query.after, []
     if after.sets:
         said.append(
