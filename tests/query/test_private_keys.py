@@ -296,7 +296,9 @@ def test_the_count_that_decides_is_the_one_that_is_shown() -> None:
         assert made.plan.deciding.name == name
     answer = table.group_by("place").agg(n=dp.count()).explain(epsilon=1, delta=1e-6)
     least = table.group_by("place").agg(n=dp.count()).price(PRICE, 0.95).least_shown
-    assert f"fewer than about {least:,} rows stay hidden" in str(answer)
+    said = f"fewer than about {least:,} rows stay hidden"
+    for text in (str(answer), answer._repr_html_(), str(answer.forecast)):
+        assert text.count(said) == 1
 
 
 # --- without a released group, with a request, at the price of nothing ---

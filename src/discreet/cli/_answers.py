@@ -39,8 +39,6 @@ def show_forecast(predicted: "Forecast", delta: Decimal, *, as_json: bool) -> No
             show(note)
     for warning in predicted.warnings:
         say(f"warning: {warning}", "yellow")
-    if predicted.hidden:
-        say(predicted.hidden)
     say(f"it would cost {_format.cost(loss, fraction(delta))}; nothing was spent or read")
     if as_json:
         write_json(forecast_json(predicted, delta))

@@ -249,7 +249,7 @@ def explain(
     return QuestionExplanation(
         (
             ("Who is protected", _protected(plan)),
-            ("What is asked", (*_asked(plan), *filter(None, [predicted.hidden]))),
+            ("What is asked", _asked(plan)),
             ("What is taken as public", _public(plan)),
             ("What it costs", _costs(priced, epsilon, delta)),
             ("What is not covered", _NOT_COVERED),
