@@ -87,7 +87,7 @@ SqlArgument = Annotated[
     str,
     typer.Argument(
         metavar="SQL",
-        help="The question: SELECT with COUNT, SUM, AVG, VARIANCE or STDDEV, WHERE, GROUP BY.",
+        help="The question: SELECT keys and aggregates FROM the table, WHERE, GROUP BY and so on.",
         show_default=False,
     ),
 ]
