@@ -13,6 +13,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, DiscreteLaplace, Grid, Sensitivity
 from discreet.mechanisms.framework import proposed
 from discreet.mechanisms.thresholds import sets_of_keys
+from discreet.mechanisms.thresholds._keys_first import SumsPart
 from discreet.mechanisms.tuning import Scored
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.statistics.kit import at_least, at_most
@@ -145,6 +146,16 @@ def wide(value: list[float]) -> Bounded[Some]:
 
 def keys(value: Some) -> Bounded[Some]:
     return Bounded.keys(lambda: value, per_unit=1, unit=PERSON, name="keys")
+
+
+def keys_and_sums(value: tuple[Some, Some]) -> Bounded[Some]:
+    parts = (keys({}).part, SumsPart("sums", Sensitivity(l1=1, linf=1)))
+    return Bounded.together(
+        lambda: dict(zip(("keys", "sums"), value, strict=True)),
+        parts=parts,
+        unit=PERSON,
+        name="both",
+    )
 
 
 def sets(value: Some) -> Bounded[Some]:

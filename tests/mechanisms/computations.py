@@ -8,6 +8,7 @@ from discreet._unit import Change, Unit
 from discreet.mechanisms import Bounded, FixedPoint, Grid, Rows, Sensitivity
 from discreet.mechanisms.framework import proposed, sample_and_aggregate
 from discreet.mechanisms.thresholds import sets_of_keys
+from discreet.mechanisms.thresholds._keys_first import SumsPart
 from tests.mechanisms.kit import PERSON
 
 UNITS = {change: PERSON.with_change(change) for change in Change}
@@ -51,6 +52,14 @@ def rows_in_groups(unit: Unit) -> Bounded[Rows]:
 
 def keys(unit: Unit) -> Bounded[Any]:  # Any: a mapping
     return Bounded.keys(lambda: {"a": 1}, per_unit=1, unit=unit, name="keys")
+
+
+def keys_and_sums(unit: Unit) -> Bounded[Any]:  # Any: a mapping
+    """Counts under keys, and sums under the same keys that a unit moves by at most 2."""
+    parts = (keys(unit).part, SumsPart("sums", Sensitivity(l1=2, linf=2)))
+    return Bounded.together(
+        lambda: {"keys": {"a": 1}, "sums": {"a": 5}}, parts=parts, unit=unit, name="both"
+    )
 
 
 def sets(unit: Unit) -> Bounded[Any]:  # Any: weights

@@ -55,6 +55,7 @@ from discreet.mechanisms.thresholds import (
     SetUnion,
     SparseVector,
 )
+from discreet.mechanisms.thresholds._keys_first import KeysFirst
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, Scored, Tuning
 from tests.bad_values import Call
@@ -66,6 +67,7 @@ from tests.mechanisms.computations import (
     blocks,
     groups,
     keys,
+    keys_and_sums,
     number,
     pairs,
     private_test,
@@ -545,6 +547,31 @@ _CASES = [
             attack.keys, {"a": 30}, {"a": 31}, lambda f: GaussianThreshold(stddev=f, threshold=9)
         ),
         forecast=Forecast(GaussianThreshold(stddev=100, threshold=9), one_by_one(worst_case.keys)),
+        unanswered=KEYS_OF_A_GROUP,
+    ),
+    Case(
+        KeysFirst,
+        {
+            "deciding": "keys",
+            "threshold": LaplaceThreshold(scale=3, threshold=60),
+            "others": {"sums": DiscreteLaplace(4)},
+        },
+        keys_and_sums,
+        epsilon=None,
+        error=None,
+        attack=Attack(
+            attack.keys_and_sums,
+            ({"a": 30}, {"a": 50}),
+            ({"a": 31}, {"a": 51}),
+            lambda f: KeysFirst(
+                "keys",
+                LaplaceThreshold(scale=2 * f, threshold=9),
+                {"sums": DiscreteLaplace(2 * f)},
+            ),
+            EIGHTH,
+        ),
+        forecast=None,
+        without=OWN_PARTS,
         unanswered=KEYS_OF_A_GROUP,
     ),
     Case(

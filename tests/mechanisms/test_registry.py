@@ -16,9 +16,7 @@ from discreet.local._mechanism import ReportingMechanism
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.registry import CASES, Case
 
-# a release has a privacy loss; questions with private keys alone use KeysFirst, whose neighbours
-# tests/query/test_private_keys.py replays
-NO_MECHANISM = {"Release", "KeysFirst"}
+NO_MECHANISM = {"Release"}  # it has a privacy loss
 LOCAL = {
     name: kind
     for name, kind in vars(local).items()

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet import _checks
 from discreet._frozen import FrozenMapping
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -105,8 +106,20 @@ class KeysFirst:
     others: Mapping[str, OtherMechanism]
 
     def __post_init__(self) -> None:
-        """Copy the mapping, so that it can't change between the price and the draw."""
-        object.__setattr__(self, "others", FrozenMapping(dict(sorted(self.others.items()))))
+        """Store an immutable copy, so that it can't change between the price and the draw."""
+        _checks.text(deciding=self.deciding)
+        if not isinstance(self.threshold, LaplaceThreshold | GaussianThreshold):
+            raise InvalidArgument("threshold: give a LaplaceThreshold or a GaussianThreshold")
+        if not isinstance(self.others, Mapping):
+            raise InvalidArgument("others: give a mapping from each part's name to a mechanism")
+        held = dict(self.others.items())
+        for name, mechanism in held.items():
+            if not isinstance(mechanism, OtherMechanism):
+                raise InvalidArgument(
+                    f"others[{_checks.text(others=name)!r}] is of type {type(mechanism).__name__}: "
+                    "give DiscreteLaplace, Gaussian or QuantileIntervals"
+                )
+        object.__setattr__(self, "others", FrozenMapping(dict(sorted(held.items()))))
 
     def privacy_loss(self, bounded: Bounded[Mapping[str, Any]]) -> PrivacyLoss:
         """The sum over the parts; raises unless each part has exactly one mechanism."""
