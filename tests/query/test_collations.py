@@ -244,4 +244,4 @@ def text_size(declared: Declaration, table: pa.Table, keys: tuple[str, ...] = ("
     query = Query("t", asked().aggregates, keys)
     with _duckdb.opened() as own:
         expression = _bounding.bounded_sums(_plan.plan(query, declared), own.table(table.schema))
-        return len(own.statement(expression))
+        return len(own.statement(expression).text)

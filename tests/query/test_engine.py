@@ -17,6 +17,7 @@ from discreet.query import _engine
 from discreet.query._duckdb import FUNCTIONS, _text
 from discreet.query._engine import as_bytes, md5, moment, quotient
 from discreet.query._numbering import in_memory
+from discreet.query._statement import Statement
 
 SOURCE = Path(discreet.query.__file__).parent
 NAMES = ("duckdb",)
@@ -116,7 +117,7 @@ def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() 
     with _engine.opened() as own:
         failures: tuple[type[Exception], ...] = own.failures
         with pytest.raises(failures):
-            own.run("SELECT nothing FROM source", pa.table({"x": [1]}))
+            own.run(Statement("SELECT nothing FROM source"), pa.table({"x": [1]}))
 
 
 def _look_alikes() -> list[Any]:  # Any: Ibis expressions
@@ -143,7 +144,9 @@ def test_a_text_that_is_used_again_is_the_one_that_would_be_made() -> None:
     for _ in range(2):
         with _engine.opened() as own:
             for expression in _look_alikes():
-                assert own.statement(expression) == str(ibis.to_sql(expression, dialect="duckdb"))
+                assert own.statement(expression).text == str(
+                    ibis.to_sql(expression, dialect="duckdb")
+                )
     assert _text.cache_info().hits
 
 

@@ -1,7 +1,6 @@
 """The share of a column that its type can't hold: right, private, and paid as one count."""
 
 import math
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -155,11 +154,8 @@ def test_nothing_counted_has_no_share() -> None:
 
 
 @pytest.mark.parametrize(("part", "rest"), [(0, 30), (5, 5), (3, 60), (40, 1), (1, 1)])
-def test_the_interval_holds_the_share_as_often_as_it_says(
-    part: int, rest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_interval_holds_the_share_as_often_as_it_says(part: int, rest: int) -> None:
     """By the exact law of the noise: each pair of draws with its probability."""
-    monkeypatch.setattr(ShareLaw, "_quantile", cache(ShareLaw._quantile))
     bounded = dp.Bounded(lambda: 1, sensitivity=1, unit=Unit("u"), name="n")
     noise = dp.DiscreteLaplace.for_epsilon(1, bounded)
     law, true = ShareLaw(noise, fraction(0.8)), part / (part + rest)

@@ -31,7 +31,7 @@ def statement(question: str) -> str:
     planned = plan_sql(f"SELECT {question} FROM t WHERE x > 0.5", FACTS)
     with _engine.opened() as engine:
         compiled = prepare(planned, source_of(EMPTY, ["x", "p"]), engine).compiled
-    text = "".join(compiled.statements)
+    text = "".join(one.text for one in compiled.statements)
     return "".join(text.split())  # without the blanks that show how deep a line stands
 
 

@@ -43,8 +43,17 @@ def pair_half_width(
     weights: tuple[float, float],
     confidence: Fraction,
 ) -> float:
-    """An upper bound on the smallest q with P(|a M + b N| <= q) >= confidence, for independent
-    noises M and N of the same kind and weights a and b.
+    """`pair_half_widths` for one pair of weights."""
+    return float(pair_half_widths(laws, np.array(weights)[:, np.newaxis], confidence)[0])
+
+
+def pair_half_widths(
+    laws: tuple[PairLaw | SummedLaw, PairLaw | SummedLaw],
+    weights: FloatArray,
+    confidence: Fraction,
+) -> FloatArray:
+    """For each pair of weights (a, b), shape (2, pair), an upper bound on the smallest q with
+    P(|a M + b N| <= q) >= confidence, for independent noises M and N of the same kind.
 
     The bound increases with |a| and with |b|, since noise is symmetric and unimodal. Rounded
     Gaussian noise differs from Gaussian noise by at most 1/2. Discrete Laplace noise is a
@@ -52,38 +61,44 @@ def pair_half_width(
     less than 1. The weighted sum of two Gaussian or two Laplace noises has a known law. Sums of
     several draws have simpler bounds: see `summed_half_width`.
     """
-    (one, other), (a, b) = laws, map(abs, weights)
+    one, other = laws
+    a, b = np.abs(weights)
     if isinstance(one, SummedLaw) or isinstance(other, SummedLaw):
-        return summed_half_width([(one, a), (other, b)], confidence)
+        pairs = zip(map(float, a), map(float, b), strict=True)
+        return np.array([summed_half_width([(one, x), (other, y)], confidence) for x, y in pairs])
     outside = float(1 - confidence)
     if isinstance(one, RoundedGaussianLaw) and isinstance(other, RoundedGaussianLaw):
-        spread = math.hypot(a * float(one.sigma), b * float(other.sigma))
-        return (-float(ndtri(outside / 2)) * spread + (a + b) / 2) * _SAFE
+        spread = np.hypot(a * float(one.sigma), b * float(other.sigma))
+        return np.asarray((-float(ndtri(outside / 2)) * spread + (a + b) / 2) * _SAFE)
     assert isinstance(one, DiscreteLaplaceLaw)
     assert isinstance(other, DiscreteLaplaceLaw)  # both are of one kind
     far = _two_laplace(a * float(one.scale), b * float(other.scale), outside)
-    return (far + a + b) * _SAFE
+    return np.asarray((far + a + b) * _SAFE)
 
 
-def _two_laplace(a: float, b: float, outside: float) -> float:
-    """The smallest float t with computed P(|X + Y| > t) <= outside, for Laplace X and Y of scales a
-    and b."""
-    low, high = 0.0, (a + b) * math.log(4 / outside)
-    while low < (middle := low + (high - low) / 2) < high:
-        is_far = _two_laplace_tail(max(a, b), min(a, b), middle) > outside
-        low, high = (middle, high) if is_far else (low, middle)
-    return high
+def _two_laplace(a: FloatArray, b: FloatArray, outside: float) -> FloatArray:
+    """For each pair of scales, the smallest float t with computed P(|X + Y| > t) <= outside, for
+    Laplace X and Y."""
+    large, small = np.maximum(a, b), np.minimum(a, b)
+    low, high = np.zeros_like(large), (a + b) * math.log(4 / outside)
+    while True:
+        middle = low + (high - low) / 2
+        if not np.any((low < middle) & (middle < high)):
+            return high
+        is_far = _two_laplace_tail(large, small, middle) > outside
+        low, high = np.where(is_far, middle, low), np.where(is_far, high, middle)
 
 
-def _two_laplace_tail(large: float, small: float, t: float) -> float:
+def _two_laplace_tail(large: FloatArray, small: FloatArray, t: FloatArray) -> FloatArray:
     """P(|X + Y| > t) for Laplace X and Y of these scales. Nearly equal scales are replaced by the
     larger one."""
-    if small == 0:
-        return math.exp(-t / large)
-    if small > large * _NEARLY_EQUAL:
-        return (1 + t / (2 * large)) * math.exp(-t / large)
-    ratio = (small / large) ** 2
-    return (math.exp(-t / large) - ratio * math.exp(-t / small)) / (1 - ratio)
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        of_one = np.exp(-t / large)
+        ratio = (small / large) ** 2
+        of_both = (of_one - ratio * np.exp(-t / small)) / (1 - ratio)
+    is_near = small > large * _NEARLY_EQUAL
+    near = (1 + t / (2 * large)) * of_one
+    return np.where(small == 0, of_one, np.where(is_near, near, of_both))
 
 
 def weighted_half_widths(

@@ -1,5 +1,6 @@
 """Compiles a plan for an engine before it is paid, and computes it afterwards."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,11 @@ from discreet.query._private_keys import (
 )
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema
+from discreet.query._statement import Statement
+
+_MOST_KNOWN = 256
+_LARGEST_FACTS = 1 << 16  # bytes
+_known: dict[bytes, tuple[Statement, ...]] = {}  # by public facts: a plan and a schema
 
 UnderKeys = Mapping[Key, int] | Mapping[Key, FloatArray]
 
@@ -47,17 +53,17 @@ class CompiledStatements:
     source: TableSource
     names: tuple[str, ...]
     engine: Engine
-    statements: tuple[str, ...]
+    statements: tuple[Statement, ...]
 
     def answers(self, trace: Trace | None) -> list[pa.Table]:
         """The answer of each statement over the source's rows."""
         return [self._answer(statement, trace) for statement in self.statements]
 
-    def _answer(self, statement: str, trace: Trace | None) -> pa.Table:
+    def _answer(self, statement: Statement, trace: Trace | None) -> pa.Table:
         with self.source.rows(self.names) as rows:
             answer = self.engine.run(statement, rows)
         if trace is not None:
-            trace.note("engine", statement)
+            trace.note("engine", statement.text)
             trace.note("schema", str(answer.schema))
         return answer
 
@@ -84,9 +90,8 @@ class CompiledPlan:
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     """The plan compiled for this engine; it reads the source's schema only."""
-    return CompiledPlan(
-        plan, _compiled(plan, source, engine, columns=(), expressions=partial(_expressions, plan))
-    )
+    made = partial(_expressions, plan)
+    return CompiledPlan(plan, _compiled(plan, source, engine, made, use="parts"))
 
 
 def prepare_rows(
@@ -103,7 +108,7 @@ def prepare_rows(
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [bounded_rows(plan, table, values)]
 
-    return _compiled(plan, source, engine, columns=columns, expressions=expressions)
+    return _compiled(plan, source, engine, expressions, columns=columns)
 
 
 def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
@@ -112,7 +117,7 @@ def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledSta
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [cut_rows(plan, table)]
 
-    return _compiled(plan, source, engine, columns=(), expressions=expressions)
+    return _compiled(plan, source, engine, expressions, use="cuts")
 
 
 def prepare_units(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
@@ -121,23 +126,29 @@ def prepare_units(plan: Plan, source: TableSource, engine: Engine) -> CompiledSt
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [units_by_rows(plan, table)]
 
-    return _compiled(plan, source, engine, columns=(), expressions=expressions)
+    return _compiled(plan, source, engine, expressions, use="units")
 
 
 def _compiled(
     plan: Plan,
     source: TableSource,
     engine: Engine,
-    *,
-    columns: tuple[str, ...],
     expressions: Callable[[ir.Table], Iterable[ir.Table]],
+    *,
+    columns: tuple[str, ...] = (),
+    use: str | None = None,
 ) -> CompiledStatements:
+    """The statements of these expressions. Those that follow from the plan and the schema alone
+    have a ``use``, and are made once for all questions with this plan."""
     unit = plan.declaration.unit.column
     own = () if unit is None else (unit,)
     names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
     if not names:  # a count of rows needs a column to count
         names = tuple(plan.declaration.columns)[:1]
     schema = arrow_schema(source, names)
+    facts = pickle.dumps((use, plan, schema)) if use is not None else b""
+    if facts in _known:
+        return CompiledStatements(source, names, engine, _known[facts])
     try:
         statements = tuple(map(engine.statement, expressions(engine.table(schema))))
         for statement in statements:
@@ -147,6 +158,10 @@ def _compiled(
             f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
             "or simpler"
         ) from cause
+    if 0 < len(facts) <= _LARGEST_FACTS:
+        if len(_known) >= _MOST_KNOWN:
+            _known.popitem()
+        _known[facts] = statements
     return CompiledStatements(source, names, engine, statements)
 
 

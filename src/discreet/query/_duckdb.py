@@ -20,6 +20,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 from ibis.common.exceptions import IbisError
 
 from discreet.errors import Refused
+from discreet.query._statement import Statement
 
 # what the functions of `_engine` are here
 FUNCTIONS = {
@@ -67,35 +68,38 @@ class DuckdbEngine:
         }
         return ibis.table(ibis.schema(types), name=name)
 
-    def statement(self, expression: ir.Table) -> str:
-        """The expression as the engine's SQL. Its small public tables, such as declared keys, are
-        registered with the engine now."""
+    def statement(self, expression: ir.Table) -> Statement:
+        """The expression as a statement, which any engine of this kind runs."""
         operation = expression.op()
-        for one in operation.find(ops.InMemoryTable):
-            self.connection.register(one.name, one.data.to_pyarrow(one.schema))
+        tables = {
+            one.name: one.data.to_pyarrow(one.schema) for one in operation.find(ops.InMemoryTable)
+        }
         constants = tuple(repr(one.value) for one in operation.find(ops.Literal))
-        return _text(operation.replace(_without_rows), constants)
+        return Statement(_text(operation.replace(_without_rows), constants), tables)
 
-    def run(self, statement: str, rows: object) -> pa.Table:
+    def run(self, statement: Statement, rows: object) -> pa.Table:
         """The statement's result over these rows, which replace the empty table. DuckDB turns
         Ctrl-C into its own error; here it becomes `KeyboardInterrupt` again, since the data can't
         cause it."""
-        self.connection.register(_SOURCE, rows)
         try:
             with _interruptible():
-                return self.connection.sql(statement).to_arrow_table()
+                return self._over(statement, {_SOURCE: rows}).to_arrow_table()
         finally:
             self.connection.unregister(_SOURCE)
 
     @contextmanager
     def streamed(
-        self, statement: str, rows: Mapping[str, object]
+        self, statement: Statement, rows: Mapping[str, object]
     ) -> Iterator[pa.RecordBatchReader]:
         """The statement's result over the rows of each table, a batch at a time."""
-        for name, given in rows.items():
-            self.connection.register(name, given)
         with _interruptible():
-            yield self.connection.sql(statement).to_arrow_reader(_BATCH)
+            yield self._over(statement, rows).to_arrow_reader(_BATCH)
+
+    def _over(self, statement: Statement, rows: Mapping[str, object]) -> Any:  # Any: DuckDB's own
+        """The statement's result, not yet computed, over these rows of each table."""
+        for name, given in {**statement.tables, **rows}.items():
+            self.connection.register(name, given)
+        return self.connection.sql(statement.text)
 
 
 @contextmanager

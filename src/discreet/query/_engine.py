@@ -26,6 +26,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.query import _duckdb
+from discreet.query._statement import Statement
 
 
 class Engine(Protocol):
@@ -40,17 +41,17 @@ class Engine(Protocol):
         """An empty table of this schema, to compile and to try expressions on."""
         ...
 
-    def statement(self, expression: ir.Table) -> str:
-        """The expression as the engine's SQL, with its small public tables at hand."""
+    def statement(self, expression: ir.Table) -> Statement:
+        """The expression as a statement, which any engine of this kind runs."""
         ...
 
-    def run(self, statement: str, rows: object) -> pa.Table:
+    def run(self, statement: Statement, rows: object) -> pa.Table:
         """The statement's result over these rows of the one table; Ctrl-C raises
         `KeyboardInterrupt`."""
         ...
 
     def streamed(
-        self, statement: str, rows: Mapping[str, object]
+        self, statement: Statement, rows: Mapping[str, object]
     ) -> AbstractContextManager[pa.RecordBatchReader]:
         """The statement's result over the rows of each table, a batch at a time."""
         ...

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.mechanisms import DiscreteLaplace
-from discreet.noise._sums import pair_half_width
+from discreet.noise._sums import pair_half_widths
 from discreet.query._grid import SumGrid
 from discreet.query._summed_noise import AdditiveNoise
 
@@ -40,10 +40,10 @@ class RatioLaw:
     grid: SumGrid
     confidence: Fraction
 
-    def quantile(self, slope: float) -> float:
-        """At least the smallest q with P(|N_S - slope N_C| <= q) >= confidence."""
-        laws = self.total.law, self.count.law
-        return pair_half_width(laws, (1.0, slope), self.confidence)
+    def quantiles(self, slopes: Reals) -> Reals:
+        """For each slope, at least the smallest q with P(|N_S - slope N_C| <= q) >= confidence."""
+        laws, weights = (self.total.law, self.count.law), np.array([np.ones_like(slopes), slopes])
+        return pair_half_widths(laws, weights, self.confidence)
 
     def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Reals, Reals]:
         """The ends of each group's hull, in steps from the centre; the whole range where the set is
@@ -51,7 +51,7 @@ class RatioLaw:
         low, high = float(self.grid.lower), float(self.grid.upper)
         total, count = np.array(totals, dtype=float), np.array(counts, dtype=float)
         knots = np.linspace(low, high, _KNOTS)
-        quantiles = np.array([self.quantile(float(knot)) for knot in knots])
+        quantiles = self.quantiles(knots)
 
         def outside(slope: Reals) -> Reals:
             rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
@@ -69,8 +69,8 @@ class RatioLaw:
 
     def half_width(self, rows: int) -> float:
         """Approximately the largest half-width of the interval in a group of this many rows."""
-        far = float(self.grid.largest)
-        return min(self.quantile(far) / rows, (self.grid.upper - self.grid.lower) / 2)
+        far = float(self.quantiles(np.array([float(self.grid.largest)]))[0])
+        return min(far / rows, (self.grid.upper - self.grid.lower) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,14 @@ class ShareLaw:
         """
         knots = np.linspace(0, 1, _SHARES + 1)
         noisy = (1 - knots) * part - knots * rest  # (knot)
-        allowed = np.array([self._quantile(float(knot)) for knot in knots])
+        laws, weights = (self.noise.law, self.noise.law), np.array([1 - knots, knots])
+        allowed = pair_half_widths(laws, weights, self.confidence)
         least = np.minimum(np.abs(noisy[:-1]), np.abs(noisy[1:]))
         least[np.sign(noisy[:-1]) != np.sign(noisy[1:])] = 0
         (holds,) = np.nonzero(least <= np.maximum(allowed[:-1], allowed[1:]) * _SAFE)
         if len(holds) == 0:
             return 0.0, 1.0
         return float(knots[holds[0]]), float(knots[holds[-1] + 1])
-
-    def _quantile(self, share: float) -> float:
-        laws = self.noise.law, self.noise.law
-        return pair_half_width(laws, (1 - share, share), self.confidence)
 
 
 def _crossings(outside: Callable[[Reals], Reals], inner: Reals, outer: Reals) -> Reals:
