@@ -21,7 +21,8 @@ from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Table, suggest
 from discreet.query._admission import admits_all
 from discreet.query._source import source_of
-from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
+from discreet.query._suggestion import Suggestion, release_suggestion
+from discreet.query._suggestion_search import SuggestionOf
 
 UNIT = Unit("person")
 TYPES = {

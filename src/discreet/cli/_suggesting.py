@@ -12,12 +12,14 @@ from discreet._exact import Number, fraction
 from discreet.cli._facts import ColumnOptions, kind_of
 from discreet.cli._options import login
 from discreet.cli._proposal import TableOptions, propose
+from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting
 from discreet.query._located_toml import Keys
 from discreet.query._proposed import propose_types
-from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
+from discreet.query._suggestion import Suggestion, price_suggestion, release_suggestion
+from discreet.query._suggestion_search import SuggestionOf
 
 _ROWS: Keys = ("rows",)
 
@@ -43,8 +45,11 @@ def with_suggestions(
     known = {name: column for name, column in declared.columns.items() if not _is_open(column)}
     is_cap_known = _ROWS in wanted.table or not proposal.is_new
     rows = declared.caps.rows if is_cap_known else None
-    # 2. pay and search
     asked = SuggestionOf(proposal.table.rows, declared.unit, types, known, rows)
+    if not proposal.table.ledger.exists():  # a refused suggestion makes no file
+        priced = price_suggestion(asked, epsilon=fraction(epsilon), delta=fraction(delta))
+        priced.check_budget(Ledger.in_memory(unit=declared.unit, limit=proposal.table.limit))
+    # 2. pay and search
     found = release_suggestion(
         Door.secure(proposal.table.open_ledger()),
         asked,

@@ -20,8 +20,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
-   their answers; `_hand_over`, `_statistics` reach other mechanisms; `_suggestion` finds caps,
-   bounds and keys for a declaration
+   their answers; `_hand_over`, `_statistics` reach other mechanisms; `_suggestion` and
+   `_suggestion_search` find caps, bounds and keys for a declaration
 """
 
 from importlib import import_module

@@ -37,7 +37,8 @@ from discreet.query._selection import Selection
 from discreet.query._source import ComputedSource, TableSource, source_of
 from discreet.query._sql import read_question
 from discreet.query._statistics import Modes, TopGroups
-from discreet.query._suggestion import Suggestion, SuggestionOf, release_suggestion
+from discreet.query._suggestion import Suggestion, release_suggestion
+from discreet.query._suggestion_search import SuggestionOf
 
 Names = str | Sequence[str]
 """One name of a column, or several."""
