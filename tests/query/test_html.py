@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Ledger, Limit, Unit
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
-from discreet.query import Column, Table, plan_workload
+from discreet.query import Column, Table, count, plan_workload
 
 ODD = "<script>alert(1)</script> & \"'\u202e\u0301 ✓"
 UNIT = Unit("<b>id</b>")
@@ -95,3 +95,25 @@ def test_its_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> Non
 
 def test_every_public_object_of_a_question_is_listed(shown: dict[str, Any]) -> None:
     assert set(NAMES) == set(shown)
+
+
+def test_a_long_answer_shows_its_ends() -> None:
+    ledger = Ledger.in_memory(unit=Unit("p"), limit=Limit(epsilon=10))
+    for keys in (60, 61, 5_000):
+        table = Table(
+            pa.table({"p": [1], "k": [0]}),
+            unit=Unit("p"),
+            rows=1,
+            columns={"k": Column.integer(keys=range(keys))},
+            ledger=ledger,
+        )
+        answer = table.group_by("k").agg(n=count()).release(epsilon=1)
+        said = f"{keys - 60:,} of {keys:,} rows are not shown"
+        for text, line in ((repr(answer), "\n"), (answer._repr_html_(), "<tr>")):
+            assert (said in text) == (keys > 60)
+            assert 60 <= text.count(line) <= 70
+        assert len(answer.cells()) == keys + 1
+        assert repr(answer).splitlines()[1].split()[0] == "0"
+        ends = [row[0] for row in answer.cells(60)]
+        assert ends[-1] == str(keys - 1)
+        assert ("…" in ends) == (keys > 60)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_MOST_SHOWN = 60  # rows of an answer, in a notebook or in Python
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """A released table: the keys, and for each aggregate its value, interval and error.
@@ -135,7 +138,7 @@ class Answer:
         }
 
     def __repr__(self) -> str:
-        cells = self.cells()
+        cells = self.cells(_MOST_SHOWN)
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -146,7 +149,7 @@ class Answer:
             if self.receipt.is_insecure
             else []
         )
-        return "\n".join([*insecure, *lines, *self.notes])
+        return "\n".join([*insecure, *lines, *self._left_out, *self.notes])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -163,28 +166,42 @@ class Answer:
     def _repr_html_(self) -> str:
         """The table for notebooks."""
         head, *body = (
-            "".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self.cells()
+            "".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self.cells(_MOST_SHOWN)
         )
         rows = "".join(f"<tr>{row}</tr>" for row in body)
-        note = "<br>".join(_escaped(one) for one in self.notes)
+        note = "<br>".join(_escaped(one) for one in (*self._left_out, *self.notes))
         titles = head.replace("td>", "th>")
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
         return f"{table}<p>{note}</p>"
 
-    def cells(self) -> list[list[str]]:
-        """The table as texts, each aggregate in two columns: its value and its interval."""
+    @property
+    def _left_out(self) -> list[str]:
+        rows = self.table.num_rows
+        more = f"{rows - _MOST_SHOWN:,} of {rows:,} rows are not shown; rows() has all"
+        return [more] if rows > _MOST_SHOWN else []
+
+    def cells(self, most: int | None = None) -> list[list[str]]:
+        """The table as texts, each aggregate in two columns: its value and its interval. Of more
+        rows than ``most``, the first and the last ones."""
         query = self.plan.query
         head = [
             *query.key_names,
             *(text for name in query.columns for text in (name, "interval")),
         ]
+        parts = [self.table]
+        if most is not None and self.table.num_rows > most:
+            half = most // 2
+            parts = [self.table.slice(0, half), self.table.slice(self.table.num_rows - half)]
         body = [
             [
                 *(_key(row[key]) for key in query.key_names),
                 *(t for name in query.columns for t in _number(row, name)),
             ]
-            for row in self.rows()
+            for part in parts
+            for row in part.to_pylist()
         ]
+        if len(parts) > 1:
+            body.insert(parts[0].num_rows, ["…"] * len(head))
         return [head, *body]
 
 
