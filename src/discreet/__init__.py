@@ -48,12 +48,16 @@ if TYPE_CHECKING:
         count_distinct,
         count_units,
         covar,
+        max,  # noqa: A004
         mean,
         median,
+        min,  # noqa: A004
         open,  # noqa: A004
         quantile,
         share,
+        stddev,
         sum,  # noqa: A004
+        variance,
     )
 
 _LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
@@ -98,14 +102,18 @@ __all__ = [
     "count_distinct",
     "count_units",
     "covar",
+    "max",
     "mean",
     "median",
+    "min",
     "open",
     "quantile",
     "release",
     "session",
     "share",
+    "stddev",
     "sum",
+    "variance",
 ]
 
 

@@ -16,9 +16,10 @@ from sqlglot import Tokenizer
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
+from discreet.query._aggregate_functions import aggregate
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import ColumnType
-from discreet.query._frame import aggregate, col
+from discreet.query._frame import col
 from discreet.query._inference import infer
 from discreet.query._plan import plan
 from discreet.query._query import (

@@ -27,24 +27,28 @@ through `discreet.mechanisms._release`. Read the files in this order:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._columns import Caps, Column, ColumnType
-from discreet.query._declaration import Declaration
-from discreet.query._forecast import Forecast, QuestionExplanation
-from discreet.query._frame import (
+from discreet.query._aggregate_functions import (
     aggregate,
-    col,
     corr,
     count,
     count_distinct,
     count_units,
     covar,
+    max,  # noqa: A004  # read as dp.max
     mean,
     median,
+    min,  # noqa: A004  # read as dp.min
     quantile,
     share,
+    stddev,
     sum,  # noqa: A004  # read as dp.sum
+    variance,
 )
+from discreet.query._aggregates import AggregateFunction
+from discreet.query._columns import Caps, Column, ColumnType
+from discreet.query._declaration import Declaration
+from discreet.query._forecast import Forecast, QuestionExplanation
+from discreet.query._frame import col
 from discreet.query._price import Noise, QuestionPrice
 from discreet.query._query import Query
 
@@ -96,15 +100,19 @@ __all__ = [
     "count_distinct",
     "count_units",
     "covar",
+    "max",
     "mean",
     "median",
+    "min",
     "open",
     "plan_workload",
     "quantile",
     "release_question",
     "share",
+    "stddev",
     "suggest",
     "sum",
+    "variance",
 ]
 
 _OTHER_FILES = {

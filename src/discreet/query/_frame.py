@@ -1,8 +1,8 @@
 """Questions in Python: column expressions that become the same `Query` as SQL does.
 
 >>> condition = (col("year") >= 1985) & ~col("in_union").is_null()
->>> mean(col("wage") * 12)
-AVG((wage * 12))
+>>> col("wage") * 12
+(wage * 12)
 """
 
 import datetime
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from discreet import _checks
 from discreet._exact import Number, fraction, is_number, shown
 from discreet.errors import InvalidArgument
-from discreet.query._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import ColumnType
 from discreet.query._functions import FUNCTIONS
 from discreet.query._query import (
@@ -45,6 +44,10 @@ from discreet.query._query import (
 )
 from discreet.query._scalar_rules import ScalarFunction
 
+_NO_TRUTH = (
+    "a question in Python is neither true nor false: combine conditions with &, | and ~, each in "
+    "parentheses, not with and, or, not, if"
+)
 PythonConstant = Number | str | datetime.date
 
 _CASTS = {
@@ -82,9 +85,7 @@ class ConditionExpression:
         return ColumnExpression(Case((Branch(self.condition, _scalar(value)),), other))
 
     def __bool__(self) -> bool:
-        raise InvalidArgument(
-            "combine conditions with &, | and ~, each in parentheses, not with and, or, not"
-        )
+        raise InvalidArgument(_NO_TRUTH)
 
     def __repr__(self) -> str:
         return condition_text(self.condition)
@@ -319,6 +320,9 @@ class ColumnExpression:
     def __or__(self, other: "ConditionExpression | ColumnExpression") -> ConditionExpression:
         return ConditionExpression(condition_of(self)) | other
 
+    def __bool__(self) -> bool:
+        raise InvalidArgument(_NO_TRUTH)
+
     def __repr__(self) -> str:
         return scalar_text(self.scalar)
 
@@ -373,6 +377,9 @@ class UnnamedAggregate:
     def __ge__(self, other: "AnswerNumber") -> ConditionExpression:
         return _comparison(Relation.AT_LEAST, self, other)
 
+    def __bool__(self) -> bool:
+        raise InvalidArgument(_NO_TRUTH)
+
     def __repr__(self) -> str:
         values = [value for value in (self.argument, self.second) if value is not None]
         argument = ", ".join(map(scalar_text, values)) or "*"
@@ -391,90 +398,6 @@ def col(name: str) -> ColumnExpression:
     return ColumnExpression(ColumnRef(name))
 
 
-def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
-    """The number of rows; with an argument, of those in which it is not NULL."""
-    return UnnamedAggregate(
-        AggregateFunction.COUNT, None if value is None else _expression(value).scalar
-    )
-
-
-def count_units() -> UnnamedAggregate:
-    """The number of different units that have rows: of patients, not of visits."""
-    return UnnamedAggregate(AggregateFunction.COUNT_UNITS, None)
-
-
-def count_distinct(value: ColumnExpression | str) -> UnnamedAggregate:
-    """The number of different values of a column or expression, NULL skipped."""
-    return aggregate(AggregateFunction.COUNT_DISTINCT, value)
-
-
-def sum(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.sum
-    """The sum of a column or expression, NULL skipped."""
-    return aggregate(AggregateFunction.SUM, value)
-
-
-def mean(value: ColumnExpression | str) -> UnnamedAggregate:
-    """The mean of a column or expression, NULL skipped."""
-    return aggregate(AggregateFunction.AVG, value)
-
-
-def median(value: ColumnExpression | str) -> UnnamedAggregate:
-    """The median of a column or expression, NULL skipped."""
-    return aggregate(AggregateFunction.MEDIAN, value)
-
-
-def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
-    """The quantile at a level above 0 and below 1, such as 0.9, NULL skipped."""
-    exact = _checks.probability(level=level)
-    return UnnamedAggregate(AggregateFunction.QUANTILE, _expression(value).scalar, exact)
-
-
-def covar(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
-    """The covariance of two values as of a sample, divided by n - 1, of the rows where neither is
-    NULL."""
-    return _of_two(AggregateFunction.COVAR_SAMP, one, other)
-
-
-def corr(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
-    """The correlation of two values, of the rows where neither is NULL."""
-    return _of_two(AggregateFunction.CORR, one, other)
-
-
-def _of_two(
-    function: AggregateFunction, one: ColumnExpression | str, other: ColumnExpression | str
-) -> UnnamedAggregate:
-    first, second = (_expression(value).scalar for value in (one, other))
-    return UnnamedAggregate(function, first, second=second)
-
-
-def aggregate(
-    function: AggregateFunction,
-    value: ColumnExpression | str,
-    second: ColumnExpression | str | None = None,
-) -> UnnamedAggregate:
-    """Any aggregate of a column or expression, NULL skipped: ``aggregate(STDDEV, "wage")`` for a
-    function of `AggregateFunction`. Those of two values take a ``second`` one."""
-    if not isinstance(function, AggregateFunction):
-        raise InvalidArgument(
-            f"{_described(function)} is no aggregate: give a member of AggregateFunction"
-        )
-    if function is AggregateFunction.QUANTILE:
-        raise InvalidArgument("a quantile has a level: quantile(value, 0.9)")
-    if ESTIMATORS[function].takes_two is (second is None):
-        takes = "two values" if second is None else "one value"
-        raise InvalidArgument(f"{function.value} takes {takes}")
-    if second is not None:
-        return _of_two(function, value, second)
-    return UnnamedAggregate(function, _expression(value).scalar)
-
-
-def share(of: UnnamedAggregate) -> ColumnExpression:
-    """The share of a count or sum in the sum over all groups: ``share(dp.count())``."""
-    if not isinstance(of, UnnamedAggregate):
-        raise InvalidArgument(f"{_described(of)}: give an aggregate, as share(dp.count())")
-    return ColumnExpression(Measure(of.named(""), is_share=True))
-
-
 def condition_of(given: object) -> Condition:
     """The condition of an expression, which may be a boolean column."""
     if isinstance(given, ConditionExpression):
@@ -484,7 +407,7 @@ def condition_of(given: object) -> Condition:
     ):
         return Holds(given.scalar)
     raise InvalidArgument(
-        f"{_described(given)} is no condition; compare a column, as in col('year') >= 1985"
+        f"{described(given)} is no condition; compare a column, as in col('year') >= 1985"
     )
 
 
@@ -496,7 +419,7 @@ def key_of(name: str, given: object) -> str | GroupKey:
         value = _truth(given.condition)
     else:
         raise InvalidArgument(
-            f"{_described(given)} is no key; give a column or expression, as in "
+            f"{described(given)} is no key; give a column or expression, as in "
             "group_by('sex', month=col('day').truncate('month'))"
         )
     return name if value == ColumnRef(name) else GroupKey(value, name)
@@ -512,13 +435,13 @@ def all_of(filters: Iterable[ConditionExpression | ColumnExpression]) -> Conditi
     return reduce(Both, conditions) if conditions else None
 
 
-def _expression(given: ColumnExpression | str) -> ColumnExpression:
+def expression_of(given: ColumnExpression | str) -> ColumnExpression:
     if isinstance(given, str):
         return col(given)
     if isinstance(given, ColumnExpression):
         return given
     raise InvalidArgument(
-        f"{_described(given)}: give a column's name or an expression of dp.col(...)"
+        f"{described(given)}: give a column's name or an expression of dp.col(...)"
     )
 
 
@@ -550,7 +473,7 @@ def _literal(given: object) -> Literal:
         return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
     hint = "; NULL is asked for by .is_null()" if given is None else ""
     raise InvalidArgument(
-        f"{_described(given)} is no value for a question: give a finite number, text, truth value "
+        f"{described(given)} is no value for a question: give a finite number, text, truth value "
         f"or date{hint}"
     )
 
@@ -563,7 +486,7 @@ def _comparison(relation: Relation, left: object, right: object) -> ConditionExp
     return ConditionExpression(Comparison(relation, _scalar(left), _scalar(right)))
 
 
-def _described(given: object) -> str:
+def described(given: object) -> str:
     """The value for an error text; only its type where it could be a column of private rows."""
     is_plain = isinstance(
         given, ColumnExpression | UnnamedAggregate | bool | int | float | str | None

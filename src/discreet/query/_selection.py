@@ -9,6 +9,7 @@ from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
 from discreet.mechanisms.statistics import Moments
+from discreet.query._aggregate_functions import aggregate, corr, count, mean, quantile
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._answer import Answer
 from discreet.query._contingency import Contingency, released_contingency
@@ -17,15 +18,10 @@ from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
-    aggregate,
     all_of,
     col,
     condition_of,
-    corr,
-    count,
     key_of,
-    mean,
-    quantile,
 )
 from discreet.query._frame_after import with_outputs
 from discreet.query._hand_over import TableRows

@@ -14,6 +14,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression, regression
+from discreet.query._aggregate_functions import count, count_units
 from discreet.query._answer import Answer
 from discreet.query._beside import Beside, PrivateTable, catalog, joined, related, united
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
@@ -21,13 +22,7 @@ from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
 from discreet.query._declaration import Declaration
 from discreet.query._diagnosis import LEAST_RISK, Diagnosis
-from discreet.query._frame import (
-    ColumnExpression,
-    ConditionExpression,
-    UnnamedAggregate,
-    count,
-    count_units,
-)
+from discreet.query._frame import ColumnExpression, ConditionExpression, UnnamedAggregate
 from discreet.query._histogram import Bins
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._public_table import PublicTable
