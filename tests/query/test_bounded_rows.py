@@ -326,11 +326,11 @@ def test_a_request_belongs_to_one_declaration_and_source(kind: str, tmp_path: Pa
         some = table.where(dp.col("y") > 3)
         match kind:
             case "top_k":
-                return some.group_by("k").top_k(1, epsilon=1, request="r")
+                return some.group_by("k").top_k(1).release(epsilon=1, request="r")
             case "moments":
-                return some.moments("x", epsilon=1, request="r")
+                return some.moments("x").release(epsilon=1, request="r")
             case "bounds":
-                return some.bounds("x", epsilon=1, request="r")
+                return some.bounds("x").release(epsilon=1, request="r")
             case "diagnose":
                 return some.agg(x=dp.mean("x")).diagnose(epsilon=1, request="r")
         return some.quantiles("x", [0.5]).release(epsilon=1, request="r")

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import InvalidArgument, QueryRefused, RequestReused
-from discreet.query import Column, Declaration, Table
+from discreet.ledger import Kind
+from discreet.query import Column, Declaration, Selection, Table
 from discreet.query._histogram import edges_of, most_bins
 from discreet.query._sql import plan_sql
+from discreet.query._statistic import Statistic
 from tests.query.wages import WAGES
 
 COLUMNS = {
@@ -130,9 +132,8 @@ def test_a_mode_is_the_most_frequent_key(
     table = table_of(frame, unit, rows, change)
     found = table.mode("k", by="g", epsilon=10**4)
     assert found.rows() == [{"g": "a", "k": 3}, {"g": "b", "k": 3}]
-    assert table.where(dp.col("k") != 3, dp.col("g") == "a").mode("k", epsilon=10**4).rows()[0][
-        "k"
-    ] in (1, 5)
+    others = table.where(dp.col("k") != 3, dp.col("g") == "a").mode("k")
+    assert others.release(epsilon=10**4).rows()[0]["k"] in (1, 5)
     assert found.error == 0
     assert "most frequent k" in str(found)
     moved = (1 if rows is None else rows) * (2 if change is dp.Change.REPLACE else 1)
@@ -230,7 +231,7 @@ def test_nothing_is_charged_for_what_is_refused() -> None:
         lambda: table.contingency("g", "g", epsilon=1),
         lambda: table.contingency("g", "x", epsilon=1),
         lambda: table.contingency("g", "k", epsilon=5e-324),
-        lambda: table.group_by("g").contingency(epsilon=1),
+        lambda: table.group_by("g").contingency().release(epsilon=1),
         lambda: table.contingency("g", "k", epsilon=1, confidence=1),
         lambda: table.correlation("x", epsilon=1),
         lambda: table.correlation("x", "x", epsilon=1),
@@ -254,8 +255,8 @@ def test_a_request_is_answered_again(kind: str) -> None:
             case "histogram":
                 return some.released_histogram("x", epsilon=1, request="r").rows()
             case "mode":
-                return some.group_by("g").mode("k", epsilon=1, request="r").rows()
-        return some.group_by("g", "k").contingency(epsilon=1, request="r").rows()
+                return some.group_by("g").mode("k").release(epsilon=1, request="r").rows()
+        return some.group_by("g", "k").contingency().release(epsilon=1, request="r").rows()
 
     assert asked(0) == asked(0)
     with pytest.raises(RequestReused):
@@ -275,3 +276,41 @@ def test_a_request_is_answered_again(kind: str) -> None:
 def test_sql_names_the_call_that_does_it(call: str, advice: str) -> None:
     with pytest.raises(QueryRefused, match=advice):
         plan_sql(f"SELECT {call} FROM wages", WAGES)
+
+
+STATISTICS: dict[str, Callable[[Selection], Statistic[Any]]] = {
+    "top_k": lambda rows: rows.group_by("k").top_k(2),
+    "mode": lambda rows: rows.mode("k"),
+    "contingency": lambda rows: rows.group_by("g", "k").contingency(),
+    "moments": lambda rows: rows.moments("x"),
+    "regression": lambda rows: rows.regression("x", on=["y"]),
+    "bounds": lambda rows: rows.bounds("x"),
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_statistic_costs_nothing_before_it_is_released(name: str) -> None:
+    """Of filtered rows; ``by`` says who asks, as of any question."""
+    ledger = dp.Ledger.in_memory(unit=dp.Unit("person"), limit=dp.Limit(epsilon=10, delta=1e-3))
+    table = Table(frame_of(), unit=dp.Unit("person"), rows=2, columns=COLUMNS, ledger=ledger)
+    asked = STATISTICS[name](table.where(dp.col("y") > 3))
+    assert name in repr(asked)
+    assert ledger.spent().charges == 0
+    asked.release(epsilon=1, by="ana")
+    assert [entry.by for entry in ledger.history() if entry.kind is Kind.CHARGE] == ["ana"]
+    if asked.is_pure:
+        with pytest.raises(InvalidArgument, match=f"{name}: its noise has no use for a delta"):
+            asked.release(epsilon=1, delta=1e-6)
+        assert ledger.spent().charges == 1
+
+
+@pytest.mark.parametrize("name", ["top_k", "mode", "contingency", "correlation"])
+def test_every_answer_names_its_caps(name: str) -> None:
+    table = table_of(frame_of(), dp.Unit("person"), 2)
+    calls: dict[str, Callable[[], object]] = {
+        "top_k": lambda: table.top_k("k", 2, epsilon=1),
+        "mode": lambda: table.mode("k", epsilon=1),
+        "contingency": lambda: table.contingency("g", "k", epsilon=1),
+        "correlation": lambda: table.correlation("x", "y", epsilon=1),
+    }
+    assert "one person counts for at most 2 rows" in repr(calls[name]())

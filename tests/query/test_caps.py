@@ -5,6 +5,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import discreet as dp
 from discreet._unit import Unit
+from discreet.errors import InvalidArgument
 from discreet.query import Caps, Column, Declaration, Query, Question, Table
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._query import Aggregate, ColumnRef
-from tests.query import chosen
+from tests.query import chosen, real_tables
 from tests.query.chosen import SALT_OF_ROWS, SALT_OF_TOTALS
 from tests.query.kit import without_noise
 from tests.query.test_choice import ALPHA, IDS, STEPS, UNITS, fairness, progression
@@ -165,3 +168,39 @@ def test_a_row_without_a_value_counts_as_half_of_two() -> None:
     assert row["known"] == pytest.approx(500, abs=6 * math.sqrt(1_000) / 2)
     assert row["total"] == pytest.approx(15_000, rel=1e-6)
     assert row["mean"] == pytest.approx(30, rel=0.2)
+
+
+def test_a_forecast_warns_of_caps_that_were_meant_for_other_groups() -> None:
+    """Eight yearly rows of each person: one row by year, but eight by region."""
+    table = real_tables.wages().capped(8, rows_per_group=1)
+    by_year = table.group_by("year").agg(rows=dp.count())
+    assert not by_year.forecast(epsilon=1).warnings
+    for question in (table.agg(rows=dp.count()), table.group_by("union").agg(rows=dp.count())):
+        (warning,) = question.forecast(epsilon=1).warnings
+        assert "one nr counts for at most" in warning
+        assert "table.capped(rows=8)" in warning
+    whole = real_tables.wages().agg(rows=dp.count())
+    assert not whole.forecast(epsilon=1).warnings
+
+
+@pytest.mark.parametrize("caps", [(8, None, 1), (3, 2, None), (20, 5, 4)])
+def test_a_capped_table_answers_as_one_that_was_declared_so(
+    caps: tuple[int, int | None, int | None],
+) -> None:
+    ledger = dp.Ledger.in_memory(unit=real_tables.PERSON, limit=dp.Limit(epsilon=10))
+    rows, groups, each = caps
+    first = real_tables.wages()
+    facts = first.declaration
+    table = dp.Table.declared(first.source, facts, ledger)
+    capped = table.capped(rows, groups=groups, rows_per_group=each)
+    own = replace(facts, caps=Caps(rows, groups=groups, rows_per_group=each))
+    assert capped.declaration == own
+    asked, again = (
+        one.group_by("year").agg(rows=dp.count(), pay=dp.sum("wage"))
+        for one in (capped, dp.Table.declared(first.source, own, ledger))
+    )
+    assert asked.plan == again.plan
+    asked.release(epsilon=1)
+    assert ledger.spent().charges == 1
+    with pytest.raises(InvalidArgument, match="there are no caps"):
+        real_tables.families().capped(2)

@@ -280,7 +280,13 @@ def test_tighter_caps_are_never_larger(rows: int, groups: int | None, each: int 
 
 def test_caps_in_words() -> None:
     caps = Caps(1200, groups=9, rows_per_group=2)
-    every = "at most 1,200 rows, in at most 9 groups, with at most 2 rows in each"
-    assert caps.in_words() == caps.in_words(10) == every
-    assert caps.in_words(9) == "at most 1,200 rows, with at most 2 rows in each"
+    every = "at most 1,200 rows, in at most 9 groups, with at most 2 rows in each group"
+    here = "so at most 18 rows here"
+    assert caps.in_words() == every
+    assert caps.in_words(10) == f"{every}, {here}"
+    assert caps.in_words(9) == f"at most 1,200 rows, with at most 2 rows in each group, {here}"
+    assert (
+        Caps(18, rows_per_group=2).in_words(9)
+        == "at most 18 rows, with at most 2 rows in each group"
+    )
     assert Caps(1).in_words() == Caps(1).in_words(5) == "at most 1 row"

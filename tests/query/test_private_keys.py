@@ -31,6 +31,7 @@ from discreet.query import (
     Question,
     QuestionPrice,
     Table,
+    _compiled_plan,
     plan_workload,
     release_question,
 )
@@ -139,6 +140,7 @@ def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.Monkey
     query = asked.question("SELECT place, SUM(wage) AS s FROM t GROUP BY place").query
     _replayed(PLACES, query, BUSY + OTHERS, OTHERS)
     monkeypatch.setattr(f"discreet.query._bounding.{step}", lambda plan, totals: totals)
+    _compiled_plan._known.clear()
     with pytest.raises(recording.Difference, match="moved by"):
         _replayed(PLACES, query, BUSY + OTHERS, OTHERS)
 
@@ -364,7 +366,7 @@ def test_an_error_is_solved_for() -> None:
 def test_uses_that_need_declared_keys_are_refused() -> None:
     table = Table.declared(arrow(OTHERS), PLACES, _ledger())
     by_place = table.group_by("place")
-    for use in (lambda: by_place.top_k(2, epsilon=1), by_place.counts):
+    for use in (lambda: by_place.top_k(2).release(epsilon=1), by_place.counts):
         with pytest.raises(QueryRefused, match="needs declared keys"):
             use()
     with pytest.raises(QueryRefused, match="needs declared keys"):
@@ -388,8 +390,8 @@ CALLS: dict[str, Callable[[Table], object]] = {
     "mode": lambda t: t.mode("k", epsilon=1),
     "mode by": lambda t: t.mode("g", by="k", epsilon=1),
     "mode by two": lambda t: t.mode("x", by=["k", "g"], epsilon=1),
-    "moments": lambda t: t.group_by("k").moments("x", epsilon=1),
-    "bounds": lambda t: t.group_by("k").bounds("x", epsilon=1),
+    "moments": lambda t: t.group_by("k").moments("x").release(epsilon=1),
+    "bounds": lambda t: t.group_by("k").bounds("x").release(epsilon=1),
     "rows": lambda t: t.group_by("k").rows("x"),
     "counts": lambda t: t.group_by("g", "k").counts(),
     "diagnose": lambda t: t.diagnose("x", by="k", epsilon=1),

@@ -155,13 +155,13 @@ class Answer:
     def notes(self) -> tuple[str, ...]:
         """In words: what the intervals cover, and what caps and bounds may have left out."""
         level = f"{float(self.confidence):.4g}"
-        limits = limits_in_words(self.plan)
         covered = f"intervals at {level} confidence, each by itself, for the noise alone"
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         hidden = hidden_in_words(self.plan, self.release.mechanism)
         own, done = self.plan.declaration.notes, after_in_words(self.plan.query)
-        return (covered, *filter(None, (limits, *own, *said, hidden, *done)))
+        limits = limits_in_words(self.plan)
+        return (covered, *limits, *filter(None, (*own, *said, hidden, *done)))
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""

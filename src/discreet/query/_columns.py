@@ -178,7 +178,9 @@ class Caps:
         if self.groups < groups:
             parts.append(f"in at most {_times(self.groups, 'group')}")
         if self.rows_per_group < self.rows and there != 1:
-            parts.append(f"with at most {_times(self.rows_per_group, 'row')} in each")
+            parts.append(f"with at most {_times(self.rows_per_group, 'row')} in each group")
+        if there is not None and self.of_rows(there) < self.rows:
+            parts.append(f"so at most {_times(self.of_rows(there), 'row')} here")
         return ", ".join(parts)
 
 

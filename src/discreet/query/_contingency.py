@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _checks
-from discreet._budget import Payer, Receipt
-from discreet._exact import Number
+from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Gaussian, IntegerArray, Release, rehearse, release
 from discreet.mechanisms.statistics import ChiSquare, chi_square
 from discreet.noise._sums import sum_half_width
 from discreet.query._columns import KeyValue
+from discreet.query._forecast import limits_in_words
 from discreet.query._hand_over import TableRows
+from discreet.query._plan import Plan
 from discreet.query._price import check_scale
 from discreet.query._private_keys import refuse_private_keys
+from discreet.query._statistic import Asking
 from discreet.query._statistics import better_noise
 
 if TYPE_CHECKING:
@@ -35,11 +37,15 @@ class Contingency:
     have errors of their own. Everything here may be shown to anyone.
     """
 
-    columns: tuple[str, ...]
+    plan: Plan
     keys: tuple[tuple[KeyValue, ...], tuple[KeyValue, ...]]
     confidence: Fraction
-    rows_of_unit: int
     release: Release[IntegerArray]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of both columns."""
+        return self.plan.query.key_names
 
     @property
     def counts(self) -> IntegerArray:
@@ -70,10 +76,11 @@ class Contingency:
         """The test of independence of `discreet.mechanisms.statistics.chi_square`, with its
         limits: the level is not proven. Refused where one unit may have several rows, which are
         dependent."""
-        if self.rows_of_unit > 1:
+        rows = self.plan.declaration.caps.of_rows(len(self.plan.groups))
+        if rows > 1:
             raise InvalidArgument(
-                "chi_square takes independent rows; here one unit may have "
-                f"{self.rows_of_unit} of them: declare rows=1 to test units"
+                f"chi_square takes independent rows; here one unit may have {rows} of them: "
+                "declare rows=1 to test units"
             )
         return chi_square(self.release)
 
@@ -129,7 +136,7 @@ class Contingency:
             f"a count {one}, totals by {first} {row}, by {second} {column}, of all {whole}; each "
             f"by itself at {level} confidence, for the noise alone"
         )
-        return "\n".join([*lines, note])
+        return "\n".join([*lines, note, *limits_in_words(self.plan)])
 
 
 def _key(key: KeyValue) -> str:
@@ -140,27 +147,17 @@ def _figure(number: object) -> str:
     return f"{number:,}"
 
 
-def released_contingency(
-    table: TableRows,
-    *,
-    epsilon: Number,
-    delta: Number,
-    confidence: Number,
-    ledger: Payer[PrivacyLoss],
-    by: str,
-    request: str | None,
-) -> Contingency:
+def released_contingency(table: TableRows, asking: Asking) -> Contingency:
     """The release of the counts of all pairs of two keys."""
-    level, plan = _checks.probability(confidence=confidence), table.plan
+    plan = table.plan
     if len(plan.query.keys) != 2:
         raise InvalidArgument("contingency: give the names of two different columns with keys")
     refuse_private_keys(plan, "contingency")
     first, second = (tuple(dict.fromkeys(each)) for each in zip(*plan.groups, strict=True))
     shape = len(first), len(second)
     counts = table.counts(shape)
-    noise = better_noise(counts, epsilon, delta)
+    noise = better_noise(counts, asking.epsilon, asking.delta)
     check_scale([noise])
     rehearse(noise, np.zeros(shape, dtype=object))
-    found = release(counts, noise, ledger, by=by, request=request)
-    rows = plan.declaration.caps.of_rows(len(plan.groups))
-    return Contingency(plan.query.key_names, (first, second), level, rows, found)
+    found = release(counts, noise, asking.ledger, by=asking.by, request=asking.request)
+    return Contingency(plan, (first, second), asking.confidence, found)

@@ -10,6 +10,7 @@ import numpy as np
 from discreet.errors import InvalidArgument
 from discreet.noise._arrays import FloatArray
 from discreet.query._answer import Answer
+from discreet.query._forecast import limits_in_words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +53,7 @@ class Correlations:
         far = max(float(self.high[pair] - self.low[pair]) / 2 for pair in pairs)
         level = f"{float(self.confidence):.4g}"
         note = f"each within ± {far:.2g} or less, all together at {level} confidence, for the noise"
-        return "\n".join([*lines, note])
+        return "\n".join([*lines, note, *limits_in_words(self.answer.plan)])
 
 
 def pair_names(columns: Sequence[str]) -> dict[tuple[int, int], str]:

@@ -265,8 +265,8 @@ _NOT_COVERED = (
 )
 
 
-def limits_in_words(plan: Plan) -> str:
-    """The caps and bounds that may leave something out of an answer; empty if there are none."""
+def limits_in_words(plan: Plan) -> list[str]:
+    """The line of the caps and bounds that may leave something out of an answer, if any."""
     facts = plan.declaration
     limits = []
     if facts.unit.column is not None:
@@ -275,7 +275,7 @@ def limits_in_words(plan: Plan) -> str:
         column = facts.columns[name]
         if column.range_in_words is not None:
             limits.append(f"{name} is clamped to {column.range_in_words}")
-    return "; ".join(limits)
+    return ["; ".join(limits)] if limits else []
 
 
 def _protected(plan: Plan) -> tuple[str, ...]:

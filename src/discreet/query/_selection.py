@@ -1,14 +1,16 @@
 """Rows of a table, filtered and grouped, and the questions and statistics of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import TypeVar
 
 from discreet import _checks
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
-from discreet.mechanisms.statistics import Moments
+from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._aggregate_functions import aggregate, corr, count, mean, quantile
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._answer import Answer
@@ -36,6 +38,7 @@ from discreet.query._histogram import (
 )
 from discreet.query._query import GroupKey, Query
 from discreet.query._question import DeclaredTable, Question
+from discreet.query._statistic import Asking, Statistic
 from discreet.query._statistics import (
     Modes,
     TopGroups,
@@ -43,8 +46,11 @@ from discreet.query._statistics import (
     released_bounds,
     released_modes,
     released_moments,
+    released_regression,
     top_groups,
 )
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,92 +159,47 @@ class Selection:
         asked = {name: corr(columns[i], columns[j]) for (i, j), name in names.items()}
         return self.agg(**asked)
 
-    def contingency(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        confidence: Number = 0.95,
-        by: str = "owner",
-        request: str | None = None,
-    ) -> Contingency:
+    def contingency(self) -> Statistic[Contingency]:
         """The counts of all pairs of the keys of two columns, with totals: one charge."""
-        return released_contingency(
-            self._handed_over(),
-            epsilon=epsilon,
-            delta=delta,
-            confidence=confidence,
-            ledger=self.table.ledger,
-            by=by,
-            request=request,
-        )
+        return self._statistic("contingency", partial(released_contingency, self._handed_over()))
 
-    def top_k(
-        self,
-        k: int,
-        *,
-        epsilon: Number,
-        confidence: Number = 0.95,
-        by: str = "owner",
-        request: str | None = None,
-    ) -> TopGroups:
+    def top_k(self, k: int) -> Statistic[TopGroups]:
         """The k groups with the most rows, without their counts: one charge for all k."""
-        return top_groups(
-            self._handed_over(),
-            k,
-            epsilon=epsilon,
-            confidence=confidence,
-            ledger=self.table.ledger,
-            by=by,
-            request=request,
-        )
+        released = partial(top_groups, self._handed_over(), k)
+        return self._statistic("top_k", released, is_pure=True)
 
-    def mode(
-        self,
-        column: str,
-        *,
-        epsilon: Number,
-        confidence: Number = 0.95,
-        by: str = "owner",
-        request: str | None = None,
-    ) -> Modes:
+    def mode(self, column: str) -> Statistic[Modes]:
         """The most frequent key of a column in each group: one charge for all groups. The values
         are its declared keys, or those that follow from its bounds."""
         grouped = self.group_by(column).agg(rows=count())
-        return released_modes(
-            TableRows(grouped.plan, self.table.source),
-            epsilon=epsilon,
-            confidence=confidence,
-            ledger=self.table.ledger,
-            by=by,
-            request=request,
-        )
+        rows = TableRows(grouped.plan, self.table.source)
+        return self._statistic("mode", partial(released_modes, rows), is_pure=True)
 
-    def moments(
-        self,
-        *columns: str,
-        epsilon: Number,
-        delta: Number = 0,
-        by: str = "owner",
-        request: str | None = None,
-    ) -> Moments:
-        """The moments of these columns, with the kind of noise that errs less."""
-        return released_moments(
-            self.rows(*columns),
-            epsilon=epsilon,
-            delta=delta,
-            ledger=self.table.ledger,
-            by=by,
-            request=request,
-        )
+    def moments(self, *columns: str) -> Statistic[Moments]:
+        """The moments of these columns, with the kind of noise that errs less. Means, variances,
+        covariances and regressions follow from them at no further cost. They have no confidence:
+        what follows from them has."""
+        return self._statistic("moments", partial(released_moments, self.rows(*columns)))
 
-    def bounds(
-        self, column: str, *, epsilon: Number, by: str = "owner", request: str | None = None
-    ) -> Release[tuple[float, float] | None]:
-        """Tighter bounds that hold most of a column's values."""
-        return released_bounds(
-            self.rows(column), epsilon=epsilon, ledger=self.table.ledger, by=by, request=request
-        )
+    def regression(self, outcome: str, *, on: Sequence[str]) -> Statistic[Regression]:
+        """The least-squares coefficients of a column on others, with intervals that hold
+        together."""
+        names = () if isinstance(on, str) else tuple(on)
+        if not names:
+            raise InvalidArgument("regression: give on as a list of names")
+        rows = self.rows(outcome, *names)
+        return self._statistic("regression", partial(released_regression, rows, outcome, names))
+
+    def bounds(self, column: str) -> Statistic[Release[tuple[float, float] | None]]:
+        """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
+        hold enough rows."""
+        released = partial(released_bounds, self.rows(column))
+        return self._statistic("bounds", released, is_pure=True)
+
+    def _statistic(
+        self, name: str, released: Callable[[Asking], Found], *, is_pure: bool = False
+    ) -> Statistic[Found]:
+        return Statistic(name, self.table, is_pure, released)
 
     def rows(self, *columns: str) -> Bounded[Rows]:
         """The rows with these numeric or boolean columns, for any mechanism on rows.

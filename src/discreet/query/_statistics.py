@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet import _checks
-from discreet._budget import Payer, Receipt
+from discreet._budget import Receipt
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
@@ -19,6 +19,7 @@ from discreet.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     IntegerArray,
+    Mechanism,
     Release,
     Rows,
     rehearse,
@@ -26,11 +27,15 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms.quantiles import ApproximateBounds
 from discreet.mechanisms.selection import BestOfEachGroup, Moves, PermuteAndFlip, TopK
-from discreet.mechanisms.statistics import Moments, moments
+from discreet.mechanisms.statistics import Moments, Regression, moments, regression
 from discreet.query._columns import KeyValue
+from discreet.query._diagnosis import LEAST_RISK
+from discreet.query._forecast import limits_in_words
 from discreet.query._hand_over import TableRows
+from discreet.query._plan import Plan
 from discreet.query._price import check_scale
 from discreet.query._private_keys import refuse_private_keys
+from discreet.query._statistic import Asking
 
 _CONFIDENCE = Fraction(95, 100)
 
@@ -46,7 +51,7 @@ class TopGroups:
     rows fewer than the k-th largest group. Everything here may be shown to anyone.
     """
 
-    keys: tuple[str, ...]
+    plan: Plan
     groups: tuple[tuple[KeyValue, ...], ...]
     error: int
     confidence: Fraction
@@ -65,7 +70,7 @@ class TopGroups:
     def rows(self) -> list[dict[str, object]]:
         """The groups as dictionaries, with their rank from 1."""
         return [
-            {"rank": rank, **dict(zip(self.keys, group, strict=True))}
+            {"rank": rank, **dict(zip(self.plan.query.key_names, group, strict=True))}
             for rank, group in enumerate(self.groups, 1)
         ]
 
@@ -82,34 +87,23 @@ class TopGroups:
             f"each has at most {self.error:,} rows fewer than the group of rank "
             f"{len(self.groups)}, at {level} confidence"
         )
-        return "\n".join([f"by {', '.join(self.keys)}", *lines, note])
+        title = f"by {', '.join(self.plan.query.key_names)}"
+        return "\n".join([title, *lines, note, *limits_in_words(self.plan)])
 
 
-def top_groups(
-    table: TableRows,
-    k: int,
-    *,
-    epsilon: Number,
-    confidence: Number,
-    ledger: Payer[PrivacyLoss],
-    by: str,
-    request: str | None,
-) -> TopGroups:
+def top_groups(table: TableRows, k: int, asking: Asking) -> TopGroups:
     """The release of the k groups with the most rows."""
     plan, counts = table.plan, table.counts()
     if len(plan.groups) < 2:
         raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
-    level = _checks.probability(confidence=confidence)
     is_added = plan.declaration.unit.change is Change.ADD_REMOVE
     moves = Moves.TOGETHER if is_added else Moves.ANYHOW
-    chosen = TopK.for_epsilon(epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
-    error = chosen.error(level)
+    chosen = TopK.for_epsilon(asking.epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
+    error = chosen.error(asking.confidence)
     rehearse(chosen, np.zeros(len(plan.groups), dtype=np.int64))
-    found = release(
-        counts, chosen, ledger, purpose=_purpose(f"TOP {k}", counts), by=by, request=request
-    )
+    found = _released(counts, chosen, asking, f"TOP {k}")
     groups = tuple(plan.groups[cast(int, place)] for place in found.value)
-    return TopGroups(plan.query.key_names, groups, error, level, found)
+    return TopGroups(plan, groups, error, asking.confidence, found)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,8 +114,7 @@ class Modes:
     most this many rows fewer than the most frequent one. Everything here may be shown to anyone.
     """
 
-    keys: tuple[str, ...]
-    column: str
+    plan: Plan
     modes: tuple[tuple[tuple[KeyValue, ...], KeyValue], ...]
     error: int
     confidence: Fraction
@@ -140,7 +133,7 @@ class Modes:
     def rows(self) -> list[dict[str, object]]:
         """The groups and their modes as dictionaries."""
         return [
-            {**dict(zip(self.keys, group, strict=True)), self.column: mode}
+            dict(zip(self.plan.query.key_names, (*group, mode), strict=True))
             for group, mode in self.modes
         ]
 
@@ -152,27 +145,20 @@ class Modes:
 
     def __repr__(self) -> str:
         lines = [", ".join(f"{name} {value}" for name, value in row.items()) for row in self.rows()]
+        column = self.plan.query.key_names[-1]
         note = (
-            f"each has at most {self.error:,} rows fewer than the most frequent {self.column}, at "
+            f"each has at most {self.error:,} rows fewer than the most frequent {column}, at "
             f"{float(self.confidence):.4g} confidence, each group by itself"
         )
-        return "\n".join([*lines, note])
+        return "\n".join([*lines, note, *limits_in_words(self.plan)])
 
 
-def released_modes(
-    table: TableRows,
-    *,
-    epsilon: Number,
-    confidence: Number,
-    ledger: Payer[PrivacyLoss],
-    by: str,
-    request: str | None,
-) -> Modes:
+def released_modes(table: TableRows, asking: Asking) -> Modes:
     """The release of the most frequent value of the last key in each group of the others. A unit
     pays for all groups once, by the rows for which it counts in all."""
-    plan, level = table.plan, _checks.probability(confidence=confidence)
+    plan = table.plan
     refuse_private_keys(plan, "mode")
-    *names, column = plan.query.key_names
+    column = plan.query.key_names[-1]
     candidates = tuple(dict.fromkeys(group[-1] for group in plan.groups))
     groups = tuple(dict.fromkeys(group[:-1] for group in plan.groups))
     if len(candidates) < 2:
@@ -183,58 +169,54 @@ def released_modes(
     is_added = plan.declaration.unit.change is Change.ADD_REMOVE
     moves = Moves.TOGETHER if is_added else Moves.ANYHOW
     chosen = (
-        PermuteAndFlip.for_epsilon(epsilon, counts, places, moves=moves)
+        PermuteAndFlip.for_epsilon(asking.epsilon, counts, places, moves=moves)
         if is_one
         else BestOfEachGroup.for_epsilon(
-            epsilon, counts, groups=range(len(groups)), candidates=places, moves=moves
+            asking.epsilon, counts, groups=range(len(groups)), candidates=places, moves=moves
         )
     )
-    error = chosen.error(level)
+    error = chosen.error(asking.confidence)
     rehearse(chosen, np.zeros(shape, dtype=np.int64))
-    found: Release[Any] = release(  # Any: a place, or one for each group
-        counts,
-        chosen,
-        ledger,
-        purpose=_purpose(f"MODE OF {column}", counts),
-        by=by,
-        request=request,
-    )
+    found = _released(counts, chosen, asking, f"MODE OF {column}")
     drawn = {0: found.value} if is_one else found.value
     modes = tuple(
         (group, candidates[cast(int, drawn[place])]) for place, group in enumerate(groups)
     )
-    return Modes(tuple(names), column, modes, error, level, found)
+    return Modes(plan, modes, error, asking.confidence, found)
 
 
-def released_moments(
-    rows: Bounded[Rows],
-    *,
-    epsilon: Number,
-    delta: Number,
-    ledger: Payer[PrivacyLoss],
-    by: str,
-    request: str | None,
-) -> Moments:
+def released_moments(rows: Bounded[Rows], asking: Asking) -> Moments:
     """The release of all moments of the rows' columns, with the noise that errs less."""
     facts = moments(rows)
-    noise = better_noise(facts, epsilon, delta)
+    noise = better_noise(facts, asking.epsilon, asking.delta)
     check_scale([noise])
     rehearse(noise, np.zeros(1, dtype=object))
-    found = release(facts, noise, ledger, by=by, request=request)
+    found = release(facts, noise, asking.ledger, by=asking.by, request=asking.request)
     return Moments.of(found, rows)
 
 
-def released_bounds(
-    rows: Bounded[Rows],
-    *,
-    epsilon: Number,
-    ledger: Payer[PrivacyLoss],
-    by: str,
-    request: str | None,
-) -> Release[tuple[float, float] | None]:
+def released_regression(
+    rows: Bounded[Rows], outcome: str, names: tuple[str, ...], asking: Asking
+) -> Regression:
+    """The release of the moments, and the coefficients that follow from them."""
+    if 1 - asking.confidence < LEAST_RISK:
+        raise InvalidArgument("regression: give a confidence of at most 1 - 1e-30")
+    known = released_moments(rows, asking)
+    with np.errstate(all="ignore"):  # a warning would depend on the noise
+        return regression(known, outcome, names, asking.confidence)
+
+
+def released_bounds(rows: Bounded[Rows], asking: Asking) -> Release[tuple[float, float] | None]:
     """The release of bounds that hold most values."""
-    search = ApproximateBounds.for_epsilon(epsilon, rows)
-    return release(rows, search, ledger, purpose=_purpose("BOUNDS", rows), by=by, request=request)
+    return _released(rows, ApproximateBounds.for_epsilon(asking.epsilon, rows), asking, "BOUNDS")
+
+
+def _released(
+    bounded: Bounded[Any], mechanism: Mechanism[Any, Any], asking: Asking, title: str
+) -> Release[Any]:  # Any: as the mechanism has it
+    purpose = _purpose(title, bounded)
+    by, request = asking.by, asking.request
+    return release(bounded, mechanism, asking.ledger, purpose=purpose, by=by, request=request)
 
 
 def better_noise(

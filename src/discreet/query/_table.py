@@ -1,10 +1,8 @@
 """A sensitive table that answers questions: declare it, ask, forecast, release."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
 
 from discreet import _checks
 from discreet._budget import Payer
@@ -13,7 +11,7 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, Door, Release, Rows
-from discreet.mechanisms.statistics import Moments, Regression, regression
+from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._aggregate_functions import count, count_units
 from discreet.query._answer import Answer
 from discreet.query._beside import Beside, PrivateTable, catalog, joined, related, united
@@ -21,7 +19,7 @@ from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
 from discreet.query._declaration import Declaration
-from discreet.query._diagnosis import LEAST_RISK, Diagnosis
+from discreet.query._diagnosis import Diagnosis
 from discreet.query._frame import ColumnExpression, ConditionExpression, UnnamedAggregate
 from discreet.query._histogram import Bins
 from discreet.query._null_share import NullCheck, NullShare, release_share
@@ -179,6 +177,20 @@ class Table:
         """The question for these aggregates of all rows."""
         return Selection(self).agg(**aggregates)
 
+    def capped(
+        self, rows: int, *, groups: int | None = None, rows_per_group: int | None = None
+    ) -> "Table":
+        """The table for questions with other caps, over the same ledger. Caps decide what is cut
+        and how much noise there is, but not the price: anyone may choose them, as public facts."""
+        self._check_declared()
+        unit = self.declaration.unit
+        if unit.column is None:
+            raise InvalidArgument("capped: each row is protected by itself, so there are no caps")
+        caps = _caps(unit, rows, groups, rows_per_group)
+        return Table.declared(
+            self.source, replace(self.declaration, caps=caps), self._ledger, self._beside
+        )
+
     def quantiles(
         self,
         column: str,
@@ -234,8 +246,8 @@ class Table:
         confidence: Number = 0.95,
     ) -> Contingency:
         """The number of rows for each pair of declared keys of two columns, with totals."""
-        asked = self.group_by(one, other)
-        return asked.contingency(epsilon=epsilon, delta=delta, confidence=confidence)
+        asked = self.group_by(one, other).contingency()
+        return asked.release(epsilon=epsilon, delta=delta, confidence=confidence)
 
     def correlation(
         self, *columns: str, epsilon: Number, delta: Number = 0, confidence: Number = 0.95
@@ -249,12 +261,12 @@ class Table:
 
     def top_k(self, columns: Names, k: int, *, epsilon: Number) -> TopGroups:
         """The k groups with the most rows, by the declared keys of these columns."""
-        return self.group_by(*_names(columns)).top_k(k, epsilon=epsilon)
+        return self.group_by(*_names(columns)).top_k(k).release(epsilon=epsilon)
 
     def mode(self, column: str, *, by: Names = (), epsilon: Number) -> Modes:
         """The most frequent key of a column, in all or in each group ``by`` the declared keys of
         these columns."""
-        return self.group_by(*_names(by)).mode(column, epsilon=epsilon)
+        return self.group_by(*_names(by)).mode(column).release(epsilon=epsilon)
 
     def regression(
         self,
@@ -267,25 +279,18 @@ class Table:
     ) -> Regression:
         """The least-squares coefficients of a column on others, with intervals that hold
         together."""
-        level = _checks.probability(confidence=confidence)
-        names = () if isinstance(on, str) else tuple(on)
-        if not names or 1 - level < LEAST_RISK:
-            raise InvalidArgument(
-                "regression: give on as a list of names, and a confidence of at most 1 - 1e-30"
-            )
-        known = Selection(self).moments(outcome, *names, epsilon=epsilon, delta=delta)
-        with np.errstate(all="ignore"):  # a warning would depend on the noise
-            return regression(known, outcome, names, level)
+        asked = Selection(self).regression(outcome, on=on)
+        return asked.release(epsilon=epsilon, delta=delta, confidence=confidence)
 
     def moments(self, *columns: str, epsilon: Number, delta: Number = 0) -> Moments:
         """The moments of these columns, from which means, variances, covariances, correlations and
         regressions follow at no further cost."""
-        return Selection(self).moments(*columns, epsilon=epsilon, delta=delta)
+        return Selection(self).moments(*columns).release(epsilon=epsilon, delta=delta)
 
     def bounds(self, column: str, *, epsilon: Number) -> Release[tuple[float, float] | None]:
         """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
         hold enough rows."""
-        return Selection(self).bounds(column, epsilon=epsilon)
+        return Selection(self).bounds(column).release(epsilon=epsilon)
 
     def rows(self, *columns: str) -> Bounded[Rows]:
         """The rows with these columns, for any mechanism of `discreet.mechanisms` on rows."""
