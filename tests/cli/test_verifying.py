@@ -27,6 +27,9 @@ def test_a_receipt_passes_without_the_data(asked: Run) -> None:
     assert ended.code == 0
     assert "AVG(wage)" in ended.out
     assert "the chain of entries is whole" in ended.out
+    assert "ε = 0.5, for all rows of one 'person'" in ended.out
+    assert "groups = 3, rows = 6, rows_per_group = 2" in ended.out
+    assert "wage is clamped to 0 .. 60" in ended.out
     assert "the privacy loss follows from the stated sensitivities and noise" in ended.out
     assert ended.err == ""
 

@@ -291,15 +291,19 @@ def _listed(names: Sequence[str]) -> str:
 
 def _column(column: "Column") -> list[str]:
     """A column's type, public values, and the clauses that can use it."""
+    from discreet.query import ColumnType
+
     values, uses = [], ["WHERE", "COUNT"]
+    has_keys = column.keys is not None
     if column.range_in_words is not None:
         values.append(column.range_in_words)
-        uses += ["SUM", "AVG"]
+        uses += [] if column.type is ColumnType.DATE else ["SUM", "AVG"]
+        has_keys |= column.type in (ColumnType.DATE, ColumnType.INTEGER)
     if column.format is not None:
         values.append(f"as {column.format}")
     if column.keys is not None:
         keys = [str(key).lower() if isinstance(key, bool) else str(key) for key in column.keys]
         more = len(keys) - _MOST_SHOWN
         values.append(", ".join(keys[:_MOST_SHOWN]) + (f", … ({more} more)" if more > 0 else ""))
-        uses.append("GROUP BY")
+    uses += ["GROUP BY"] if has_keys else []
     return [column.type.value, "; ".join(values), ", ".join(uses)]

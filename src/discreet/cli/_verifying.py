@@ -1,15 +1,18 @@
 """``discreet verify``: check a receipt, without the data."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from discreet.cli import _format
 from discreet.cli._options import JsonOption
 from discreet.cli._output import say, show, write_json
 from discreet.errors import ReceiptDiffers
 
 _LARGEST = 200_000_000  # bytes of a receipt
+_DELTA = Fraction(1, 10**6)  # at which an epsilon is shown, where there is none without
 
 
 def verify(
@@ -54,11 +57,28 @@ def verify(
         return
     show(f"charge {found.facts['number']}, {found.facts['at']}, by {found.facts['by']}:")
     show(f"  {found.facts['purpose']}")
-    show(f"  {found.privacy_loss}, for {found.privacy_loss.unit}")
+    show(f"  {_format.cost(found.privacy_loss, _DELTA)}, for {found.privacy_loss.unit}")
+    for line in _assumed(stated):
+        show(f"  {line}")
+    show(f"  {found.privacy_loss}")
     for one in checked:
         show(f"checked: {one}")
     for one in not_checked:
         say(f"not checked: {one}", "yellow")
+
+
+def _assumed(stated: object) -> list[str]:
+    """The caps and bounds in a receipt's statement, if it has them. A receipt may hold anything."""
+    facts = stated.get("assumptions") if isinstance(stated, dict) else None
+    caps, columns = (
+        found if isinstance(facts, dict) and isinstance(found := facts.get(name), dict) else {}
+        for name in ("caps", "columns")
+    )
+    lines = [", ".join(f"{name} = {caps[name]}" for name in sorted(caps))] if caps else []
+    for name, column in columns.items():
+        if isinstance(column, dict) and {"lower", "upper"} <= column.keys():
+            lines.append(f"{name} is clamped to {column['lower']} .. {column['upper']}")
+    return ["".join(letter if letter.isprintable() else "?" for letter in line) for line in lines]
 
 
 def _text(path: Path) -> str:

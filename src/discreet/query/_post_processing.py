@@ -131,12 +131,14 @@ def after_in_words(query: Query) -> tuple[str, ...]:
         )
     if any(one.is_share for one in measures_in(after.parts)):
         said.append("shares are of the sum over all groups of the question")
-    if after.chooses_rows:
+    is_sorted_by_noise = any(measures_in([key.value]) for key in after.order)
+    having = () if after.having is None else (after.having,)
+    if after.chooses_rows and (is_sorted_by_noise or measures_in(having)):
         said.append(
             "rows are chosen by noisy numbers: of a row that was chosen for being large or small, "
             "the interval holds less often than it says"
         )
-    if any(measures_in([key.value]) for key in after.order):
+    if is_sorted_by_noise:
         said.append("rows are sorted by noisy numbers, so the true order may differ")
     return tuple(said)
 
