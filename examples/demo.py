@@ -37,6 +37,7 @@ def main() -> None:
     run("budget wages")
     again = f"explain wages {shlex.quote(question('year'))} --epsilon 1"
     say(f"Try more: cd {FOLDER}; {DISCREET} {again}")
+    say(f"See what privacy costs, on pages to drag: {DISCREET} explore")
 
 
 def question(key: str) -> str:

@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("local",),
     ("audit",),
     ("plots",),
+    ("explore",),
     ("cli",),
     ("__main__",),
 )
@@ -56,6 +57,9 @@ IMPORTED_IN = {
     "peft": {"train"},
     "transformers": {"train"},
     "matplotlib": {"plots"},
+    "jinja2": {"explore"},
+    "starlette": {"explore"},
+    "uvicorn": {"explore"},
     "typer": {"cli"},
     "click": {"cli"},
     "rich": {"cli", "train"},

@@ -1,10 +1,9 @@
 """The command ``discreet``: declare a table, forecast a question, ask it, show the budget.
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
-`_pricing` (price), `_training` (train), `_budgeting` (budget, unlock, backup) and `_verifying`
-(verify). They share their
-options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
-`_failures`).
+`_pricing` (price), `_training` (train), `_exploring` (explore), `_budgeting` (budget, unlock,
+backup) and `_verifying` (verify). They share their options (`_options`), texts of costs
+(`_format`), output (`_output`) and exit codes (`_exit_codes`, `_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting` and `discreet.train`, each imported when it is needed.
@@ -20,7 +19,15 @@ import typer
 from typer.main import get_command
 
 from discreet._version import __version__
-from discreet.cli import _asking, _budgeting, _declaring, _pricing, _training, _verifying
+from discreet.cli import (
+    _asking,
+    _budgeting,
+    _declaring,
+    _exploring,
+    _pricing,
+    _training,
+    _verifying,
+)
 from discreet.cli._exit_codes import is_for_programs, log_beside, run, survive
 
 app = typer.Typer(
@@ -48,6 +55,7 @@ for command in (
     _asking.check,
     _pricing.price,
     _training.train,
+    _exploring.explore,
     _budgeting.budget,
     _budgeting.unlock,
     _budgeting.backup,

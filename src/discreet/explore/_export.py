@@ -1,0 +1,63 @@
+"""The explorer as files: every view computed in advance, for any web server or none."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from discreet import _checks
+from discreet.errors import InvalidArgument
+from discreet.explore import pages
+from discreet.explore._page import Page, to_json, written
+from discreet.explore._rendering import STATIC, index, page_html
+
+OUTCOMES = 8
+
+
+def export(
+    folder: str | Path, *, outcomes: int = OUTCOMES, said: Callable[[str], object] = print
+) -> None:
+    """Write the pages into a new or empty folder, with all views and with recorded outcomes.
+
+    The pages need no server: any web server can publish the folder, and ``index.html`` opens from
+    the disk. ``outcomes`` is how many random outcomes of each kind are recorded; a page shows them
+    in turn. ``said`` gets the title of each page before its views are computed.
+    """
+    wanted = _checks.positive_count(outcomes=outcomes)
+    place = Path(folder)
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise InvalidArgument(f"folder = {str(place)!r} is there already: give a new or empty one")
+    (place / "data").mkdir(parents=True)
+    shutil.copytree(STATIC, place / "static")
+    for page in pages.all_pages():
+        said(page.title)
+        (place / "data" / f"{page.name}.js").write_text(_data(page, wanted), encoding="utf-8")
+        html = page_html(page, is_export=True)
+        (place / f"{page.name}.html").write_text(html, encoding="utf-8")
+    (place / "index.html").write_text(index(is_export=True), encoding="utf-8")
+
+
+def _data(page: Page, outcomes: int) -> str:
+    """The script with the page's views and outcomes. Equal views are written once."""
+    numbers: dict[str, int] = {}
+    at = {}
+    for places in page.all_places():
+        text = to_json(pages.view(page.name, places))
+        at[written(places)] = numbers.setdefault(text, len(numbers))
+    recorded = {
+        one.name: {
+            written(places): [asdict(one.run(page.values(places))) for _ in range(outcomes)]
+            for places in page.own_places(one)
+        }
+        for one in page.experiments
+    }
+    views = f"[{','.join(numbers)}]"
+    return (
+        f"window.discreetRecorded={{at:{_compact(at)},\nviews:{views},\n"
+        f"outcomes:{_compact(recorded)}}};\n"
+    )
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

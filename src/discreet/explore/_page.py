@@ -1,0 +1,223 @@
+"""The values that a page is made of. All are public, and all become JSON as they are."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+from discreet.errors import InvalidArgument
+
+ControlValue = float | int | str
+ControlValues = Mapping[str, Any]  # Any: a number or a text, as the control of that name says
+Places = tuple[int, ...]  # for each control the place of its value, from 0
+
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def shown(value: ControlValue) -> str:
+    """The value of a control as text: 0.5, 10,000, or a power such as 10⁻⁶."""
+    if isinstance(value, str):
+        return value
+    if 0 < value < 0.001:
+        digits, _, power = f"{value:.0e}".partition("e")
+        raised = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
+        return raised if digits == "1" else f"{digits} · {raised}"
+    return f"{value:,}" if value >= 1000 else f"{value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A control with a few values. Numbers get a slider, texts get radio buttons."""
+
+    name: str
+    label: str
+    values: tuple[ControlValue, ...]
+    start: ControlValue
+    hint: str = ""
+
+    @property
+    def is_slider(self) -> bool:
+        """Whether the values are numbers."""
+        return not isinstance(self.values[0], str)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values as the page shows them."""
+        return tuple(map(shown, self.values))
+
+    @property
+    def place(self) -> int:
+        """The place of the first value to show."""
+        return self.values.index(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from ``low`` to ``high``, or with one place for each of ``categories``."""
+
+    label: str
+    low: float = 0.0
+    high: float = 1.0
+    is_log: bool = False
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line, steps, bars or dots through points (x, y), or a band through (x, low, high).
+
+    ``style`` chooses the colour and the dashes, from 0.
+    """
+
+    label: str
+    kind: str
+    points: tuple[tuple[float | str, ...], ...]
+    style: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """A straight line across the picture, with a word beside it."""
+
+    axis: str
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture; ``about`` says in a sentence how to read it."""
+
+    title: str
+    about: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    rules: tuple[RuleLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The page at one value of each control.
+
+    ``code`` is Python that gives the same numbers: each name of ``figures`` is one of its
+    variables. ``is_refused`` says that a ledger refused the last question.
+    """
+
+    says: str
+    charts: tuple[Chart, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    figures: Mapping[str, float]
+    code: str
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyNumber:
+    """One number of an outcome: the noisy value, its interval, and the value without noise."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    truth: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOutcome:
+    """One random outcome of an experiment, in words and as points."""
+
+    says: str
+    points: tuple[NoisyNumber, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A button that draws a random outcome.
+
+    ``controls`` names the controls that the outcome depends on. With ``advances``, the slider of
+    that name moves on by one first.
+    """
+
+    name: str
+    button: str
+    label: str
+    controls: tuple[str, ...]
+    run: Callable[[ControlValues], ExperimentOutcome]
+    advances: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: one sentence, the question that it answers, controls, and a view for their values."""
+
+    name: str
+    title: str
+    lead: str
+    question: str
+    notes: tuple[str, ...]
+    controls: tuple[Control, ...]
+    compute: Callable[[ControlValues], View]
+    experiments: tuple[Experiment, ...] = ()
+
+    @property
+    def start(self) -> Places:
+        """The places of the first view."""
+        return tuple(control.place for control in self.controls)
+
+    def values(self, places: Places) -> dict[str, ControlValue]:
+        """The value of each control; `InvalidArgument` for places that no control has."""
+        sizes = [len(control.values) for control in self.controls]
+        if len(places) != len(sizes) or any(
+            not 0 <= place < size for place, size in zip(places, sizes, strict=True)
+        ):
+            raise InvalidArgument(f"places = {places}: {self.name} has no such view")
+        return {
+            control.name: control.values[place]
+            for control, place in zip(self.controls, places, strict=True)
+        }
+
+    def view(self, places: Places) -> View:
+        """The view at these places."""
+        return self.compute(self.values(places))
+
+    def all_places(self) -> Iterator[Places]:
+        """The places of every view, in order."""
+        return product(*(range(len(control.values)) for control in self.controls))
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment of this name."""
+        for one in self.experiments:
+            if one.name == name:
+                return one
+        raise InvalidArgument(f"{self.name} has no experiment {name!r}")
+
+    def own_places(self, experiment: Experiment) -> Iterator[Places]:
+        """Places that differ in the experiment's own controls only; the others stand at 0."""
+        return product(
+            *(
+                range(len(control.values)) if control.name in experiment.controls else (0,)
+                for control in self.controls
+            )
+        )
+
+
+def written(places: Sequence[int]) -> str:
+    """The places as text, such as 3-0-12."""
+    return "-".join(map(str, places))
+
+
+def read(text: str) -> Places:
+    """The places that `written` wrote."""
+    parts = text.split("-")
+    if len(text) > 40 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise InvalidArgument("places: give whole numbers with - between them")
+    return tuple(map(int, parts))
+
+
+def to_json(value: View | ExperimentOutcome) -> str:
+    """The value as JSON in one line."""
+    return json.dumps(asdict(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,92 @@
+"""The pages as HTML, by Jinja templates, for the server and for the export."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet._version import __version__
+from discreet.explore import pages
+from discreet.explore._page import Page, to_json, written
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""No script, style or request but the explorer's own files; the server adds ``frame-ancestors``."""
+
+
+@lru_cache(maxsize=1)
+def _templates() -> "Environment":
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError as missing:
+        raise needed(missing.name) from None
+    return Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def needed(name: str | None) -> ImportError:
+    """The error for a library that the explorer needs."""
+    return ImportError("the explorer needs more: pip install 'discreet[explore]'", name=name)
+
+
+def index(*, is_export: bool) -> str:
+    """The page that lists all pages."""
+    return _render("index.html", is_export=is_export, page=None)
+
+
+def page_html(page: Page, *, is_export: bool) -> str:
+    """One page with its first view."""
+    view = pages.view(page.name, page.start)
+    return _render(
+        "page.html", is_export=is_export, page=page, view=view, facts=_facts(page, to_json(view))
+    )
+
+
+def _render(template: str, *, is_export: bool, **values: object) -> str:
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            pages=pages.all_pages(),
+            policy=POLICY if is_export else "",
+            is_export=is_export,
+            version=__version__,
+            **values,
+        )
+    )
+
+
+def _facts(page: Page, first: str) -> str:
+    """The facts that the page's script needs, as JSON that is safe inside a script element."""
+    facts = {
+        "name": page.name,
+        "start": written(page.start),
+        "controls": [
+            {"name": one.name, "texts": one.texts, "isSlider": one.is_slider}
+            for one in page.controls
+        ],
+        "experiments": [
+            {
+                "name": one.name,
+                "label": one.label,
+                "own": [control.name in one.controls for control in page.controls],
+                "advances": one.advances,
+            }
+            for one in page.experiments
+        ],
+        "view": json.loads(first),
+    }
+    return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")

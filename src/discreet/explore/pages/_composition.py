@@ -1,0 +1,160 @@
+"""Composition: epsilon against steps of private training, and the noise for a target."""
+
+import math
+from functools import lru_cache
+
+from discreet.accounting import (
+    Gaussian,
+    PoissonSampled,
+    PrivacyLoss,
+    calibrate,
+    calibrate_count,
+)
+from discreet.errors import NoBound
+from discreet.explore._page import (
+    Axis,
+    Chart,
+    Control,
+    ControlValues,
+    Page,
+    RuleLine,
+    Series,
+    View,
+    shown,
+)
+from discreet.explore.pages._texts import about, at_most, program
+
+_DELTA = 1e-6
+_STEPS = (1, 10, 100, 300, 1000, 3000, 10_000, 30_000)
+_SHOWN = (100, 1000, 10_000)
+_LOW, _HIGH = 0.01, 100
+_RENYI = "Renyi"
+
+_CODE = """
+from discreet.accounting import Gaussian, PoissonSampled, calibrate, calibrate_count
+from discreet.errors import NoBound
+
+step = PoissonSampled(Gaussian({noise}), rate={rate})   # one step of DP-SGD
+run = 1000 * step
+lower, upper = run.interval(delta={delta})              # certified: the truth lies between
+renyi = run.explain({delta}).figures["Renyi"]
+
+# how many steps fit, and which noise 1000 steps need
+try:
+    steps = calibrate_count(lambda n: n * step, epsilon={target}, delta={delta}).value
+except NoBound:
+    steps = 0
+needed = calibrate(
+    lambda noise: 1000 * PoissonSampled(Gaussian(noise), rate={rate}),
+    epsilon={target},
+    delta={delta},
+).value
+multiplier = float(needed)
+"""
+
+
+def view(values: ControlValues) -> View:
+    """Epsilon by steps for this noise and rate."""
+    noise, rate, target = values["noise"], values["rate"], values["target"]
+    curve = [_cost(noise, rate, steps) for steps in _STEPS]
+    steps, multiplier = _most_steps(noise, rate, target), _least_noise(rate, target)
+    lower, upper, renyi = _cost(noise, rate, 1000)
+    figures = {
+        "lower": lower,
+        "upper": upper,
+        "renyi": renyi,
+        "steps": steps,
+        "multiplier": multiplier,
+    }
+    fits = f"{steps:,} steps fit" if steps else "not one step fits"
+    return View(
+        says=(
+            f"With noise multiplier {noise:g} at sampling rate {rate:g}, {fits} into ε = "
+            f"{target:g}. For 1,000 steps the noise multiplier must be {about(multiplier, 6)}."
+        ),
+        charts=(_chart(curve, target),),
+        heads=("steps", "certified: at least", "at most", "by Renyi alone"),
+        rows=tuple((f"{count:,}", *map(at_most, _cost(noise, rate, count))) for count in _SHOWN),
+        figures={name: value for name, value in figures.items() if math.isfinite(value)},
+        code=program(_CODE, noise=noise, rate=rate, target=target, delta=_DELTA),
+    )
+
+
+def _chart(curve: list[tuple[float, float, float]], target: float) -> Chart:
+    def within(values: list[float]) -> tuple[tuple[float, ...], ...]:
+        points = zip(_STEPS, values, strict=True)
+        return tuple((x, max(y, _LOW)) for x, y in points if math.isfinite(y))
+
+    lower, upper, renyi = (list(line) for line in zip(*curve, strict=True))
+    return Chart(
+        "Epsilon by steps",
+        f"At δ = {shown(_DELTA)}. Both axes are logarithmic. The certified ends mostly coincide.",
+        Axis("steps", _STEPS[0], _STEPS[-1], is_log=True),
+        Axis("epsilon (ε)", _LOW, _HIGH, is_log=True),
+        (
+            Series("Renyi", "line", within(renyi), 1),
+            Series("certified: at most", "line", within(upper), 0),
+            Series("certified: at least", "line", within(lower), 2),
+        ),
+        (RuleLine("y", target, "target"),),
+    )
+
+
+def _step(noise: float, rate: float) -> PrivacyLoss:
+    return PrivacyLoss.of(PoissonSampled(Gaussian(noise), rate=rate))
+
+
+@lru_cache(maxsize=1024)
+def _cost(noise: float, rate: float, steps: int) -> tuple[float, float, float]:
+    """The certified ends of epsilon, and the bound by Renyi divergences."""
+    run = steps * _step(noise, rate)
+    lower, upper = run.interval(_DELTA)
+    return lower, upper, run.explain(_DELTA).figures[_RENYI]
+
+
+@lru_cache(maxsize=1024)
+def _most_steps(noise: float, rate: float, target: float) -> int:
+    step = _step(noise, rate)
+    try:
+        return calibrate_count(lambda count: count * step, epsilon=target, delta=_DELTA).value
+    except NoBound:  # not even one step fits
+        return 0
+
+
+@lru_cache(maxsize=256)
+def _least_noise(rate: float, target: float) -> float:
+    found = calibrate(lambda noise: 1000 * _step(float(noise), rate), epsilon=target, delta=_DELTA)
+    return float(found.value)
+
+
+PAGE = Page(
+    name="composition",
+    title="Composition",
+    lead=(
+        "Private training takes thousands of noisy steps, and their privacy losses add up more "
+        "slowly than one might fear."
+    ),
+    question="How much longer can a model train if the noise is a little larger?",
+    notes=(
+        (
+            "Each step of DP-SGD draws a random batch, clips each example’s gradient and adds "
+            "Gaussian noise. The noise multiplier is the noise’s standard deviation over the "
+            "clip norm. The sampling rate is the probability that an example is in the batch."
+        ),
+        (
+            "The lower line is an attack that exists; the upper line is a proof. Between them "
+            "lies the true epsilon. Renyi divergences, the older way to add up, give a larger "
+            "bound."
+        ),
+        (
+            "Drag the target: the page then finds the number of steps that fit, and the least "
+            "noise with which 1,000 steps fit."
+        ),
+    ),
+    controls=(
+        Control("noise", "noise multiplier", (0.5, 0.6, 0.8, 1, 1.3, 1.7, 2.5, 5), 1),
+        Control("rate", "sampling rate", (0.001, 0.003, 0.01, 0.03, 0.1), 0.01),
+        Control("target", "target ε", (0.5, 1, 2, 4, 8), 2),
+    ),
+    compute=view,
+)

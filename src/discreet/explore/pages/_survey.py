@@ -1,0 +1,155 @@
+"""Survey: randomized response by coins, for yourself and for a crowd."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.explore._page import (
+    Axis,
+    Chart,
+    Control,
+    ControlValues,
+    Experiment,
+    ExperimentOutcome,
+    NoisyNumber,
+    Page,
+    RuleLine,
+    Series,
+    View,
+)
+from discreet.explore.pages._texts import at_most, at_most_percent, percent, program
+from discreet.local import RandomizedResponse
+
+_CROWDS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+_ODDS = (1.5, 2, 3, 5, 9, 19)
+_ANSWERS = ("no", "yes")
+
+_CODE = """
+from discreet.local import RandomizedResponse
+
+survey = RandomizedResponse.with_odds({odds})
+epsilon = survey.privacy_loss().epsilon()
+truth = float(survey.client.truth)         # the probability of the true answer
+error = survey.error(0.95, reports={people})  # of the estimated share of yes
+"""
+
+
+def view(values: ControlValues) -> View:
+    """The price and the error of a survey with these coins."""
+    odds, people = values["odds"], values["people"]
+    survey = RandomizedResponse.with_odds(odds)
+    truth = float(survey.client.truth)
+    epsilon, error = survey.privacy_loss().epsilon(), _error(odds, people)
+    if error < 1:
+        can_tell = (
+            f"Yet the share of yes among {people:,} people is known to within "
+            f"{at_most_percent(error)}, at 95 % confidence."
+        )
+    else:
+        can_tell = f"{people:,} people are too few to tell the share of yes at all."
+    return View(
+        says=(
+            f"Each person answers truthfully with probability {percent(truth)}, else the opposite. "
+            f"A yes is {odds:g} times as likely from one who means it as from one who does not. "
+            f"{can_tell}"
+        ),
+        charts=(_chart(people),),
+        heads=("people", "error at 95 %", "what a person loses"),
+        rows=tuple(
+            (
+                f"{count:,}",
+                f"± {at_most_percent(_error(odds, count))}",
+                f"ε = {at_most(epsilon)}, however many take part",
+            )
+            for count in (100, 1000, 10_000, 100_000)
+        ),
+        figures={"epsilon": epsilon, "truth": truth, "error": error},
+        code=program(_CODE, odds=odds, people=people),
+    )
+
+
+def _chart(people: int) -> Chart:
+    return Chart(
+        "Error of the crowd’s share of yes",
+        "Both axes are logarithmic: a hundred times as many people, a tenth of the error.",
+        Axis("people", _CROWDS[0], _CROWDS[-1], is_log=True),
+        Axis("error at 95 %", 0.001, 3, is_log=True),
+        tuple(
+            Series(
+                f"odds {odds:g}",
+                "line",
+                tuple((count, _error(odds, count)) for count in _CROWDS),
+                style,
+            )
+            for style, odds in enumerate((1.5, 3, 9))
+        ),
+        (RuleLine("x", people, "your crowd"),),
+    )
+
+
+@lru_cache(maxsize=256)
+def _error(odds: float, people: int) -> float:
+    """The error of the estimated share, at 95 %."""
+    return RandomizedResponse.with_odds(odds).error(0.95, people)
+
+
+def flip(values: ControlValues) -> ExperimentOutcome:
+    """One report for your own answer."""
+    mine = _ANSWERS.index(values["mine"])
+    report = int(RandomizedResponse.with_odds(values["odds"]).randomize(mine))
+    return ExperimentOutcome(
+        f"You mean {values['mine']}. The coins make you say {_ANSWERS[report]}."
+    )
+
+
+def crowd(values: ControlValues) -> ExperimentOutcome:
+    """The estimate from one survey of a made-up crowd."""
+    survey, people = RandomizedResponse.with_odds(values["odds"]), values["people"]
+    yes = round(people * values["share"])
+    answers = np.repeat([1, 0], [yes, people - yes])
+    reports = survey.randomize(answers)
+    estimate = survey.estimate(reports)
+    ends = estimate.interval(0.95)
+    value, low, high = (100 * float(one[1]) for one in (estimate.values, ends.lower, ends.upper))
+    point = NoisyNumber("", value, low, high, 100 * yes / people)
+    return ExperimentOutcome(
+        f"{int(reports.sum()):,} of {people:,} said yes. The estimate is {point.value:.1f} %, "
+        f"between {max(point.low, 0):.1f} % and {min(point.high, 100):.1f} %; "
+        f"{point.truth:.1f} % meant it",
+        (point,),
+    )
+
+
+PAGE = Page(
+    name="survey",
+    title="Survey",
+    lead=(
+        "Everyone answers an embarrassing question by coins, and the crowd’s answer still comes "
+        "out."
+    ),
+    question="How can a survey learn something if no answer can be trusted?",
+    notes=(
+        (
+            "Flip for yourself a few times: sometimes the coins make you say what you do not "
+            "mean. So nobody can hold your answer against you. The protection does not depend "
+            "on whoever collects the answers: it happens on your side."
+        ),
+        (
+            "The crowd’s coins fall as often as probability says, so their effect can be "
+            "subtracted. What remains is chance, and it shrinks with the square root of the "
+            "number of people. Odds of 3 are the classic two coins: heads, tell the truth; "
+            "tails, let a second coin answer."
+        ),
+    ),
+    controls=(
+        Control("odds", "odds of the truth to 1", _ODDS, 3),
+        Control("people", "people in the crowd", _CROWDS, 1000),
+        Control("share", "share who mean yes", (0.05, 0.1, 0.2, 0.3, 0.5, 0.8), 0.3),
+        Control("mine", "your own answer", ("yes", "no"), "yes"),
+    ),
+    compute=view,
+    experiments=(
+        Experiment("flip", "Flip for me", "your reports", ("odds", "mine"), flip),
+        Experiment("crowd", "Ask the crowd", "surveys", ("odds", "people", "share"), crowd),
+    ),
+)

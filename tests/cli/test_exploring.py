@@ -1,0 +1,47 @@
+"""``discreet explore``."""
+
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import Run
+
+
+def test_help_names_the_options_and_the_extra(run: Run) -> None:
+    ended = run("explore", "--help")
+    assert ended.code == 0
+    for word in ("--port", "--no-browser", "--export", "discreet[explore]"):
+        assert word in ended.out
+
+
+def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("discreet")), "explore", "--no-browser"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        address = running.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            assert b"See what privacy costs" in answer.read()
+        running.send_signal(signal.SIGINT)
+        running.wait(timeout=60)
+        assert running.returncode in (0, 130, -signal.SIGINT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_files_is_not_overwritten(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "mine.txt").write_text("precious")
+    ended = run("explore", "--export", str(tmp_path / "site"))
+    assert ended.code == 2
+    assert "new or empty" in ended.message
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_a_port_is_a_port(run: Run, port: str) -> None:
+    assert run("explore", "--no-browser", "--port", port).code == 2

@@ -1,0 +1,83 @@
+"""The export holds every view, and asks for nothing from elsewhere."""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.explore import export, pages
+from discreet.explore._page import written
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The export of the quickest page."""
+    place = tmp_path_factory.mktemp("exported") / "site"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "NAMES", ("survey",))
+        export(place, outcomes=2, said=lambda _: None)
+    return place
+
+
+def recorded(folder: Path, name: str) -> dict[str, object]:
+    """The object that the page's script defines, read as JSON."""
+    text = (folder / "data" / f"{name}.js").read_text(encoding="utf-8")
+    body = text.removeprefix("window.discreetRecorded=").rstrip().removesuffix(";")
+    quoted = re.sub(r"(^\{|\n)(at|views|outcomes):", r'\1"\2":', body)
+    found: dict[str, object] = json.loads(quoted)
+    return found
+
+
+def test_every_view_is_there_and_equals_the_page(folder: Path) -> None:
+    page, data = pages.page("survey"), recorded(folder, "survey")
+    views, at = data["views"], data["at"]
+    assert isinstance(views, list)
+    assert isinstance(at, dict)
+    assert list(at) == [written(places) for places in page.all_places()]
+    for places in page.all_places():
+        found = json.loads(json.dumps(asdict(pages.view("survey", places))))
+        assert views[at[written(places)]] == found
+
+
+def test_every_outcome_is_recorded(folder: Path) -> None:
+    outcomes = recorded(folder, "survey")["outcomes"]
+    assert isinstance(outcomes, dict)
+    assert {name: len(each) for name, each in outcomes.items()} == {"flip": 12, "crowd": 324}
+    assert {len(drawn) for each in outcomes.values() for drawn in each.values()} == {2}
+
+
+def test_pages_say_that_they_are_recorded_and_have_the_policy(folder: Path) -> None:
+    for page in ("index.html", "survey.html"):
+        text = (folder / page).read_text(encoding="utf-8")
+        assert "in advance" in text
+        assert "script-src 'self'; style-src 'self'" in text.replace("&#39;", "'")
+        assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
+        assert 'type="module"' not in text
+        for _, link in re.findall(r'(src|href)="([^"#]+)"', text):
+            assert (folder / link).is_file(), link
+
+
+def test_only_a_new_or_empty_folder_is_written(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(InvalidArgument, match="new or empty"):
+        export(tmp_path)
+    with pytest.raises(InvalidArgument, match="new or empty"):
+        export(tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_some_outcomes_are_needed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="outcomes"):
+        export(tmp_path / "new", outcomes=0)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.long
+def test_all_pages_are_exported(tmp_path: Path) -> None:
+    export(tmp_path / "site", outcomes=1, said=lambda _: None)
+    for name in pages.NAMES:
+        assert (tmp_path / "site" / f"{name}.html").is_file()
+        assert recorded(tmp_path / "site", name)["views"]

@@ -1,0 +1,175 @@
+"""Every number on a page is the library's: the lines that a page shows give the same figures."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.explore import pages
+from discreet.explore._page import Page, Places, View, read, shown, to_json, written
+
+SOME = 7
+
+
+def some_places(page: Page, count: int = SOME) -> list[Places]:
+    """The first view, and others spread over all of them."""
+    everywhere = list(page.all_places())
+    return [page.start, *everywhere[:: max(1, len(everywhere) // count)], everywhere[-1]]
+
+
+def several() -> Iterator[tuple[str, Places]]:
+    for name in pages.NAMES:
+        for places in dict.fromkeys(some_places(pages.page(name))):
+            yield name, places
+
+
+def executed(code: str) -> dict[str, object]:
+    names: dict[str, object] = {}
+    exec(compile(code, "page", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(("name", "places"), list(several()))
+def test_the_lines_shown_give_the_figures_shown(name: str, places: Places) -> None:
+    view = pages.view(name, places)
+    found = executed(view.code)
+    assert view.figures
+    assert {figure: found.get(figure) for figure in view.figures} == dict(view.figures)
+    if view.is_refused:
+        assert str(found["refusal"]) in view.says
+    check_form(view)
+
+
+def check_form(view: View) -> None:
+    """Numbers are finite, rows fit their heads, and every series lies on its axes."""
+    assert view.says.endswith((".", "!"))
+    assert view.rows
+    assert {len(row) for row in view.rows} == {len(view.heads)}
+    for chart in view.charts:
+        assert chart.title
+        assert chart.about
+        for series in chart.series:
+            assert series.points
+            for x, *heights in series.points:
+                assert all(isinstance(y, int | float) and math.isfinite(y) for y in heights)
+                if chart.x.categories:
+                    assert x in chart.x.categories
+                else:
+                    assert isinstance(x, int | float)
+                    assert chart.x.low <= x <= chart.x.high
+
+
+def test_a_wrong_figure_would_be_found() -> None:
+    view = pages.view("survey", pages.page("survey").start)
+    assert executed(view.code.replace("0.95", "0.9"))["error"] != view.figures["error"]
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_a_page_is_a_sentence_a_question_and_few_controls(name: str) -> None:
+    page = pages.page(name)
+    assert page.name == name
+    assert page.lead.count(". ") == 0
+    assert page.lead.endswith(".")
+    assert page.question.endswith("?")
+    assert 3 <= len(page.controls) <= 4
+    for control in page.controls:
+        assert control.start in control.values
+        assert len(set(control.texts)) == len(control.values)
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_each_control_changes_the_view_or_an_outcome(name: str) -> None:
+    page = pages.page(name)
+    for place, control in enumerate(page.controls):
+        moved = [*page.start]
+        moved[place] = (moved[place] + 1) % len(control.values)
+        is_for_outcomes = any(control.name in one.controls for one in page.experiments)
+        # delta and sensitivity matter to some mechanisms only
+        changes = page.view(tuple(moved)) != page.view(page.start)
+        assert changes or is_for_outcomes or control.name == "delta"
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_experiments_draw_anew_and_name_the_truth(name: str) -> None:
+    page = pages.page(name)
+    for experiment in page.experiments:
+        assert set(experiment.controls) <= {control.name for control in page.controls}
+        drawn = [experiment.run(page.values(page.start)) for _ in range(3)]
+        for outcome in drawn:
+            assert outcome.says
+            for point in outcome.points:
+                assert point.low <= point.value <= point.high
+        assert len({tuple(one.points) for one in drawn}) > 1 or not drawn[0].points
+
+
+def test_the_budget_page_ends_with_a_refusal_and_its_table_is_the_charge() -> None:
+    page = pages.page("budget")
+    after = [page.compute({"epsilon": 0.5, "limit": 5, "asked": asked}) for asked in range(13)]
+    assert [view.is_refused for view in after] == [False] * 11 + [True] * 2
+    assert "Question 11 is refused" in after[-1].says
+    assert after[-1].figures["charged"] == 10
+
+
+@pytest.mark.parametrize(
+    ("places", "problem"),
+    [
+        ("", "whole numbers"),
+        ("1-2-x-0", "whole numbers"),
+        ("1--2", "whole numbers"),
+        ("²-0-0-0", "whole numbers"),
+        ("0" * 41, "whole numbers"),
+        ("0-0-0", "no such view"),
+        ("0-0-99-0", "no such view"),
+    ],
+)
+def test_places_of_no_view_are_refused(places: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        pages.page("budget").view(read(places))
+
+
+def test_places_survive_their_text() -> None:
+    for places in islice(pages.page("budget").all_places(), 50):
+        assert read(written(places)) == places
+
+
+def test_a_view_is_json_without_nan() -> None:
+    view = pages.view("survey", pages.page("survey").start)
+    assert json.loads(to_json(view))["figures"] == dict(view.figures)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("yes", "yes"),
+        (0.5, "0.5"),
+        (1, "1"),
+        (10_000, "10,000"),
+        (1e-6, "10⁻⁶"),
+        (3e-5, "3 · 10⁻⁵"),
+        (0.001, "0.001"),
+        (0, "0"),
+    ],
+)
+def test_values_are_shown_as_people_write_them(value: float | str, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_no_page_of_this_name() -> None:
+    with pytest.raises(InvalidArgument, match="no page"):
+        pages.page("../budget")
+
+
+def test_the_pages_use_plain_numbers() -> None:
+    """No exponent such as 1e-06 is left in a text, except in a ledger's own words."""
+    for name, places in several():
+        view = pages.view(name, places)
+        texts = [
+            view.says.partition("The ledger says")[0],
+            *view.heads,
+            *(cell for row in view.rows for cell in row),
+        ]
+        assert [text for text in texts if re.search(r"\de[-+]?\d", text)] == []
