@@ -1,0 +1,104 @@
+"""A browser for tests: Debian's Chromium, driven by Playwright."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from discreet.explore._server import application
+
+CHROMIUM = shutil.which("chromium")
+TIMEOUT = 60_000  # milliseconds, on a busy machine
+
+NEEDED = "Chromium is not installed: apt-get install chromium"
+
+
+def browser() -> Iterator[Browser]:
+    """One browser; a skip where there is none, unless DISCREET_REQUIRE names chromium."""
+    if CHROMIUM is None:
+        if "chromium" in os.environ.get("DISCREET_REQUIRE", ""):
+            pytest.fail(NEEDED)
+        pytest.skip(NEEDED)
+    with sync_playwright() as player:
+        # the sandbox of Chromium refuses root
+        opened = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The explorer's address, served from a thread of this process."""
+    config = uvicorn.Config(application(), port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join()
+
+
+class Visitor:
+    """A page in a context of its own, which notes errors and requests."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        context.set_default_timeout(TIMEOUT)
+        self.page: Page = context.new_page()
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda said: self._note(said.type, said.text))
+        self.page.on("pageerror", lambda error: self._note("error", str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.problems.append(text)
+
+    def go(self, address: str) -> None:
+        """Open an address, and wait until the page's script has shown its view."""
+        self.page.goto(address)
+        if self.page.query_selector("#controls"):
+            self.page.wait_for_selector("#charts svg")
+
+    def set(self, name: str, place: int) -> None:
+        """Move a control to a place, and wait for its view."""
+        self.page.evaluate(
+            """([name, place]) => {
+              const found = document.getElementById("controls").elements[name];
+              const one = found.length ? found[place] : found;
+              if (found.length) one.checked = true; else one.value = String(place);
+              one.dispatchEvent(new Event("input", {bubbles: true}));
+            }""",
+            [name, place],
+        )
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the view of the controls is shown."""
+        self.page.wait_for_function(
+            """() => {
+              const facts = JSON.parse(document.getElementById("facts").textContent);
+              const elements = document.getElementById("controls").elements;
+              const at = facts.controls.map(one => elements[one.name].value).join("-");
+              return document.documentElement.dataset.at === at;
+            }"""
+        )
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all elements that the selector finds."""
+        return [one.inner_text() for one in self.page.query_selector_all(selector)]
+
+    def table(self) -> list[list[str]]:
+        """The texts of the table's body."""
+        return [
+            [cell.inner_text() for cell in row.query_selector_all("th, td")]
+            for row in self.page.query_selector_all("#table tbody tr")
+        ]

@@ -1,0 +1,240 @@
+"""The pages in a real browser, used as a person would."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ViewportSize
+
+from discreet.explore import export, pages
+from discreet.explore._page import View
+from tests.explore import kit
+from tests.explore.kit import Visitor
+
+SIZES = [(1280, 900), (360, 740)]
+SCHEMES: list[Literal["dark", "light"]] = ["dark", "light"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from kit.browser()
+
+
+@pytest.fixture(scope="module")
+def address(browser: Browser) -> Iterator[str]:
+    with kit.served() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("exported") / "site"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "NAMES", ("survey",))
+        export(place, outcomes=2, said=lambda _: None)
+    return place
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """It fails the test afterwards if the console showed an error."""
+    with browser.new_context() as context:
+        found = Visitor(context)
+        yield found
+        assert found.problems == []
+
+
+def check_shown(visitor: Visitor, view: View) -> None:
+    """The page shows this view: its sentence, its table, its code, its pictures."""
+    assert visitor.page.inner_text("#says") == view.says
+    assert visitor.table() == [list(row) for row in view.rows]
+    assert visitor.page.text_content("#code") == view.code
+    assert visitor.texts("#charts figcaption strong") == [chart.title for chart in view.charts]
+    assert len(visitor.page.query_selector_all("#charts svg path, #charts svg rect")) > 1
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_every_number_is_the_librarys(visitor: Visitor, address: str, name: str) -> None:
+    page = pages.page(name)
+    visitor.go(f"{address}{name}.html")
+    check_shown(visitor, page.view(page.start))
+    places = [*page.start]
+    for number, control in enumerate(page.controls):
+        places[number] = (places[number] + 1) % len(control.values)
+        visitor.set(control.name, places[number])
+        check_shown(visitor, page.view(tuple(places)))
+
+
+@pytest.mark.parametrize("name", ["index", *pages.NAMES])
+def test_it_reads_well_everywhere(browser: Browser, address: str, name: str) -> None:
+    """Nothing is wider than the screen, and axe finds nothing serious."""
+    for width, height in SIZES:
+        for scheme in SCHEMES:
+            size = ViewportSize(width=width, height=height)
+            with browser.new_context(viewport=size, color_scheme=scheme) as context:
+                visitor = Visitor(context)
+                visitor.go(f"{address}{name}.html")
+                if name != "index":
+                    visitor.page.click("summary")
+                    for button in visitor.page.query_selector_all(".experiment"):
+                        button.click()
+                    visitor.page.wait_for_selector(
+                        ".outcomes ol li, #controls:not(:has(.experiment))", state="attached"
+                    )
+                wide = visitor.page.evaluate("document.documentElement.scrollWidth")
+                assert wide <= width
+                assert serious(visitor) == []
+                assert visitor.problems == []
+
+
+def serious(visitor: Visitor) -> list[str]:
+    """The serious violations that axe finds."""
+    found = Axe().run(visitor.page).response["violations"]
+    return [
+        f"{one['id']}: {one['help']} at {[node['target'] for node in one['nodes']]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_axe_would_find_something(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}survey.html")
+    visitor.page.evaluate(
+        "document.querySelector('#c-people').previousElementSibling.previousElementSibling.remove()"
+    )
+    assert any(text.startswith("label") for text in serious(visitor))
+
+
+def test_no_request_leaves_the_machine(visitor: Visitor, address: str) -> None:
+    for name in ("index", *pages.NAMES):
+        visitor.go(f"{address}{name}.html")
+    assert len(visitor.requests) > 10
+    assert [url for url in visitor.requests if not url.startswith(address)] == []
+
+
+def test_a_person_spends_the_budget_and_is_refused(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}budget.html")
+    visitor.set("epsilon", 4)  # 2 for each question, of 5
+    for asked in (1, 2):
+        visitor.page.click("button.experiment")
+        visitor.page.wait_for_function(
+            f"() => document.querySelectorAll('#e-ask ol li').length === {asked}"
+        )
+        assert f"After {asked} questions" in visitor.page.inner_text("#says")
+    answers = visitor.texts("#e-ask ol li")
+    assert all(re.match(r"mean salary: -?[\d,]+ \(", answer) for answer in answers)
+    visitor.page.click("button.experiment")
+    visitor.page.wait_for_selector("#says.refused")
+    assert "Question 3 is refused. The ledger says: would reach" in visitor.page.inner_text("#says")
+    visitor.page.click("button.experiment")  # and asking on changes nothing
+    assert len(visitor.texts("#e-ask ol li")) == 2
+    visitor.page.click("button[type=reset]")
+    visitor.settle()
+    assert visitor.page.query_selector("#says.refused") is None
+    assert not visitor.page.is_visible("#e-ask")
+
+
+def test_sliders_work_by_keyboard_and_say_their_values(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}survey.html")
+    people = visitor.page.locator("#c-people")
+    people.focus()
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.settle()
+    assert people.get_attribute("aria-valuetext") == "3,000"
+    assert visitor.page.inner_text("#o-people") == "3,000"
+    assert "3,000 people" in visitor.page.inner_text("#says")
+    assert visitor.page.get_attribute("#says", "aria-live") == "polite"
+
+
+def test_tab_reaches_everything_in_order(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}survey.html")
+    reached = []
+    for _ in range(20):
+        visitor.page.keyboard.press("Tab")
+        reached.append(
+            visitor.page.evaluate(
+                "document.activeElement.id || document.activeElement.name ||"
+                " document.activeElement.textContent.trim()"
+            )
+        )
+    wanted = ["Skip to the page", "Budget", "theme", "c-odds", "c-people", "mine", "Flip for me"]
+    assert [one for one in dict.fromkeys(reached) if one in wanted] == wanted
+
+
+def test_an_address_holds_the_view(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}mechanisms.html")
+    visitor.set("mechanism", 1)
+    visitor.set("delta", 2)
+    link = visitor.page.url
+    assert "mechanism=Gaussian%20noise" in link
+    said = visitor.page.inner_text("#says")
+    visitor.page.goto("about:blank")
+    visitor.go(link)
+    visitor.settle()
+    assert visitor.page.inner_text("#says") == said
+
+
+@pytest.mark.parametrize("hash_", ["#epsilon=7", "#nothing=1&&=", "#%E0%A4%A", "#epsilon=<b>"])
+def test_a_strange_address_shows_the_first_view(visitor: Visitor, address: str, hash_: str) -> None:
+    visitor.go(f"{address}trust.html{hash_}")
+    visitor.settle()
+    page = pages.page("trust")
+    check_shown(visitor, page.view(page.start))
+
+
+def ground(visitor: Visitor) -> str:
+    """The colour behind everything."""
+    found: str = visitor.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    return found
+
+
+def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str) -> None:
+    with browser.new_context(color_scheme="dark") as context:
+        visitor = Visitor(context)
+        visitor.go(f"{address}index.html")
+        dark = ground(visitor)
+        visitor.page.click("#theme")
+        assert visitor.page.inner_text("#theme") == "Colours: light"
+        light = ground(visitor)
+        assert light != dark
+        visitor.go(f"{address}survey.html")  # the choice stays
+        assert ground(visitor) == light
+        visitor.page.click("#theme")
+        assert ground(visitor) == dark
+
+
+def test_a_server_that_stopped_is_named(browser: Browser) -> None:
+    with kit.served() as address, browser.new_context() as context:
+        visitor = Visitor(context)
+        visitor.go(f"{address}survey.html")
+        context.set_offline(True)
+        visitor.page.locator("#c-odds").press("ArrowRight")
+        visitor.page.wait_for_selector("#says.refused")
+        assert "Is discreet explore still running?" in visitor.page.inner_text("#says")
+
+
+def test_without_javascript_the_first_view_can_be_read(browser: Browser, address: str) -> None:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{address}budget.html")
+        assert "need JavaScript" in page.inner_text("main")
+        assert "After 0 questions" in page.inner_text("#says")
+        assert page.locator("#table tbody tr").count() == 4
+
+
+def test_the_export_opens_from_the_disk(visitor: Visitor, exported: Path) -> None:
+    """Each view and outcome is there, and every request is for a file of the folder."""
+    page = pages.page("survey")
+    visitor.go(f"{exported.as_uri()}/survey.html")
+    check_shown(visitor, page.view(page.start))
+    visitor.set("people", 8)
+    visitor.set("odds", 0)
+    check_shown(visitor, page.view((0, 8, page.start[2], page.start[3])))
+    visitor.page.click("text=Ask the crowd")
+    visitor.page.click("text=Flip for me")
+    visitor.page.wait_for_selector("#e-crowd ol li")
+    visitor.page.wait_for_selector("#e-flip ol li")
+    assert [url for url in visitor.requests if not url.startswith(exported.as_uri())] == []
