@@ -7,7 +7,7 @@ from discreet.errors import InvalidArgument
 from discreet.explore._page import Page, Places, View
 
 # Each page stands in a file of this name; a file is imported when its page is first shown.
-NAMES = ("budget", "mechanisms", "composition", "survey", "trust")
+NAMES = ("budget", "mechanisms", "composition", "attacks", "survey", "trust")
 
 
 def page(name: str) -> Page:
