@@ -53,6 +53,8 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "_fields.Converted": "for annotations only",
     "query._compiling.Compiler": "expressions of one question",
     "query._source.ComputedSource": "the base of frozen values",
+    "explore._server._Activity": "times of requests",
+    "explore._server._Headers": "the application behind it",
     "query._stages.Stages": "expressions of one question",
     "train._loss_identity._Contents": "a value that is compared",
     "train._precision.AutocastNotice": "what one forward pass did",

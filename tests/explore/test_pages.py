@@ -11,6 +11,7 @@ import pytest
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import Page, Places, View, read, shown, to_json, written
+from discreet.explore.pages._budget import outcome_of
 
 SOME = 7
 
@@ -112,6 +113,26 @@ def test_the_budget_page_ends_with_a_refusal_and_its_table_is_the_charge() -> No
     assert [view.is_refused for view in after] == [False] * 11 + [True] * 2
     assert "Question 11 is refused" in after[-1].says
     assert after[-1].figures["charged"] == 10
+
+
+@pytest.mark.parametrize("missing", ["pay", "pay_low", "pay_high"])
+def test_a_mean_without_a_value_is_told_in_words(missing: str) -> None:
+    """Noise can make the count that it is divided by 0 or less."""
+    row = {"pay": 5.0, "pay_low": 1.0, "pay_high": 9.0}
+    assert len(outcome_of("mean salary", [row]).points) == 1
+    found = outcome_of("mean salary", [{**row, missing: None}])
+    assert found.points == ()
+    assert "no number" in found.says
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_every_experiment_runs_everywhere(name: str) -> None:
+    page = pages.page(name)
+    for experiment in page.experiments:
+        for places in page.own_places(experiment):
+            for _ in range(5):
+                to_json(experiment.run(page.values(places)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -170,19 +171,33 @@ def ask(values: ControlValues) -> ExperimentOutcome:
     question, epsilon = values["question"], values["epsilon"]
     ledger = Ledger.in_memory(unit=_PERSON, limit=Limit(epsilon=epsilon))
     answer = _table(ledger).sql(QUESTIONS[question], epsilon=epsilon)
+    return outcome_of(question, answer.rows())
+
+
+def outcome_of(question: str, rows: Sequence[Mapping[str, object]]) -> ExperimentOutcome:
+    """The rows of an answer as points. A mean is missing if the noisy count is 0 or less."""
     truths = _truths()[question]
+    found = [_interval(row) for row in rows]
+    if None in found:
+        return ExperimentOutcome(
+            f"{question}: no number, since the noise left nobody to divide by; it is paid all the "
+            "same"
+        )
     labels = _BINS if len(truths) > 1 else ("",)
     points = tuple(
-        NoisyNumber(label, *_interval(row), truth)
-        for label, row, truth in zip(labels, answer.rows(), truths, strict=True)
+        NoisyNumber(label, *ends, truth)
+        for label, ends, truth in zip(labels, filter(None, found), truths, strict=True)
     )
     return ExperimentOutcome(f"{question}: {'; '.join(map(_said, points))}", points)
 
 
-def _interval(row: dict[str, object]) -> tuple[float, float, float]:
+def _interval(row: Mapping[str, object]) -> tuple[float, float, float] | None:
     """The noisy number of a row, and the ends of its interval."""
     [name] = [name.removesuffix("_low") for name in row if name.endswith("_low")]
-    value, low, high = (float(str(row[f"{name}{end}"])) for end in ("", "_low", "_high"))
+    ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
+    if None in ends:
+        return None
+    value, low, high = (float(str(end)) for end in ends)
     return value, low, high
 
 

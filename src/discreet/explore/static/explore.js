@@ -167,6 +167,9 @@
     var list = outcomes[experiment.name] || [];
     section.hidden = !list.length;
     if (!list.length) {
+      var empty = document.createElement("div");
+      empty.className = "chart";
+      section.querySelector(".chart").replaceWith(empty);
       section.querySelector("ol").replaceChildren();
       return;
     }
@@ -178,7 +181,9 @@
   }
 
   function same(list, outcome) {
-    return !list.length || list[0].points.length === outcome.points.length;
+    var drawn = list.filter(function (one) { return one.points.length; });
+    var size = outcome.points.length;
+    return !drawn.length || !size || drawn[0].points.length === size;
   }
 
   function run(experiment) {
