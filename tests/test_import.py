@@ -11,6 +11,7 @@ import pytest
 HEAVY = [
     "duckdb",
     "ibis",
+    "jinja2",
     "lightning",
     "matplotlib",
     "pandas",
@@ -19,8 +20,10 @@ HEAVY = [
     "scipy.stats",
     "sqlalchemy",
     "sqlglot",
+    "starlette",
     "torch",
     "transformers",
+    "uvicorn",
 ]
 
 LOADED = """
