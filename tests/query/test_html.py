@@ -8,7 +8,8 @@ import pytest
 
 from discreet import Ledger, Limit, Unit
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
-from discreet.query import Column, Table, count, plan_workload
+from discreet.query import Column, Noise, Table, count, plan_workload
+from discreet.query import sum as total
 
 ODD = "<script>alert(1)</script> & \"'\u202e\u0301 ✓"
 UNIT = Unit("<b>id</b>")
@@ -117,3 +118,21 @@ def test_a_long_answer_shows_its_ends() -> None:
         ends = [row[0] for row in answer.cells(60)]
         assert ends[-1] == str(keys - 1)
         assert ("…" in ends) == (keys > 60)
+
+
+def test_a_statement_is_for_people_who_are_not_specialists() -> None:
+    ledger = Ledger.in_memory(unit=Unit("p"), limit=Limit(10**6, 1e-6))
+    rows = pa.table({"p": [1, 2], "x": [3, 4]})
+    columns = {"x": Column.integer(0, 9)}
+    table = Table(rows, name="t", unit=Unit("p"), rows=2, columns=columns, ledger=ledger)
+    asked = table.agg(n=count(), s=total("x"))
+    plain = asked.release(epsilon=0.5, by="ana").statement
+    assert "Question: SELECT COUNT(*) AS n, SUM(x) AS s FROM t" in plain
+    assert "all rows of one 'p'" in plain
+    assert "epsilon 0.5. With or without one p" in plain
+    assert "at most 1.65 times the other." in plain
+    assert "one p counts for at most 2 rows; x is clamped to 0 .. 9" in plain
+    assert "by ana; digest" in plain
+    gaussian = asked.release(epsilon=1, delta=1e-6, noise=Noise.GAUSSIAN).statement
+    assert "but for a probability of 0.000001" in gaussian or "1e-06" in gaussian
+    assert "none worth the name" in asked.release(epsilon=1_000).statement
