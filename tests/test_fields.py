@@ -6,7 +6,7 @@ import inspect
 import math
 import pickle
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, InitVar
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -85,6 +85,19 @@ class Levels:
         named=False
     )
     name: str = field(text=lambda name: f"<{len(name)} characters>", default="x")
+
+
+@frozen
+class Block:
+    """Has an argument that is not stored, and a derived attribute."""
+
+    length: PositiveCount
+    side: InitVar[PositiveCount] = field(default=2, kw_only=True)
+    area: int = field(init=False)
+
+    def __post_init__(self, side: int) -> None:
+        """Derive the area."""
+        object.__setattr__(self, "area", self.length * side)
 
 
 @frozen
@@ -232,6 +245,27 @@ def test_a_subclass_keeps_the_checks_of_its_base() -> None:
         with pytest.raises(InvalidArgument, match=f"{name} = "):
             Deeper(**{"scale": 1, **given})  # type: ignore[arg-type]  # wrong on purpose
     assert repr(Deeper(1, more=2.5)) == "Deeper(scale=1, length=2, law=Law.FLAT, more=2.5)"
+
+
+def test_an_argument_can_be_checked_and_not_stored() -> None:
+    assert (Block(3).area, Block(3, side=1).area) == (6, 3)
+    assert not hasattr(Block(3), "side")
+    assert list(inspect.signature(Block).parameters) == ["length", "side"]
+    assert inspect.signature(Block).parameters["side"].annotation is int
+    wrong: Wrong = 0.5
+    for side in (0, -1, wrong):
+        with pytest.raises(InvalidArgument, match="side = "):
+            Block(3, side=side)
+
+
+def test_a_derived_attribute_is_no_argument() -> None:
+    wrong: Wrong = Block
+    with pytest.raises(TypeError):
+        wrong(3, area=2)
+    assert repr(Block(3)) == "Block(length=3)"
+    assert Block(3) == Block(3, side=1) != Block(4)
+    for other in (copy.deepcopy(Block(3, side=5)), pickle.loads(pickle.dumps(Block(3, side=5)))):
+        assert other.area == 15
 
 
 def test_own_text_stays() -> None:

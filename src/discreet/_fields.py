@@ -17,11 +17,16 @@ discreet.errors.InvalidArgument: scale = -1: give a finite number above 0
 The function is called with the field's name, as ``_checks.positive(scale=2.5)``, and its result
 becomes the attribute. So one function serves many fields, and its error names the argument. If the
 argument has another type than the attribute, `Converted` tells both to type checkers and editors.
+
+Two kinds of fields are for derived values. An ``InitVar`` is an argument that is checked, given to
+``__post_init__`` and not stored. ``field(init=False)`` is an attribute that ``__post_init__`` sets;
+it counts neither in comparisons nor in the ``repr``.
 """
 
 import dataclasses
 import inspect
 from collections.abc import Callable
+from dataclasses import InitVar
 from enum import Enum
 from fractions import Fraction
 from typing import (
@@ -90,17 +95,21 @@ def field(
     *,
     default: Any = dataclasses.MISSING,  # Any: a value that the field's check accepts
     kw_only: Any = dataclasses.MISSING,  # Any: a truth value; the class decides if it is missing
+    init: bool = True,
     named: bool = True,
     brief: bool = False,
     text: Callable[[Any], str] | None = None,  # Any: the field's value
 ) -> Any:  # Any: type checkers take it for the field's type
     """A field with a default, or with its own place in the ``repr``.
 
-    The ``repr`` writes ``name=value``, and only the value unless the field is ``named``; one that
-    is ``brief`` is left out where it has its default. ``text`` writes the value.
+    Without ``init`` it is no argument: the class's ``__post_init__`` derives it. The ``repr``
+    writes ``name=value``, and only the value unless the field is ``named``; one that is ``brief``
+    is left out where it has its default. ``text`` writes the value.
     """
     metadata = {"named": named, "brief": brief, "text": text or as_code}
-    return dataclasses.field(default=default, kw_only=kw_only, metadata=metadata)
+    return dataclasses.field(
+        default=default, kw_only=kw_only, init=init, compare=init, metadata=metadata
+    )
 
 
 @overload
@@ -144,6 +153,9 @@ def _frozen(cls: type[T], *, eq: bool) -> type[T]:
     make = dataclasses.dataclass(frozen=True, slots=True, init=False, repr=False, eq=eq)
     made = make(cls)
     setattr(made, "__init__", _constructor(made, declared))  # noqa: B010  # mypy forbids the other way
+    for one in _arguments(made):
+        if one.name in vars(made) and isinstance(one.type, InitVar):
+            delattr(made, one.name)  # its default, which would read as an attribute
     if not has_own_repr:
         made.__repr__ = _written  # type: ignore[method-assign]  # a function is a method
     return made
@@ -155,11 +167,15 @@ def _declared(cls: type) -> dict[str, _Declared]:
     for name, annotation in annotations.items():
         if isinstance(annotation, str):  # its check would be overlooked
             raise TypeError(f"{cls.__name__}.{name}: give annotations as types, not as texts")
+        is_argument = isinstance(annotation, InitVar)
+        if is_argument:
+            annotation = annotation.type  # noqa: PLW2901  # of the argument
         if hasattr(annotation, "__metadata__"):  # of Annotated
             held, check = get_args(annotation)
             is_converted = getattr(held, "__origin__", None) is Converted
             held, given = get_args(held) if is_converted else (held, held)
-            annotations[name], declared[name] = held, _Declared(check, given)
+            declared[name] = _Declared(check, given)
+            annotations[name] = InitVar(held) if is_argument else held
     cls.__annotations__ = annotations
     return declared
 
@@ -169,8 +185,10 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
     places: list[str] = []
     names: list[str] = []
     lines: list[str] = []
+    unstored: list[str] = []
     given: dict[str, Any] = {"_set": object.__setattr__}  # names that the text below uses
-    for one in dataclasses.fields(cls):
+    arguments = _arguments(cls)
+    for one in arguments:
         name, has_default = one.name, one.default is not dataclasses.MISSING
         (names if one.kw_only else places).append(f"{name}=_of_{name}" if has_default else name)
         given[f"_of_{name}"] = one.default
@@ -178,24 +196,38 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
         if name in declared:
             given[f"_check_{name}"] = declared[name].check
             value = f"_check_{name}({name}={name})"
-        lines.append(f"    _set(self, {name!r}, {value})")
+        if isinstance(one.type, InitVar):
+            unstored.append(value)
+        else:
+            lines.append(f"    _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
-        lines.append("    self.__post_init__()")
+        lines.append(f"    self.__post_init__({', '.join(unstored)})")
     parameters = ", ".join(["self", *places, *(["*"] if names else []), *names])
     text = "\n".join([f"def __init__({parameters}):", *(lines or ["    pass"])])
     exec(text, given)  # noqa: S102  # names and checks of a class, as dataclasses do it
     made: Callable[..., None] = given["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__annotations__ = {  # for help() and editors
-        one.name: declared[one.name].given if one.name in declared else one.type
-        for one in dataclasses.fields(cls)
+        one.name: declared[one.name].given if one.name in declared else _held(one)
+        for one in arguments
     } | {"return": None}
     return made
 
 
+def _arguments(cls: Any) -> list[dataclasses.Field[Any]]:  # Any: a dataclass, and its fields
+    """The fields that are arguments of the constructor, stored or not."""
+    stored = dataclasses.fields(cls)
+    found = cls.__dataclass_fields__.values()
+    return [one for one in found if one.init and (one in stored or isinstance(one.type, InitVar))]
+
+
+def _held(one: dataclasses.Field[Any]) -> Any:  # Any: a type
+    return one.type.type if isinstance(one.type, InitVar) else one.type
+
+
 def _written(self: Any) -> str:  # Any: a frozen value
     parts = []
-    for one in dataclasses.fields(self):
+    for one in (one for one in dataclasses.fields(self) if one.init):
         value, style = getattr(self, one.name), one.metadata
         if style.get("brief") and value == _default(self, one):
             continue

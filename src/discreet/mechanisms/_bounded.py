@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
@@ -72,8 +72,7 @@ class Bounded(Generic[V]):
             l1 = _checks.count(sensitivity=sensitivity)
             sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
         parts = (Part(name, shape, sensitivity, is_wide),)
-        _fill(self, compute, unit=unit, name=name, parts=parts, is_joint=False, basis=basis)
-        object.__setattr__(self, "facts", facts)
+        _fill(self, compute, parts, unit=unit, name=name, is_joint=False, basis=basis, facts=facts)
 
     @staticmethod
     def real(
@@ -142,9 +141,7 @@ class Bounded(Generic[V]):
         sensitivity = Sensitivity(l1=tables_of(unit) * each, linf=each)
         substitutes = _substitutes(null, columns)
         part = RowsPart(_checks.text(name=name), named, each, sensitivity, substitutes)
-        made = _single(compute, part, unit, basis)
-        object.__setattr__(made, "facts", facts)
-        return made
+        return _single(compute, part, unit, basis, facts=facts)
 
     @staticmethod
     def keys(
@@ -191,8 +188,7 @@ class Bounded(Generic[V]):
             raise InvalidArgument(f"parts = {names}: give at least one, each with its own name")
         made = cast("Bounded[Mapping[str, Any]]", object.__new__(Bounded))
         name, parts = _checks.text(name=name), tuple(parts)
-        _fill(made, compute, unit=unit, name=name, parts=parts, is_joint=True, basis=basis)
-        object.__setattr__(made, "facts", facts)
+        _fill(made, compute, parts, unit=unit, name=name, is_joint=True, basis=basis, facts=facts)
         return made
 
     @property
@@ -252,12 +248,13 @@ def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
 def _fill(
     made: "Bounded[Any]",  # Any: either kind
     compute: Callable[[], Any],
+    parts: tuple[AnyPart, ...],
     *,
     unit: Unit,
     name: str,
-    parts: tuple[AnyPart, ...],
     is_joint: bool,
     basis: str,
+    facts: str,
 ) -> None:
     if not callable(compute):
         raise InvalidArgument(
@@ -266,9 +263,9 @@ def _fill(
         )
     change_of(unit)
     _checks.text(basis=basis)
-    fields = {"unit": unit, "name": name, "parts": parts, "is_joint": is_joint, "basis": basis}
-    for field, value in {"compute": compute, **fields, "facts": ""}.items():
-        object.__setattr__(made, field, value)
+    values = (compute, unit, name, parts, is_joint, basis, facts)
+    for one, value in zip(fields(Bounded), values, strict=True):
+        object.__setattr__(made, one.name, value)
 
 
 def _single(
@@ -276,9 +273,12 @@ def _single(
     part: AnyPart,
     unit: Unit,
     basis: str,
+    *,
+    facts: str = "",
 ) -> "Bounded[Any]":  # Any: the same
     made: Bounded[Any] = object.__new__(Bounded)
-    _fill(made, compute, unit=unit, name=part.name, parts=(part,), is_joint=False, basis=basis)
+    name = part.name
+    _fill(made, compute, (part,), unit=unit, name=name, is_joint=False, basis=basis, facts=facts)
     return made
 
 

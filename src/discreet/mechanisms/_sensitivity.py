@@ -1,15 +1,21 @@
 """Sensitivity: bounds on the distance between results on neighbouring tables, in all norms."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import InitVar
 from fractions import Fraction
+from typing import Annotated
 
 from discreet import _checks
-from discreet._exact import Number, shown
+from discreet._exact import Number
+from discreet._fields import Converted, field, frozen, optional
 from discreet.errors import InvalidArgument
 
+_Bound = Annotated[Converted[int, int | None], optional(_checks.count)]
+_Norm = Annotated[Converted[Fraction | None, Number | None], optional(_checks.not_negative)]
+_Places = Annotated[int | None, optional(_checks.count)]
 
-@dataclass(frozen=True, slots=True, init=False)
+
+@frozen
 class Sensitivity:
     """Bounds on the distance of a vector of integers from its neighbour, in every norm.
 
@@ -21,30 +27,22 @@ class Sensitivity:
     Sensitivity(l0=5, l1=5, l2_squared=9, linf=2)
     """
 
-    l0: int
-    l1: int
-    l2_squared: int
-    linf: int
+    l0: _Bound = field(default=None, kw_only=True)
+    l1: _Bound = field(default=None, kw_only=True)
+    l2_squared: _Bound = field(default=None, kw_only=True)
+    linf: _Bound = field(default=None, kw_only=True)
+    length: InitVar[_Places] = field(default=None, kw_only=True)
 
-    def __init__(
-        self,
-        *,
-        l0: int | None = None,
-        l1: int | None = None,
-        l2_squared: int | None = None,
-        linf: int | None = None,
-        length: int | None = None,
-    ) -> None:
-        """Store the given norms and derive the others."""
-        given = {"l1": l1, "l2_squared": l2_squared, "linf": linf}
-        known = {n: _checks.count(**{n: norm}) for n, norm in given.items() if norm is not None}
-        sizes = {"l0": l0, "length": length}
-        places = [_checks.count(**{n: size}) for n, size in sizes.items() if size is not None]
+    def __post_init__(self, length: int | None) -> None:
+        """Derive the norms that are not given."""
+        given = {"l1": self.l1, "l2_squared": self.l2_squared, "linf": self.linf}
+        known = {name: norm for name, norm in given.items() if norm is not None}
+        places = [size for size in (self.l0, length) if size is not None]
         for name, norm in _closure(known, min(places, default=None)).items():
             object.__setattr__(self, name, norm)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class RealSensitivity:
     """Bounds on the distance of a vector of real numbers from its neighbour, in at least one norm;
     ``l0`` is the number of entries that can differ.
@@ -53,26 +51,19 @@ class RealSensitivity:
     Sensitivity(l0=1, l1=50, l2_squared=2500, linf=50)
     """
 
-    norms: tuple[tuple[str, Fraction], ...]
-    l0: int | None
+    l0: _Places = field(default=None, kw_only=True, brief=True)
+    l1: _Norm = field(default=None, kw_only=True, brief=True)
+    l2: _Norm = field(default=None, kw_only=True, brief=True)
+    linf: _Norm = field(default=None, kw_only=True, brief=True)
 
-    def __init__(
-        self,
-        *,
-        l0: int | None = None,
-        l1: Number | None = None,
-        l2: Number | None = None,
-        linf: Number | None = None,
-    ) -> None:
-        """Store the given norms at their exact values."""
-        given = {"l1": l1, "l2": l2, "linf": linf}
-        known = {
-            n: _checks.not_negative(**{n: norm}) for n, norm in given.items() if norm is not None
-        }
-        if not known:
+    def __post_init__(self) -> None:
+        """Refuse a statement without a norm."""
+        if not self._norms():
             raise InvalidArgument("give at least one of l1, l2 and linf")
-        object.__setattr__(self, "norms", tuple(known.items()))
-        object.__setattr__(self, "l0", None if l0 is None else _checks.count(l0=l0))
+
+    def _norms(self) -> dict[str, Fraction]:
+        norms = {"l1": self.l1, "l2": self.l2, "linf": self.linf}
+        return {name: norm for name, norm in norms.items() if norm is not None}
 
     def on_grid(self, step: Fraction, length: int) -> Sensitivity:
         """The bounds in whole steps, after each number is rounded to the nearest multiple.
@@ -80,7 +71,7 @@ class RealSensitivity:
         Two numbers at distance D are at most ceil(D / step) steps apart, fewer than D / step + 1.
         """
         places = length if self.l0 is None else min(self.l0, length)
-        given = {name: norm / step for name, norm in self.norms}
+        given = {name: norm / step for name, norm in self._norms().items()}
         if places <= 1:  # all norms are the same
             return Sensitivity(l0=places, linf=math.ceil(min(given.values())))
         whole = {}
@@ -93,12 +84,6 @@ class RealSensitivity:
             root = math.isqrt(math.ceil(4 * places * square)) + 1
             whole["l2_squared"] = math.floor(square + places + root) if square else 0
         return Sensitivity(l0=places, length=length, **whole)
-
-    def __repr__(self) -> str:
-        """The sensitivity as it is written in code."""
-        places = [] if self.l0 is None else [f"l0={self.l0}"]
-        norms = [f"{name}={shown(norm)}" for name, norm in self.norms]
-        return f"RealSensitivity({', '.join(places + norms)})"
 
 
 def _closure(known: dict[str, int], places: int | None) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Laws with few outcomes: a coin of a given probability, and weighted choice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from discreet import _checks
 from discreet._exact import Number
-from discreet._fields import Converted, frozen
+from discreet._fields import Converted, field, frozen
 from discreet.errors import InvalidArgument
 from discreet.noise import _steps
 from discreet.noise._bits import Bits
@@ -53,7 +52,14 @@ class BernoulliLaw(Stepped):
         return _edges(self)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+def _weights(weights: Sequence[Number]) -> tuple[Fraction, ...]:
+    exact = tuple(_checks.not_negative(**{f"weights[{i}]": w}) for i, w in enumerate(weights))
+    if not any(exact):
+        raise InvalidArgument("weights: give at least one that lies above 0")
+    return exact
+
+
+@frozen
 class CategoricalLaw(Stepped):
     """Index i with probability weights[i] / sum(weights); weights are rationals, 0 or above.
 
@@ -62,20 +68,16 @@ class CategoricalLaw(Stepped):
     array([2, 0, 2, 0, 0, 0, 0, 0])
     """
 
-    weights: tuple[Fraction, ...]
-    _sums: tuple[int, ...] = field(repr=False, compare=False)
-    _made: list[Edges] = field(repr=False, compare=False)
+    weights: Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], _weights]
+    _sums: tuple[int, ...] = field(init=False)
+    _edges: Edges = field(init=False)
 
-    def __init__(self, weights: Sequence[Number]) -> None:
-        """Keep the weights at their exact values."""
-        exact = tuple(_checks.not_negative(**{f"weights[{i}]": w}) for i, w in enumerate(weights))
-        if not any(exact):
-            raise InvalidArgument("weights: give at least one that lies above 0")
-        common = lcm(*(weight.denominator for weight in exact))
-        object.__setattr__(self, "weights", exact)
-        sums = accumulate(weight.numerator * (common // weight.denominator) for weight in exact)
-        object.__setattr__(self, "_sums", tuple(sums))
-        object.__setattr__(self, "_made", [])
+    def __post_init__(self) -> None:
+        """Sum the weights up, and compute the thresholds to 64 bits."""
+        common = lcm(*(weight.denominator for weight in self.weights))
+        whole = (weight.numerator * (common // weight.denominator) for weight in self.weights)
+        object.__setattr__(self, "_sums", tuple(accumulate(whole)))
+        object.__setattr__(self, "_edges", _steps.edges(self))
 
     @property
     def steps(self) -> int:
@@ -87,10 +89,8 @@ class CategoricalLaw(Stepped):
         return Fraction(self._sums[step], self._sums[-1])
 
     def edges(self) -> Edges:
-        """The thresholds to 64 bits, computed once."""
-        if not self._made:
-            self._made.append(_steps.edges(self))
-        return self._made[0]
+        """The thresholds to 64 bits."""
+        return self._edges
 
 
 def poisson_mask(rate: Number, count: int, bits: Bits) -> npt.NDArray[np.bool_]:

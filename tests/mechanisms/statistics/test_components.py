@@ -73,7 +73,7 @@ def test_rows_are_shortened_to_the_norm_and_no_further(norm: float, size: int) -
     rows = people(np.zeros((0, 3)), columns)
     random = np.random.default_rng(1)
     whole = np.stack([random.integers(0, g.size, 1000) for g in columns.values()], axis=1)
-    short = Ball(rows, norm).inside(whole).astype(object)
+    short = Ball.of(rows, norm).inside(whole).astype(object)
     long = 2 * whole.astype(object) - np.array([g.size - 1 for g in columns.values()], dtype=object)
     radius = int(2 * norm)
     for one, other in zip(long, short, strict=True):

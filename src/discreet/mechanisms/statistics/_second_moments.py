@@ -23,7 +23,7 @@ from discreet.noise._arrays import FloatArray, IndexArray
 _WIDEST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Ball:
     """Rows as distances from the middles of their columns' grids, in half steps, shortened to at
     most ``radius``."""
@@ -32,8 +32,9 @@ class Ball:
     step: Fraction
     radius: int | None
 
-    def __init__(self, rows: Bounded[Rows], norm: Number | None = None) -> None:
-        """Take the grids, all of one step, and the norm in the columns' own units."""
+    @staticmethod
+    def of(rows: Bounded[Rows], norm: Number | None = None) -> "Ball":
+        """The grids of the rows, all of one step, and the norm in the columns' own units."""
         grids = [grid for _, grid in rows_part(rows).columns]
         steps = {grid.step for grid in grids}
         if len(steps) > 1:
@@ -48,8 +49,7 @@ class Ball:
             raise InvalidArgument(f"norm = {norm}: give at least half a step")
         if radius is not None and radius**2 >= farthest:
             radius = None
-        for field, fact in (("widths", widths), ("step", step), ("radius", radius)):
-            object.__setattr__(self, field, fact)
+        return Ball(widths, step, radius)
 
     def inside(self, places: IndexArray) -> IndexArray:
         """The rows, shape (row, column); rows longer than the radius are scaled down to it."""
@@ -102,7 +102,7 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
     Raises `InvalidArgument` for anything but rows, columns of several steps, and grids too fine to
     be squared.
     """
-    ball, part = Ball(rows, norm), rows_part(rows)
+    ball, part = Ball.of(rows, norm), rows_part(rows)
     upper = np.triu_indices(len(ball.widths))
 
     def compute() -> IntegerArray:
@@ -125,7 +125,7 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
 def second_moment_matrix(answer: Release[IntegerArray], rows: Bounded[Rows]) -> FloatArray:
     """The symmetric matrix of a release of ``second_moments(rows)``, in the columns' units: a sum
     over all rows. Its eigenvalues may be negative."""
-    ball = Ball(rows)
+    ball = Ball.of(rows)
     upper = np.triu_indices(len(ball.widths))
     if np.shape(answer.value) != upper[0].shape or answer.processing:
         raise InvalidArgument(
@@ -149,7 +149,7 @@ def spectral_error(rows: Bounded[Rows], noise: Gaussian, confidence: Number = 0.
     1 - exp(-t^2 / 2) it is at most 2 d^(1/2) + 2^(1/2) t. The same holds for the smallest one.
     Rounding adds at most d / 2, in whole numbers.
     """
-    ball, d = Ball(rows), len(rows_part(rows).columns)
+    ball, d = Ball.of(rows), len(rows_part(rows).columns)
     outside = float(1 - _checks.probability(confidence=confidence))
     far = 2 * math.sqrt(d) + math.sqrt(2) * math.sqrt(2 * math.log(2 / outside))
     return (far * float(noise.stddev) + d / 2) * float(ball.step) ** 2 / 4
