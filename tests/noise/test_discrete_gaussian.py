@@ -78,7 +78,7 @@ def test_every_threshold_lies_among_its_edges_words(sigma: Fraction) -> None:
 
 @by_sigma
 def test_the_edges_are_not_needlessly_wide(sigma: Fraction) -> None:
-    """What they leave open, and how wide each may be at most."""
+    """The share of words that they leave open, and the width of each."""
     edges = _discrete_gaussian._edges(sigma)
     widths = (edges.last - edges.first).astype(np.float64)
     assert widths.sum() / FULL < 1e-5

@@ -17,7 +17,6 @@ from discreet.noise import (
     _inversion,
     _laws,
     _quantiles,
-    _selection,
     _steps,
 )
 from tests.noise.reference import NARROW, ExponentialBernoulliLaw, Reference, TailLaw
@@ -84,14 +83,14 @@ def test_guides_are_shared_among_equal_laws_bounded_and_fixed() -> None:
 
 
 def test_every_cache_is_bounded() -> None:
-    modules = (_choices, _discrete_gaussian, _inversion, _laws, _quantiles, _selection, _steps)
+    modules = (_choices, _discrete_gaussian, _inversion, _laws, _quantiles, _steps)
     caches = {
         name: found
         for module in modules
         for name, found in vars(module).items()
         if isinstance(found, _lru_cache_wrapper)
     }
-    assert {"_guide", "_edges", "_tails", "_cells", "_laplace"} <= set(caches)
+    assert {"_guide", "_edges", "_tails", "_laplace"} <= set(caches)
     unbounded = {name for name, found in caches.items() if found.cache_info().maxsize is None}
     assert unbounded == {"_table", "_rows"}  # of the two quantile functions, and no others
     assert all((found.cache_info().maxsize or 0) <= 64 for found in caches.values())
@@ -100,8 +99,6 @@ def test_every_cache_is_bounded() -> None:
 def test_what_caches_hold_is_small() -> None:
     edges = _steps.edges(CategoricalLaw([1] * 4096))
     assert edges.first.nbytes + edges.last.nbytes <= 1 << 16  # times 16 laws: 1 MiB
-    cells = _selection._cells(_selection._GUMBEL, 16)
-    assert cells.lower.nbytes + cells.upper.nbytes <= 1 << 20
     table = _discrete_gaussian._edges(Fraction(64))
     assert table.first.nbytes + table.last.nbytes < 11_000
 

@@ -1,145 +1,138 @@
-"""Selection against a reference that computes every key by balls, from the same digits."""
+"""Choosing by scores: the trees of choices, against softmax and permute-and-flip by definition."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from discreet._exact import Number, ball, fraction, precision
-from discreet.audit import RecordingBits, SeededBits
+from discreet._exact import Number, fraction
+from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.noise import Bits, SecureBits, _selection, exponential_choice, permute_and_flip
+from discreet.noise import (
+    Bits,
+    SecureBits,
+    UniformLaw,
+    _selection,
+    exponential_choice,
+    permute_and_flip,
+)
 from discreet.noise._selection import Scores
+from tests.noise.walk import (
+    Chance,
+    Record,
+    assert_exact,
+    assert_refuted,
+    permute_and_flip_law,
+    softmax,
+    walk,
+    weighted,
+)
 
 Choice = Callable[[Scores, Number, Bits], int]
-CHUNK = 1 << 15
-IS_GUMBEL = {exponential_choice: True, permute_and_flip: False}
+Law = Callable[[Sequence[Fraction | int], Fraction], Chance[int]]
+HALF = Fraction(1, 2)
+LAWS: dict[Choice, Law] = {exponential_choice: softmax, permute_and_flip: permute_and_flip_law}
+DEPTHS: dict[Choice, tuple[int, int]] = {  # width of a word, and words
+    exponential_choice: (4, 3),
+    permute_and_flip: (3, 3),
+}
 
-choices = pytest.mark.parametrize("choice", list(IS_GUMBEL), ids=lambda choice: choice.__name__)
-noises = pytest.mark.parametrize("noise", [_selection._GUMBEL, _selection._EXPONENTIAL], ids=repr)
-
-
-def ends(numerator: int, size: int, *, is_gumbel: bool) -> tuple[arb, arb]:
-    """The lowest and the highest noise of U in [numerator, numerator + 1] / 2^size."""
-    found = []
-    for n in (numerator, numerator + 1):
-        if n == 0:
-            exponential = arb("inf")
-        elif n == 1 << size:
-            exponential = arb(0)
-        else:
-            exponential = ball(Fraction(1 << size, n)).log()
-        if not is_gumbel:
-            found.append(exponential)
-        elif n == 0:
-            found.append(arb("-inf"))
-        else:
-            found.append(arb("inf") if n == 1 << size else (1 / exponential).log())
-    return (found[0], found[1]) if is_gumbel else (found[1], found[0])
+choices = pytest.mark.parametrize("choice", list(LAWS), ids=lambda choice: choice.__name__)
+counted = pytest.mark.parametrize("counted", [True, False])
 
 
-def reference(
-    scores: Sequence[Number], rate: Number, words: Iterator[int], width: int, *, is_gumbel: bool
-) -> int:
-    """The first digits of all, packed into words chunk by chunk, with the very first of Gumbel's
-    turned; then a word for each that may still be the largest, in order, until one is left, or
-    they have the same score and digits: then any of those."""
-    size, first = min(16, width), list[int]()
-    for start in range(0, len(scores), CHUNK):
-        some, begun = min(CHUNK, len(scores) - start), list[int]()
-        while len(begun) < some:
-            word = next(words)
-            begun += [word >> size * i & (1 << size) - 1 for i in range(width // size)]
-        first += begun[:some]
-    exact = [fraction(score) * fraction(rate) for score in scores]
-    turned = int(is_gumbel) << size - 1
-    top, left = max(exact), {place: numerator ^ turned for place, numerator in enumerate(first)}
-    while True:
-        with precision(size + 64 + 60):
-            keys = {}
-            for place, numerator in left.items():
-                low, high = ends(numerator, size, is_gumbel=is_gumbel)
-                own = ball(exact[place] - top)
-                keys[place] = (low + own).lower(), (high + own).upper()
-            best = max(low for low, _ in keys.values())
-            left = {place: n for place, n in left.items() if not keys[place][1] < best}
-        if len(left) == 1:
-            return next(iter(left))
-        if len({(exact[place], numerator) for place, numerator in left.items()}) == 1:
-            return list(left)[below(len(left), words, width)]
-        left = {place: n << width | next(words) for place, n in left.items()}
-        size += width
+def law(choice: Choice, scores: Sequence[Fraction | int], rate: Fraction = HALF) -> Chance[int]:
+    """The probability of each place: exact, if those with smaller scores have next to none."""
+    scores = [score - max(scores) for score in scores]
+    gaps = [-score * rate for score in scores]
+    if all(gap == 0 or gap > 10_000 for gap in gaps):
+        return weighted(*(int(gap == 0) for gap in gaps))
+    return LAWS[choice](scores, rate)
 
 
-def below(m: int, words: Iterator[int], width: int) -> int:
-    """A number below this, each as likely: as many words as that takes, all digits turned."""
-    count = -(-(m - 1).bit_length() // width)
-    whole = 1 << width * count
-    while True:
-        number = 0
-        for _ in range(count):
-            number = number << width | (1 << width) - 1 - next(words)
-        if number < whole // m * m:
-            return number % m
+def sampler(choice: Choice, scores: Scores, rate: Number = HALF) -> Callable[[Bits], int]:
+    return lambda bits: choice(scores, rate, bits)
 
 
-def assert_as_reference(
-    choice: Choice, scores: Scores, rate: Number, seed: int, width: int = 64
-) -> int:
-    recorded = RecordingBits(SeededBits(seed, width))
-    found = choice(scores, rate, recorded)
-    theirs = RecordingBits(SeededBits(seed, width))
-    plain: list[Any] = scores.tolist() if isinstance(scores, np.ndarray) else list(scores)
-    is_gumbel = IS_GUMBEL[choice]  # type: ignore[index]  # the two that there are
-    wanted = reference(plain, rate, iter(theirs.word, None), width, is_gumbel=is_gumbel)
-    assert found == wanted
-    assert type(found) is int
-    assert len(recorded.seen) == len(theirs.seen)
-    return found
+@counted
+@choices
+@pytest.mark.parametrize(
+    "scores",
+    [(3,), (1, 0), (0, 3), (2, 2), (Fraction(1, 3), 1), (-40, 0), (1, 0, 2), (0, 0, 0), (1, 0, 1)],
+    ids=str,
+)
+def test_each_place_has_its_probability(
+    counted: bool,
+    choice: Choice,
+    scores: tuple[Fraction | int, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    """Whether scores are counted first or each candidate is a piece of its own."""
+    if not counted:
+        monkeypatch.setattr(_selection, "_FEW_SCORES", 0)
+    found = walk(sampler(choice, scores), *DEPTHS[choice])
+    assert_exact(found, law(choice, scores), 0.7, record_property)
 
 
-@cache
-def true_ends(size: int, *, is_gumbel: bool) -> list[tuple[arb, arb]]:
-    with precision(96):
-        return [ends(j, size, is_gumbel=is_gumbel) for j in range(1 << size)]
+@choices
+def test_chunks_of_scores_change_nothing(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    scores = (1, 0, 1, 1)
+    whole = walk(sampler(choice, scores), *DEPTHS[choice])
+    monkeypatch.setattr(_selection, "_CHUNK", 1)
+    assert walk(sampler(choice, scores), *DEPTHS[choice]) == whole
+    assert_exact(whole, law(choice, scores), 0.7, record_property)
 
 
-@noises
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 13, 16])
-def test_the_bounds_hold_in_every_cell(noise: _selection._KeyNoise, size: int) -> None:
-    cells = _selection._cells(noise, size)
-    assert cells.lower.shape == cells.upper.shape == (1 << size,)
-    is_gumbel = noise.is_gumbel
-    with precision(96):
-        for j, (low, high) in enumerate(true_ends(size, is_gumbel=is_gumbel)):
-            lower, upper = float(cells.lower[j]), float(cells.upper[j])
-            assert arb(lower) <= low <= high <= arb(upper)
-            assert (lower == -math.inf) == (is_gumbel and j == 0)
-            assert (upper == math.inf) == (j == ((1 << size) - 1 if is_gumbel else 0))
+@choices
+def test_a_rate_of_zero_prefers_none(choice: Choice, record_property: Record) -> None:
+    for scores in [(5, -7), (5, 4)]:
+        found = walk(sampler(choice, scores, 0), *DEPTHS[choice])
+        assert_exact(found, law(choice, (0, 0)), 0.7, record_property)
 
 
-@noises
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 16])
-def test_a_cell_is_narrow_or_among_the_wide_ones(noise: _selection._KeyNoise, size: int) -> None:
-    """With what the filter allows for the errors of two keys, all narrow ones are within it."""
-    cells = _selection._cells(noise, size)
-    places = np.arange(1 << size)
-    is_wide = (places - cells.first_wide) % (1 << size) < cells.wide
-    widths = cells.upper - cells.lower
-    allowed = _selection._NARROW + 2 * _selection._ERROR
-    assert (widths[~is_wide] <= allowed + 1e-12).all()
-    assert (widths[is_wide] > _selection._NARROW).all()
-    assert 2 * _selection._ERROR < _selection._SLACK / 4
-    assert size < 16 or cells.wide < 300
+# Planted bugs, each refuted by the same function
+
+
+@choices
+def test_the_first_of_equal_scores_is_refuted(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = (1, 1, 0)
+    monkeypatch.setattr(UniformLaw, "draw", lambda *_: 0)
+    assert_refuted(walk(sampler(choice, scores), *DEPTHS[choice]), law(choice, scores))
+
+
+@choices
+def test_equal_scores_that_count_once_are_refuted(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, honest = (1, 1, 1, 0), np.bincount
+    monkeypatch.setattr(np, "bincount", lambda *args, **named: honest(*args, **named) > 0)
+    with_bug = walk(sampler(choice, scores), *DEPTHS[choice])
+    monkeypatch.undo()
+    assert_refuted(with_bug, law(choice, scores))
+
+
+def test_the_other_law_is_refuted() -> None:
+    found = walk(sampler(exponential_choice, (1, 0)), 5, 2)
+    assert_refuted(found, law(permute_and_flip, (1, 0)))
+
+
+@choices
+@pytest.mark.parametrize("factor", ["0.1", "10"])
+def test_a_wrong_rate_is_refuted(factor: str, choice: Choice) -> None:
+    found = walk(sampler(choice, (1, 0), HALF * Fraction(factor)), 5, 2)
+    assert_refuted(found, law(choice, (1, 0)))
+
+
+# Scores of every size and type
 
 
 SPREAD: dict[str, tuple[list[Number], Number]] = {
@@ -166,13 +159,19 @@ SPREAD: dict[str, tuple[list[Number], Number]] = {
 
 @choices
 @pytest.mark.parametrize("case", SPREAD)
-@pytest.mark.parametrize("width", [1, 5, 16, 24, 64])
-def test_any_scores_are_chosen_from_as_the_reference_does(
-    choice: Choice, case: str, width: int
+def test_any_scores_have_their_probabilities(
+    choice: Choice, case: str, record_property: Record
 ) -> None:
     scores, rate = SPREAD[case]
-    for seed in range(6 if width > 5 else 2):
-        assert_as_reference(choice, scores, rate, seed, width)
+    if choice is permute_and_flip and len(scores) > 6:
+        scores = scores[:6]  # the law goes through all orders
+    exact = [fraction(score) if type(score) is not int else Fraction(score) for score in scores]
+    found = walk(sampler(choice, scores, rate), 4, 2)
+    assert_exact(found, law(choice, exact, fraction(rate)), 1.1, record_property)
+    for width in (1, 5, 16, 24, 64):
+        bits = SeededBits(1, width)
+        drawn = {choice(scores, rate, bits) for _ in range(4)}
+        assert all(type(place) is int and 0 <= place < len(scores) for place in drawn)
 
 
 ARRAYS: dict[str, npt.NDArray[Any]] = {
@@ -187,94 +186,64 @@ ARRAYS: dict[str, npt.NDArray[Any]] = {
     "strided": np.arange(100)[::-7],
     "of Python's": np.array([10**400, 10**400 - 2, Fraction(1, 3)], dtype=object),
     "equal": np.full(300, 2**62),
-    "two chunks": np.arange(CHUNK + 300) // 3000,
+    "two chunks": np.arange((1 << 16) + 300) // 3000,
 }
 
 
 @choices
 @pytest.mark.parametrize("case", ARRAYS)
-def test_an_arrays_choice_is_the_references(choice: Choice, case: str) -> None:
+def test_an_array_is_the_same_as_a_list(choice: Choice, case: str) -> None:
     scores = ARRAYS[case]
     before = scores.copy()
     rates: list[Number] = [0, 0.3, Fraction(10) ** 400, Fraction(1, 10**400), Fraction(1, 2**62)]
-    for rate in rates[:2] if scores.size > CHUNK else rates:
-        for seed in range(1 if scores.size > CHUNK else 3):
-            assert_as_reference(choice, scores, rate, seed)
+    for rate in rates[:2] if scores.size > 1000 else rates:
+        for seed in range(3):
+            alone = choice(scores, rate, SeededBits(seed))
+            assert alone == choice(scores.tolist(), rate, SeededBits(seed))
     np.testing.assert_array_equal(scores, before)
 
 
-@settings(max_examples=150)
-@given(
-    st.sampled_from(list(IS_GUMBEL)),
-    st.lists(st.one_of(st.integers(-5, 5), st.integers(-(2**70), 2**70)), min_size=1, max_size=40),
-    st.one_of(st.sampled_from([0, 1, 1e-3, 1e-6]), st.fractions(0, 3, max_denominator=100)),
-    st.sampled_from([1, 3, 8, 16, 24, 64]),
-    st.integers(0, 2**32),
-)
-def test_random_scores_are_chosen_from_as_the_reference_does(
-    choice: Choice, scores: list[Number], rate: Number, width: int, seed: int
-) -> None:
-    assert_as_reference(choice, scores, rate, seed, width)
-
-
 @choices
-def test_a_list_and_an_array_are_the_same(choice: Choice) -> None:
+def test_only_differences_of_scores_count(choice: Choice) -> None:
     scores = np.random.default_rng(1).integers(-50, 50, 5000)
     for seed in range(5):
         alone = choice(scores, 0.2, SeededBits(seed))
-        assert alone == choice(scores.tolist(), 0.2, SeededBits(seed))
         assert alone == choice(scores + 2**50, 0.2, SeededBits(seed))
-        assert alone == choice(scores * 5, Fraction(1, 25), SeededBits(seed))
+        assert scores[alone] == scores[choice(scores * 5, Fraction(1, 25), SeededBits(seed))]
 
 
-def exponential_law(gaps: list[int], rate: float) -> list[float]:
-    weights = [math.exp(-rate * gap) for gap in gaps]
-    return [weight / sum(weights) for weight in weights]
-
-
-def permute_and_flip_law(gaps: list[int], rate: float) -> list[float]:
-    """McKenna and Sheldon's own sum, over the sets of candidates that were visited before."""
-    heads = [math.exp(-rate * gap) for gap in gaps]
-
-    def chosen(left: frozenset[int]) -> dict[int, float]:
-        found = dict.fromkeys(range(len(gaps)), 0.0)
-        for i in left:
-            found[i] += heads[i] / len(left)
-            if heads[i] < 1:
-                for place, chance in chosen(left - {i}).items():
-                    found[place] += chance * (1 - heads[i]) / len(left)
-        return found
-
-    return list(chosen(frozenset(range(len(gaps)))).values())
-
-
-@pytest.mark.parametrize(
-    ("choice", "law"),
-    [(exponential_choice, exponential_law), (permute_and_flip, permute_and_flip_law)],
-)
-@pytest.mark.parametrize("gaps", [[0, 1, 2, 5], [3, 0, 0, 1, 1]], ids=str)
-def test_choices_fit_their_law(
-    choice: Choice, law: Callable[[list[int], float], list[float]], gaps: list[int]
-) -> None:
+@choices
+@pytest.mark.parametrize("scores", [(0, -1, -2, -5), (-3, 0, 0, -1, -1)], ids=str)
+def test_choices_fit_their_law(choice: Choice, scores: tuple[int, ...]) -> None:
+    """By chi-squared, with a false alarm of 10^-9. Falling scores don't fit the other law."""
     bits, count = SecureBits(), 6000
-    found = np.bincount(
-        [choice([-gap for gap in gaps], 0.5, bits) for _ in range(count)], minlength=len(gaps)
-    )
-    expected = np.array(law(gaps, 0.5)) * count
-    statistic = ((found - expected) ** 2 / expected).sum()
-    assert chi2.sf(statistic, len(gaps) - 1) > 1e-9
-    other = permute_and_flip_law if law is exponential_law else exponential_law
-    wrong = np.array(other(gaps, 0.5)) * count
-    assert chi2.sf(((found - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6 or gaps[0]
+    drawn = [choice(scores, 0.5, bits) for _ in range(count)]
+    found = np.bincount(drawn, minlength=len(scores))
+
+    def probability(kind: Choice) -> float:
+        chance = law(kind, scores)
+        expected = np.array([float(chance(place)) for place in range(len(scores))]) * count
+        statistic = ((found - expected) ** 2 / expected).sum()
+        return float(chi2.sf(statistic, len(scores) - 1))
+
+    (other,) = (kind for kind in LAWS if kind is not choice)
+    assert probability(choice) > 1e-9
+    assert probability(other) < 1e-6 or scores[0] < 0
 
 
 @choices
 def test_few_words_are_drawn(choice: Choice) -> None:
-    """Four candidates to a word, and hardly any more."""
+    """One for each uniform number, whatever the scores."""
     for scores in (np.zeros(40_000, np.int64), np.arange(40_000)):
         recorded = RecordingBits(SeededBits(1))
-        choice(scores, 0.5, recorded)
-        assert len(recorded.seen) <= 10_000 + 40
+        choice(scores, 0.7, recorded)
+        assert len(recorded.seen) <= 3
+
+
+@choices
+def test_without_noise_the_first_of_the_largest_is_chosen(choice: Choice) -> None:
+    for scores in ([0, 5, 4, 5], [0, 500, 4, 500]):
+        assert choice(scores, HALF, ZeroNoiseBits()) == 1
 
 
 Call = Callable[[Choice], object]

@@ -26,7 +26,6 @@ from discreet.noise import (
     _choices,
     _discrete_gaussian,
     _inversion,
-    _selection,
     _steps,
 )
 from discreet.noise._inversion import Inverse
@@ -39,7 +38,7 @@ Record = Callable[[str, object], None]
 
 BITS = 512
 
-_CACHES = _inversion._guide, _choices._edges, _selection._cells
+_CACHES = _inversion._guide, _choices._edges
 
 
 class Script:

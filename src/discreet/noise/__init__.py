@@ -8,7 +8,9 @@ probability: docs/proofs/noise.md has the proofs. To read the files in order:
 3. The laws: `_affine_quantile` and `_quantiles` (fast, proven float64), `_laws` (discrete Laplace,
    rounded Gaussian, geometric), `_steps` and `_choices` (few outcomes), `_uniform`, `_staircase`,
    `_discrete_gaussian` and `_max_norm` (by rejection).
-4. Draws that are no numbers: `_selection` (one of many by scores) and `_order` (permutations).
+4. Draws that are no numbers: `_pieces` (exponential mechanism) and `_flipped_pieces`
+   (permute-and-flip), where one piece is many candidates of the same score; `_selection` (one of
+   many by scores) and `_order` (permutations).
 5. Forecasts of errors: `half_width` in `_laws`, `_tail_inversion`, `_normal_tails`, `_sums`.
 6. `_grid`: noise for real numbers, in whole steps.
 """

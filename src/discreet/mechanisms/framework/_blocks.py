@@ -20,9 +20,9 @@ from discreet.mechanisms._rows import Grid
 from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.mechanisms.quantiles._ranks import most_missed
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
-from discreet.mechanisms.selection._pieces import choose_place
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise._arrays import IndexArray
+from discreet.noise._pieces import choose_place
 
 _DIGITS = 9
 

@@ -16,9 +16,9 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import a_grid, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles._ranks import Score
-from discreet.mechanisms.selection._flipped_pieces import flip_piece
 from discreet.mechanisms.selection._gaps import flip_chance
 from discreet.noise import Bits, UniformLaw
+from discreet.noise._flipped_pieces import flip_piece
 
 
 class PermuteAndFlipQuantile(OneQuantile):
@@ -48,7 +48,7 @@ class PermuteAndFlipQuantile(OneQuantile):
 
     McKenna and Sheldon (2020), Permute-and-flip: a new mechanism for differentially private
     selection. `discreet.mechanisms.quantiles._ranks` proves how far a row moves misses apart;
-    `discreet.mechanisms.selection._flipped_pieces` proves that draws are exact.
+    `discreet.noise._flipped_pieces` proves that draws are exact.
     """
 
     __slots__ = ()

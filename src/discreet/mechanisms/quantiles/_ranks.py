@@ -27,9 +27,9 @@ import numpy as np
 
 from discreet._exact import ball, precision, upper_fraction
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.selection._pieces import choose_place
 from discreet.noise import Bits
 from discreet.noise._arrays import IndexArray
+from discreet.noise._pieces import choose_place
 
 _BITS = 128
 

@@ -13,7 +13,6 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
-from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.mechanisms.selection._scores import (
     CandidatesField,
     Moves,
@@ -22,6 +21,7 @@ from discreet.mechanisms.selection._scores import (
     score_range,
 )
 from discreet.noise import Bits
+from discreet.noise._pieces import choose_piece
 
 
 @frozen

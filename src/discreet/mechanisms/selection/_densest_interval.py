@@ -14,9 +14,9 @@ from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._columns import column_of, part_on, rows_part
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
-from discreet.mechanisms.selection._pieces import choose_place
 from discreet.noise import Bits
 from discreet.noise._arrays import IndexArray
+from discreet.noise._pieces import choose_place
 
 
 def _a_grid_of_two(grid: object) -> Grid:

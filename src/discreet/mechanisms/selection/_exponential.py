@@ -9,9 +9,9 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._choice import ChoiceByRate
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
-from discreet.mechanisms.selection._pieces import choose_piece
 from discreet.mechanisms.selection._scores import score_range
 from discreet.noise import Bits
+from discreet.noise._pieces import choose_piece
 
 
 class ExponentialMechanism(ChoiceByRate):

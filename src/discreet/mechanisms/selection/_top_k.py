@@ -17,7 +17,6 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap, top_chance
-from discreet.mechanisms.selection._pieces import pieces_of
 from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
     Candidates,
@@ -31,6 +30,7 @@ from discreet.mechanisms.selection._scores import (
     with_laplace,
 )
 from discreet.noise import Bits
+from discreet.noise._pieces import pieces_of
 
 _CONFIDENCE = Fraction(95, 100)
 _LEAST_RATE = Fraction(1, 10**200)

@@ -12,10 +12,9 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.selection import _pieces
-from discreet.mechanisms.selection._flipped_pieces import flip_piece
-from discreet.mechanisms.selection._pieces import Whole, choose_piece, e_to_minus, pieces_of
-from discreet.noise import Bits
+from discreet.noise import Bits, _pieces
+from discreet.noise._flipped_pieces import flip_piece
+from discreet.noise._pieces import Whole, choose_piece, e_to_minus, pieces_of
 from tests.mechanisms.kit import Wrong
 from tests.noise.walk import BITS, Chance, Record, assert_exact, assert_refuted, walk
 

@@ -21,8 +21,9 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.errors import InvalidArgument
-from discreet.noise import Bits, UniformLaw
 from discreet.noise._arrays import FloatArray
+from discreet.noise._bits import Bits
+from discreet.noise._uniform import UniformLaw
 
 Whole = Sequence[int] | npt.NDArray[Any]  # Any: integers of any kind
 _Array = npt.NDArray[Any]  # Any: int64, or object for Python's integers

@@ -11,8 +11,8 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
-from discreet.mechanisms.selection import _flipped_pieces
-from discreet.mechanisms.selection._flipped_pieces import (
+from discreet.noise import Bits, _flipped_pieces
+from discreet.noise._flipped_pieces import (
     _climbed,
     _climbed_exactly,
     _left,
@@ -20,8 +20,7 @@ from discreet.mechanisms.selection._flipped_pieces import (
     _time,
     flip_piece,
 )
-from discreet.mechanisms.selection._pieces import pieces_of
-from discreet.noise import Bits
+from discreet.noise._pieces import pieces_of
 from tests.noise.walk import (
     BITS,
     Chance,

@@ -49,9 +49,9 @@ import numpy as np
 from flint import arb
 
 from discreet._exact import ball, precision
-from discreet.mechanisms.selection._pieces import Pieces, Whole, pieces_of
-from discreet.noise import Bits
 from discreet.noise._arrays import FloatArray
+from discreet.noise._bits import Bits
+from discreet.noise._pieces import Pieces, Whole, pieces_of
 from discreet.noise._quantiles import EXPONENTIAL
 
 _SMALL = 1 / 64
