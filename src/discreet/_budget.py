@@ -181,8 +181,8 @@ class BudgetUse(Protocol):
 class Receipt:
     """Proof that a privacy loss was recorded before anything was computed.
 
-    ``digest`` names the ledger's entry. ``kept`` is the answer stored earlier under the same
-    request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
+    ``digest`` names the ledger's entry. ``stored`` is the answer of an earlier charge under the
+    same request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
     ``balance`` is the balance after the charge, if the payer knows it; it is computed when it is
     first read, and is not part of the proof. ``request`` is the id of the request, and
     ``privacy_loss`` the JSON of the privacy loss. ``statement`` is JSON too: the question with its
@@ -194,7 +194,7 @@ class Receipt:
     at: datetime
     purpose: str
     by: str
-    kept: str | None = None
+    stored: str | None = None
     is_insecure: bool = False
     balance: BudgetUse | None = plain_field(default=None, compare=False, repr=False)
     request: str | None = plain_field(default=None, compare=False, repr=False)

@@ -1,4 +1,4 @@
-"""What the ledger's tests share: a ledger to start from, processes to race, and rows to spoil."""
+"""Helpers of the ledger's tests: a ledger to start from, processes to race, and rows to spoil."""
 
 import signal
 import sqlite3
@@ -57,14 +57,14 @@ def begun(code: str, path: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """What a process printed, once it ended well."""
+    """The output of a process, once it ended well."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return out
 
 
 def killed(code: str, path: Path, *arguments: object) -> str:
-    """What a process printed until it killed itself."""
+    """The output of a process until it killed itself."""
     process = begun(code, path, *arguments)
     out, err = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, err
@@ -72,7 +72,7 @@ def killed(code: str, path: Path, *arguments: object) -> str:
 
 
 def raced(code: str, path: Path, count: int) -> list[str]:
-    """What each of the processes printed that begin at one moment, where they call wait()."""
+    """The outputs of processes that begin together, where they call wait()."""
     processes = [begun(code, path, number) for number in range(count)]
     for process in processes:
         assert process.stdout is not None

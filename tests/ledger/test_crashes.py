@@ -43,15 +43,15 @@ def test_killed_while_charging(tmp_path: Path, point: str, is_recorded: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("point", "is_kept"), [(BEFORE_WRITING, False), (BEFORE_COMMIT, False), (AFTER_COMMIT, True)]
+    ("point", "is_stored"), [(BEFORE_WRITING, False), (BEFORE_COMMIT, False), (AFTER_COMMIT, True)]
 )
-def test_killed_while_keeping(tmp_path: Path, point: str, is_kept: bool) -> None:
+def test_killed_while_storing(tmp_path: Path, point: str, is_stored: bool) -> None:
     path = tmp_path / "x.ledger"
     made(path)
     killed(f"l = Ledger.open(path)\nr = {CHARGE}\n{point}\nl.keep(r, '42')", path)
     ledger, request = Ledger.open(path), Request("first", "body")
-    if is_kept:
-        assert pay(ledger, Pure(0.6), request).kept == "42"
+    if is_stored:
+        assert pay(ledger, Pure(0.6), request).stored == "42"
     else:
         with pytest.raises(RequestReused, match="no answer is stored"):
             pay(ledger, Pure(0.6), request)

@@ -134,7 +134,7 @@ def test_a_receipt_tells_what_was_paid(ledger: Ledger) -> None:
     receipt = ledger.charge(TENTH, purpose="monthly", by="bo", is_insecure=True)
     assert (receipt.number, receipt.purpose, receipt.by) == (1, "monthly", "bo")
     assert receipt.is_insecure
-    assert receipt.kept is None
+    assert receipt.stored is None
     assert before <= receipt.at <= datetime.now(UTC)
     assert receipt.at.utcoffset() == timedelta(0)
 

@@ -30,7 +30,7 @@ Outcome = type[DiscreetError] | tuple[int, str | None]
 
 
 class Model:
-    """What a ledger is, without files, chains and digests."""
+    """A model of a ledger, without files, chains and digests."""
 
     def __init__(self, limit: AnyLimit) -> None:
         self.filter, self.entries, self.is_locked = Filter.for_limit(limit), 1, False
@@ -70,7 +70,7 @@ class Model:
         return self.filter.admits(spent)
 
     def is_refused(self, number: int, answer: str) -> bool:
-        """Whether this answer is not kept."""
+        """Whether this answer is not stored."""
         is_request = number in (first for first, _ in self.requests.values())
         if not is_request or number in self.answers:
             return True
@@ -126,9 +126,9 @@ class Ledgers(RuleBasedStateMachine):
                     self.ledger.charge(loss, purpose=purpose, by=by, request=request)
                 return
             receipt = self.ledger.charge(loss, purpose=purpose, by=by, request=request)
-        assert (receipt.number, receipt.kept) == expected
+        assert (receipt.number, receipt.stored) == expected
         first = self.receipts.setdefault(receipt.number, receipt)
-        assert replace(receipt, kept=None) == first
+        assert replace(receipt, stored=None) == first
 
     @rule(data=st.data(), answer=st.text(max_size=3))
     def keep(self, data: st.DataObject, answer: str) -> None:

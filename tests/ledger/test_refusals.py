@@ -1,4 +1,4 @@
-"""What a refusal says: how far it would go, what the charge costs by itself, what still fits."""
+"""Texts of refusals: how far it would go, what the charge costs by itself, what still fits."""
 
 import re
 from collections.abc import Callable

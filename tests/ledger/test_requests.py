@@ -1,4 +1,4 @@
-"""A request id gives one draw: its answer is kept, and repeated for nothing."""
+"""A request id gives one draw: its answer is stored, and repeated for nothing."""
 
 import threading
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_repeating_gives_the_first_receipt_and_its_answer(ledger: Ledger) -> Non
         receipt.at,
         purpose="p",
         by="ana",
-        kept="42 \ud800 é",
+        stored="42 \ud800 é",
         is_insecure=True,
     )
     assert charges(ledger) == 1
@@ -45,9 +45,9 @@ def test_repeating_costs_nothing_when_all_is_spent_or_locked(ledger: Ledger) -> 
     last = pay(ledger, HALF)
     with pytest.raises(BudgetExceeded):
         pay(ledger, HALF)
-    assert pay(ledger, HALF, FIRST).kept == ""
+    assert pay(ledger, HALF, FIRST).stored == ""
     ledger.lock(last)
-    assert pay(ledger, HALF, FIRST).kept == ""
+    assert pay(ledger, HALF, FIRST).stored == ""
     with pytest.raises(LedgerLocked):
         pay(ledger, Pure(0), Request("second", "a body"))
 
@@ -71,15 +71,15 @@ def test_a_paid_request_without_an_answer_is_never_drawn_again(ledger: Ledger) -
 
 def test_ids_belong_to_their_analyst(ledger: Ledger) -> None:
     ledger.keep(pay(ledger, HALF, FIRST, by="ana"), "hers")
-    assert pay(ledger, HALF, FIRST, by="bo").kept is None
-    assert pay(ledger, HALF, FIRST, by="ana").kept == "hers"
+    assert pay(ledger, HALF, FIRST, by="bo").stored is None
+    assert pay(ledger, HALF, FIRST, by="ana").stored == "hers"
     assert charges(ledger) == 2
 
 
 def test_a_refused_request_may_come_again(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         pay(ledger, Pure(2), FIRST)
-    assert pay(ledger, HALF, FIRST).kept is None
+    assert pay(ledger, HALF, FIRST).stored is None
 
 
 def test_an_answer_is_stored_once(ledger: Ledger) -> None:
@@ -87,7 +87,7 @@ def test_an_answer_is_stored_once(ledger: Ledger) -> None:
     ledger.keep(receipt, "42")
     with pytest.raises(InvalidArgument, match="stored already"):
         ledger.keep(receipt, "42")
-    assert pay(ledger, HALF, FIRST).kept == "42"
+    assert pay(ledger, HALF, FIRST).stored == "42"
     assert ledger.history()[-1].about == receipt.number
 
 
@@ -105,7 +105,7 @@ def test_an_answer_is_stored_while_locked(ledger: Ledger) -> None:
     receipt = pay(ledger, HALF, FIRST)
     ledger.lock(receipt)
     ledger.keep(receipt, "42")
-    assert pay(ledger, HALF, FIRST).kept == "42"
+    assert pay(ledger, HALF, FIRST).stored == "42"
     ledger.verify()
 
 
@@ -120,7 +120,7 @@ def test_answers_survive(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     first = made(path)
     first.keep(pay(first, HALF, FIRST), "42")
-    assert pay(Ledger.open(path), HALF, FIRST).kept == "42"
+    assert pay(Ledger.open(path), HALF, FIRST).stored == "42"
 
 
 def test_racing_threads_pay_a_request_once(ledger: Ledger) -> None:
@@ -132,9 +132,9 @@ def test_racing_threads_pay_a_request_once(ledger: Ledger) -> None:
         except RequestReused:
             outcomes.append("reused")
             return
-        if receipt.kept is None:
+        if receipt.stored is None:
             ledger.keep(receipt, f"answer {number}")
-        outcomes.append(pay(ledger, Pure(0.01), FIRST).kept or "")
+        outcomes.append(pay(ledger, Pure(0.01), FIRST).stored or "")
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
     for thread in threads:
@@ -152,11 +152,11 @@ wait()
 for n in range(12):
     try:
         receipt = l.charge(Pure(0.01), purpose="x", by="ana", request=Request(str(n), "b"))
-        if receipt.kept is None:
+        if receipt.stored is None:
             l.keep(receipt, f"{arguments[0]}")
             print("paid", n)
         else:
-            print("kept", n, receipt.kept)
+            print("stored", n, receipt.stored)
     except DiscreetError as mistake:
         print(type(mistake).__name__, n)
 """
@@ -169,5 +169,5 @@ def test_racing_processes_pay_a_request_once(tmp_path: Path) -> None:
     assert sorted(line for line in lines if line.startswith("paid")) == sorted(
         f"paid {n}" for n in range(12)
     )
-    assert {line.split()[0] for line in lines} <= {"paid", "kept", "RequestReused"}
+    assert {line.split()[0] for line in lines} <= {"paid", "stored", "RequestReused"}
     assert charges(Ledger.open(path)) == 12

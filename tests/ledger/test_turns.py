@@ -94,7 +94,7 @@ WRITE = READ + "c.execute('begin immediate')"
 
 
 def read_elsewhere(path: Path, code: str = COUNT) -> str:
-    """What another program, which knows nothing of discreet, gets to see of the file."""
+    """The output of a program that reads the file and knows nothing of discreet."""
     command = [sys.executable, "-c", code, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout or done.stderr.splitlines()[-1]).strip()

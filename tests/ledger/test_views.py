@@ -1,4 +1,4 @@
-"""What a ledger says: balances and refusals in words."""
+"""Views of a ledger: balances and refusals in words."""
 
 from fractions import Fraction
 

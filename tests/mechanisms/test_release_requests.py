@@ -88,7 +88,7 @@ def test_a_request_gives_one_draw(case: str, payer: Callable[[], FakePayer] | No
     assert first.receipt.number == again.receipt.number
     other = release(bounded, mechanism, book, request="s", by="ana")
     assert first.receipt.number != other.receipt.number
-    if first.receipt.kept is None and "empty" not in case and "at its end" not in case:
+    if first.receipt.stored is None and "empty" not in case and "at its end" not in case:
         assert not same(first.value, other.value)  # the id gives no noise: a new one, a new draw
 
 

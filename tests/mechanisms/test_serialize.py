@@ -47,7 +47,7 @@ def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
 
 @pytest.mark.parametrize("wrong", [object(), {1, 2}, [1], b"1", np.float64(1)])
 def test_what_would_not_come_back_is_refused(wrong: Wrong) -> None:
-    with pytest.raises(TypeError, match="can't be kept"):
+    with pytest.raises(TypeError, match="can't be stored"):
         serialize(wrong)
 
 

@@ -84,7 +84,7 @@ def cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
 
 def say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
     """Say the cost of a question, a check or a diagnosis, and what is left of the budget."""
-    if receipt.kept is None:
+    if receipt.stored is None:
         say(f"this {name} cost {_format.cost(loss, fraction(delta))}", "green")
     else:
         say("paid before, and free now", "green")

@@ -156,7 +156,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
     if is_new_ledger:
         say(f"created the ledger {declared.ledger}")
-    if is_repeat and answer.receipt.kept is None:
+    if is_repeat and answer.receipt.stored is None:
         say(f"request {request} is new for {by}: no earlier answer was found")
     say_cost("question", answer.receipt, answer.privacy_loss, delta)
     # 4. the diagnosis, for a charge of its own

@@ -170,8 +170,8 @@ def release_through(
         statement=statement_of(bounded, mechanism),
     )
     # 3. compute and add noise, unless this request has an answer already
-    if receipt.kept is not None:
-        value = cast(W, deserialize(receipt.kept))
+    if receipt.stored is not None:
+        value = cast(W, deserialize(receipt.stored))
     else:
         value = _drawn(door, bounded, mechanism, receipt)
         door.note("released", value)

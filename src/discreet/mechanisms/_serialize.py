@@ -61,7 +61,7 @@ def _plain(answer: Serializable) -> object:
         return {"mapping": [[_plain(key), _plain(item)] for key, item in answer.items()]}
     if type(answer) is tuple:
         return {"tuple": [_plain(item) for item in answer]}
-    raise TypeError(f"an answer of type {type(answer).__name__} can't be kept")
+    raise TypeError(f"an answer of type {type(answer).__name__} can't be stored")
 
 
 def _built(stored: Any) -> Serializable:  # Any: JSON
