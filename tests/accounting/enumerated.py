@@ -1,4 +1,4 @@
-"""What sampled mechanisms do on tables of a few units: every sample is written down.
+"""Laws of sampled mechanisms on tables of a few units, by enumeration of all samples.
 
 A `Law` holds the probability of each outcome on two neighbouring tables. The mechanisms add noise
 to the sum of the sample's values; outcomes far out are counted as one, and normal noise is only

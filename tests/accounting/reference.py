@@ -1,5 +1,5 @@
-"""What the worst mechanisms of a privacy loss really do: exactly, slowly, and sharing no formula
-with the code under test.
+"""The laws of the worst mechanisms of a privacy loss: exact, slow, and by no formula of the code
+under test.
 
 A mechanism with finitely many privacy losses is a `Law`: the probability of each loss ln(p/q)
 under the first of two neighbours. Most mechanisms here are symmetric: exchanging the neighbours

@@ -1,4 +1,4 @@
-"""What Poisson-sampled Gaussians really do, composed: by integrals, without a grid of losses.
+"""The composed law of Poisson-sampled Gaussians: by integrals, without a grid of losses.
 
 Noise is P0 = N(0, sigma^2) without the unit, and M = (1 - q) P0 + q N(1, sigma^2) with it. Their
 ratio is r(x) = M / P0 = 1 - q + q e^((2x - 1) / (2 sigma^2)), and all that is needed of one step is

@@ -1,4 +1,4 @@
-"""What is found fits, and no more would; what can't be found is refused, with the reason."""
+"""The value found fits, and no larger one would; a search without a result gives the reason."""
 
 import math
 from collections.abc import Callable

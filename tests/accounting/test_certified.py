@@ -51,7 +51,7 @@ def stepped(steps: Steps) -> PrivacyLoss:
 
 
 class TestPeers:
-    """What dp-accounting 0.6.0 answers, and others: see `benchmarks/figures`.
+    """Answers of dp-accounting 0.6.0 and others: see `benchmarks/figures`.
 
     Below delta = 1e-8 they don't count: the round-off of dp-accounting's transform, of about
     1e-16 a point, isn't in its bounds. Nor do its lower ones above epsilon = 700: there e^-loss
@@ -234,7 +234,7 @@ class TestTheReference:
 
 
 def same_case(line: Line) -> Iterator[Line]:
-    """What others answer to it, where that counts."""
+    """Answers of others to the same case, where they are bounds."""
     asked = [["gaussian", *each, 1] for each in line["steps"]]
     for other in TestPeers.CASES:
         is_told = other["upper"] is not None and other["lower"] is not None

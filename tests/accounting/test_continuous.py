@@ -76,7 +76,7 @@ def ramp(width: Fraction) -> Smooth:
 
 
 def half_ramp(width: Fraction) -> Smooth:
-    """What lies between the centres of two Laplace laws."""
+    """The outcomes between the centres of two Laplace laws."""
     (piece,) = _dominating_pairs.laplace(width).pieces
     return _ramp(width, arb(1) / 2, piece)
 

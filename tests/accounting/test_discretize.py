@@ -32,7 +32,7 @@ UNSEEN = arb(2) ** -600
 
 @dataclass(frozen=True)
 class Worst:
-    """What a pair stands for, in balls: the probabilities of single outcomes, and smooth parts."""
+    """A pair in balls: the probabilities of single outcomes, and smooth parts."""
 
     atoms: tuple[Two, ...]
     smooths: tuple[Smooth, ...]

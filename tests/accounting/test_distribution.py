@@ -177,7 +177,7 @@ class TestTheEndsOfARange:
     """Losses of bounded range end at once, where a tilted law may have nearly all of its mass."""
 
     def test_many_laplace_laws_at_a_tiny_delta(self) -> None:
-        """What rounding leaves open at the last edge is no infinite loss."""
+        """Rounding at the last edge causes no infinite loss."""
         (order,) = known(_pairs.pairs(100 * Laplace(10), Side.UPPER))
         found = _distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
         assert 8.5 < found < 8.6

@@ -257,7 +257,7 @@ class TestSums:
         assert filter_.add(filter_.start, loss).sums[1] == EXHAUSTED
 
     def test_an_epsilon_whose_delta_is_no_leak_is_not_taken_for_pure(self) -> None:
-        """What a term says of epsilon and delta is of use only if its leaks cover that delta."""
+        """A term's epsilon counts as pure only if its failure probability covers its delta."""
 
         class Careless(Term):
             __slots__ = ()

@@ -1,4 +1,4 @@
-"""What a filter says of itself: how it shares delta, what was reached, what is left, and that
+"""Answers of a filter: how it shares delta, what was reached, what is left, and that
 nobody gets more.
 """
 

@@ -1,4 +1,4 @@
-"""What notebooks show: every number, in tables that parse, with nothing unescaped."""
+"""HTML for notebooks: every number, in tables that parse, with nothing unescaped."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What else a privacy loss answers: Renyi and zCDP bounds, groups, an attacker's advantage."""
+"""Further answers of a privacy loss: Renyi and zCDP bounds, groups, an attacker's advantage."""
 
 import math
 from dataclasses import dataclass

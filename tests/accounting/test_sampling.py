@@ -218,7 +218,7 @@ class _OneSided(Term):
 
 
 class TestLeaks:
-    """What is told with a small probability, when a unit is in a sample, is told more rarely."""
+    """A leak of small probability is rarer by the sampling rate."""
 
     INNER = Approximate(Fraction(1, 2), Fraction(1, 1000))
 

@@ -1,4 +1,4 @@
-"""What is stated of each term, against what its worst mechanism really does."""
+"""Bounds of each term, against the law of its worst mechanism."""
 
 import math
 from contextlib import suppress

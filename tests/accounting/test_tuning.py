@@ -251,7 +251,7 @@ class TestLeaks:
 
 
 class TestPapers:
-    """What the papers state, computed a second time."""
+    """Figures of the papers, computed a second time."""
 
     @given(
         st.fractions(0, 3, max_denominator=20).filter(bool),

@@ -65,7 +65,7 @@ class TestUnsoundRules:
         assert worst(by_sum(admits), menu, 1.0) > 1.6 * 0.05
 
     def test_the_best_theorem_with_the_whole_delta(self) -> None:
-        """What `PrivacyLoss.epsilon` is for, and what it is not for."""
+        """`PrivacyLoss.epsilon` is for charges that are fixed beforehand, not for adaptive ones."""
 
         def admits(loss: PrivacyLoss) -> bool:
             return loss.epsilon(0.05) <= 0.5
@@ -204,7 +204,7 @@ class TestOtherLimits:
         assert worst(rule, [Pure(0.5)], 0.0, 1) > 1.2 * allowed
 
     def test_a_curve_of_which_one_order_is_enough_is_unsound(self) -> None:
-        """What is right for the orders of an (epsilon, delta) limit is wrong here."""
+        """The rule for the orders of an (epsilon, delta) limit does not hold for a Renyi limit."""
         limit = RenyiLimit({2: 0.1, 20: 0.2})
         filter_ = Filter.for_limit(limit)
 

@@ -1,4 +1,4 @@
-"""What is shown suits where it goes: terminals, pipes, and terminals that can't do much."""
+"""Output suits its destination: terminals, pipes, and terminals that can't do much."""
 
 import fcntl
 import io
@@ -31,7 +31,7 @@ COMMANDS = ["declare", "tables", "explain", "ask", "check", "price", "budget", "
 
 
 def on_terminal(*arguments: str, columns: str = "100", **environment: str) -> str:
-    """What a terminal gets, stdout and stderr together."""
+    """The text on a terminal, stdout and stderr together."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, int(columns), 0, 0))
     inherited = {
@@ -128,7 +128,7 @@ def test_a_table_that_fits_is_one() -> None:
 
 
 def shown_at(columns: int, is_terminal: bool, data: RenderableType) -> str:
-    """What is shown of the data there, without colours."""
+    """The data as text at this width, without colours."""
     stream = io.StringIO()
     stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal, as message
     with (

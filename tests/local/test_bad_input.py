@@ -53,7 +53,7 @@ FINE_FOR: dict[str, dict[str, list[str]]] = {"CountMeanSketch": {"buckets": []}}
 
 
 def questions() -> dict[str, Call]:
-    """What a mechanism, its client and its estimator are asked."""
+    """All calls of a mechanism, its client and its estimator."""
     asked: dict[str, Call] = {}
     for name, (make, given) in MADE.items():
         made = make(**given)

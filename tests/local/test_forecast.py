@@ -1,4 +1,4 @@
-"""What is forecast is what is measured; and what is asked for is met by the smallest epsilon.
+"""Forecasts match measurements; the smallest epsilon meets a requested error.
 
 The draws come from seeded words, so that the answers never vary.
 """

@@ -1,4 +1,4 @@
-"""What holds for all mechanisms: cost, estimates without bias, and what they refuse."""
+"""Laws of all mechanisms: cost, estimates without bias, and refusals."""
 
 from fractions import Fraction
 from typing import Any

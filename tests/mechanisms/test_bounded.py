@@ -1,4 +1,4 @@
-"""What a computation must say of itself, and what its result must be."""
+"""Statements of a computation, and checks of its result."""
 
 import functools
 import itertools

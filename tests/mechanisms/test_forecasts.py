@@ -1,4 +1,4 @@
-"""What each mechanism says of its error, against draws: by `sample` itself, where data are at
+"""Each mechanism's forecast of its error, against draws: by `sample` itself, where data are at
 their worst for that mechanism.
 
 At the forecast no more draws may be farther off than is allowed, and 3 % below it no fewer: so

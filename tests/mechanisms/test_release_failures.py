@@ -1,4 +1,4 @@
-"""What fails is paid, locked and silent about everything private."""
+"""A failed release is paid, locks the ledger, and says nothing private."""
 
 import logging
 import logging.config
@@ -86,7 +86,7 @@ def listening(name: str | None) -> Iterator[list[str]]:
 
 @pytest.fixture
 def owners_lines() -> Iterator[list[str]]:
-    """What the owner's log gets."""
+    """The lines of the owner's log."""
     with listening("discreet.owner") as lines:
         yield lines
 

@@ -54,8 +54,8 @@ VALUES: dict[str, Callable[[], object]] = {
 
 
 def inner(value: object) -> Iterator[object]:
-    """What hangs on a value: by its attributes, and by the collector of garbage, which sees what
-    attributes hide."""
+    """All objects that a value refers to: by its attributes, and by the garbage collector, which
+    also finds hidden ones."""
     yield from gc.get_referents(value)
     if is_dataclass(value):
         yield from (getattr(value, field.name) for field in fields(value))

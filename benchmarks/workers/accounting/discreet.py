@@ -17,7 +17,7 @@ from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, calibrate
 
 
 def cost(run: Run) -> PrivacyLoss:
-    """What the run costs, with noise that no cache has seen."""
+    """Privacy loss of the run, with a noise that is in no cache."""
     return run.steps * PoissonSampled(Gaussian(perturbed(run.sigma)), rate=run.rate)
 
 

@@ -52,7 +52,7 @@ def tree(of: Any, value: int, width: int, depth: int) -> Tree[Any]:  # Any: each
 
 
 def laws(of: Any, depth: int) -> list[Law]:
-    """What every script of words of 2 bits gives, for all values."""
+    """The laws over all scripts of 2-bit words, for all values."""
     found = [tree(of, value, 2, depth) for value in range(held(of))]
     assert all(each.undecided[-1] == 0 for each in found)
     return [each.decided for each in found]

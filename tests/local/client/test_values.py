@@ -1,4 +1,4 @@
-"""What is no value is refused by name, and without showing it."""
+"""Objects that are no values are refused by name and are not shown."""
 
 from fractions import Fraction
 from typing import Any

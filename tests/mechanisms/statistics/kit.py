@@ -107,10 +107,10 @@ def holds(found: list[dict[str, int]], bound: Sensitivity) -> bool:
 
 
 def at_least(successes: int, trials: int) -> float:
-    """What the true probability lies above, but for an alarm in 10^9 (Clopper and Pearson)."""
+    """A lower bound on the true probability, with one false alarm in 10^9 (Clopper and Pearson)."""
     return float(betaincinv(successes, trials - successes + 1, ALARM)) if successes else 0.0
 
 
 def at_most(successes: int, trials: int) -> float:
-    """What the true probability lies below, but for an alarm in 10^9."""
+    """An upper bound on the true probability, with one false alarm in 10^9."""
     return 1 - at_least(trials - successes, trials)

@@ -1,4 +1,4 @@
-"""What noisy moments tell: as NumPy has it where noise is small, within intervals that hold."""
+"""Summaries of noisy moments: as NumPy's where noise is small, and within intervals that hold."""
 
 from collections.abc import Callable
 from fractions import Fraction
