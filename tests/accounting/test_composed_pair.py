@@ -16,7 +16,7 @@ from discreet.accounting import (
     _pairs,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting.pld import _distribution
+from discreet.accounting.pld import _direct, _distribution
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import convolved
@@ -32,6 +32,13 @@ SUMS = [
     10 * PoissonSampled(Gaussian(1), 0.01),
     1000 * PoissonSampled(Gaussian(1), 0.01),
 ]
+
+
+@pytest.fixture(autouse=True, params=["directly", "at each tilt"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short laws are convolved, or composed at a ladder of tilts as long ones are."""
+    if request.param == "at each tilt":
+        monkeypatch.setattr(_direct, "_MOST_LAWS", 0)
 
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)

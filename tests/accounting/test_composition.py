@@ -1,4 +1,4 @@
-"""What bounds on the law of a sum make of its tails, against exact ones."""
+"""Bounds on the tails of a sum, against exact values."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._exact import precision
-from discreet.accounting.pld import _composition
+from discreet.accounting.pld import _composition, _tilted_sum
 from discreet.accounting.pld._composition import composed, decayed_sums
 from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._discretize import Points
@@ -46,8 +46,9 @@ class TestComposed:
     def test_with_hardly_a_window(
         self, largest: int, what: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What wraps round and what lies above is charged."""
-        monkeypatch.setattr(_composition, "LARGEST", largest)
+        """Mass that wraps round and mass above the window are charged."""
+        for module in (_composition, _tilted_sum):
+            monkeypatch.setattr(module, "LARGEST", largest)
         for tilt in (0.02, 0.3, 1.0, 3.0):
             for step in (0.1, 1.0):
                 index = np.array([-9, -2, 0, 1, 11], dtype=np.int64)

@@ -16,7 +16,6 @@ from scipy import fft
 
 from discreet._exact import precision
 from discreet.accounting.pld import _fourier as spectrum
-from discreet.accounting.pld._composition import TiltedSum
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
@@ -28,6 +27,7 @@ from discreet.accounting.pld._fourier import (
     fft_radius,
     sum_radius,
 )
+from discreet.accounting.pld._tilted_sum import TiltedSum
 from tests.accounting.sums import BITS, Law, numbers, power
 from tests.accounting.test_continuous import exact
 
@@ -208,7 +208,7 @@ class TestLawsSideBySide:
             assert_near(found, [product[k] for k in range(product.degree() + 1)], 9 * count, 64)
 
     def test_a_thousand_laws(self) -> None:
-        """What many roundings add up to."""
+        """Bounds on the sum of many rounding errors hold."""
         random = np.random.default_rng(1)
         index = np.arange(4)
         shares = random.dirichlet([50, 3, 2, 1], 1000)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from discreet.accounting.pld._composition import composed
+from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
 from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._direct import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing
 from discreet.accounting.pld._fourier import Indices
-from discreet.accounting.pld._grid import on_common_grid
+from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
@@ -126,8 +127,23 @@ def _composed_masses(
     if not all(float(one.mass.sum()) > 0 for one, _ in points):
         raise NoBound(_TOO_LARGE)
 
-    # 2. Compose at each tilt, on the same window.
+    # 2. Bound each mass on one window.
     window = _window(points, low, high)
+    if (found := convolved_directly(points, side, window)) is not None:
+        return _directly(found, points, side, exponents=exponents, middle=middle)
+    return _at_all(points, side, window, exponents=exponents, middle=middle)
+
+
+def _at_all(
+    points: CountedPoints,
+    side: Side,
+    window: tuple[int, int],
+    *,
+    exponents: Sequence[float],
+    middle: int,
+) -> _BoundedMasses:
+    """Compositions at each tilt, and the best bound on each mass."""
+    # 1. Compose at each tilt, on the same window.
     laws = [composed(points, exponent, side, window=window) for exponent in exponents]
     if max(abs(laws[0].first), abs(laws[0].end)) > _LARGEST_LOSS:
         raise NoBound(_TOO_LARGE)
@@ -136,7 +152,7 @@ def _composed_masses(
         weight = _REMOTE ** abs(place - middle) / max(float(law.mass.max()), _TINY)
         importance = np.maximum(importance, weight * law.mass)
 
-    # 3. Take the best bound on each mass.
+    # 2. Take the best bound on each mass.
     loss = np.asarray(laws[0].first + np.arange(window[1]) * laws[0].step, dtype=np.float64)
     if side is Side.LOWER:
         mass = np.max([law.masses_inside() for law in laws], axis=0)
@@ -148,6 +164,32 @@ def _composed_masses(
         mass[0] += math.exp(min(laws[0].log_scale + math.log(laws[0].outside), 0.0))
     beyond = min(law.beyond for law in laws)
     return _BoundedMasses(loss, mass, laws[0].infinite + beyond, importance)
+
+
+def _directly(
+    found: SumMasses,
+    points: CountedPoints,
+    side: Side,
+    *,
+    exponents: Sequence[float],
+    middle: int,
+) -> _BoundedMasses:
+    """The same for masses that are precise everywhere."""
+    size, step = len(found.mass), points[0][0].step
+    first = first_loss(points, found.start, size, side)
+    loss = np.asarray(first + np.arange(size) * step, dtype=np.float64)
+    if max(abs(float(loss[0])), abs(float(loss[-1]))) > _LARGEST_LOSS:
+        raise NoBound(_TOO_LARGE)
+    with np.errstate(divide="ignore"):
+        power = np.log(found.mass) + np.multiply.outer(exponents, loss)
+    tilted = np.maximum(np.exp(power - power.max(axis=1, keepdims=True)), 2.0**-51)
+    weights = _REMOTE ** np.abs(np.arange(len(exponents)) - middle)
+    importance = (weights[:, np.newaxis] * tilted).max(axis=0)
+    infinite = infinite_mass(points, side)
+    if side is Side.LOWER:
+        return _BoundedMasses(loss, found.mass, infinite, importance)
+    found.mass[0] += found.below  # mass below the window moves up to its first point
+    return _BoundedMasses(loss, found.mass, infinite + found.above, importance)
 
 
 def _ladder(coarse: CoarsePld, log_tail: float) -> list[_Rung]:

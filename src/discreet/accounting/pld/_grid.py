@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting.pld._composition import LARGEST
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._discretize import (
     Cells,
@@ -23,6 +22,7 @@ from discreet.accounting.pld._discretize import (
 from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
+from discreet.accounting.pld._tilted_sum import LARGEST
 
 _REFINEMENTS = 4  # each at least halves the step, and most sums need one or none
 _FINEST = 8  # least number of steps in a standard deviation
