@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
+from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
 from discreet.accounting._domination import epsilon_of_square, largest_square
@@ -364,13 +365,8 @@ def _times(price: Price, count: int) -> Price:
 
 def _most(is_admitted: Callable[[int], bool]) -> int:
     """The largest number that is admitted, or a useless one far above `_MOST_COUNTED`."""
-    low, high = 0, 1
-    while high <= _MOST_COUNTED * 10**9 and is_admitted(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_admitted(middle) else (low, middle)
-    return low
+    far = _MOST_COUNTED * 10**9
+    return smallest_whole(lambda count: count > far or not is_admitted(count), 1) - 1
 
 
 def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
