@@ -86,7 +86,7 @@ def discrete_laplace(scale: float, reach: int = 12) -> Noise:
 
 
 def without_replacement(size: int) -> Batches:
-    """Every set of so many units is as likely."""
+    """Every set of this many units is equally likely."""
 
     def batches(values: Sequence[float]) -> dict[float, float]:
         sums = Counter(sum(chosen) for chosen in combinations(values, size))
@@ -96,7 +96,7 @@ def without_replacement(size: int) -> Batches:
 
 
 def with_replacement(size: int) -> Batches:
-    """Every row of so many draws is as likely."""
+    """Every row of this many draws is equally likely."""
 
     def batches(values: Sequence[float]) -> dict[float, float]:
         sums = Counter(sum(chosen) for chosen in product(values, repeat=size))
@@ -124,7 +124,7 @@ def truncated_poisson(rate: float, most: int) -> Batches:
 def neighbours(
     units: int, values: Sequence[float], changed: Sequence[tuple[float, float]]
 ) -> Iterator[tuple[list[float], list[float]]]:
-    """All pairs of tables of so many units that differ in one of them, at any place."""
+    """All pairs of tables of this many units that differ in one of them, at any place."""
     for place in range(units):
         for rest in product(values, repeat=units - 1):
             for one, other in changed:
@@ -132,7 +132,7 @@ def neighbours(
                 yield table, [*rest[:place], other, *rest[place:]]
 
 
-def told(*values: bool, epsilon: float) -> Floats:
+def reported(*values: bool, epsilon: float) -> Floats:
     """The probability of each row of answers, each of which is true with odds e^epsilon to 1."""
     rows: Floats = np.ones(1)
     true = 1 / (1 + np.exp(-epsilon))
@@ -145,7 +145,7 @@ def allocated(units: int, steps: int, epsilon: float) -> Floats:
     """The answers of an epoch: of each step, whether its batch holds anyone."""
     rows: Floats = np.zeros(2**steps)
     for places in product(range(steps), repeat=units):
-        rows += told(*(step in places for step in range(steps)), epsilon=epsilon) / steps**units
+        rows += reported(*(step in places for step in range(steps)), epsilon=epsilon) / steps**units
     return rows
 
 

@@ -190,8 +190,8 @@ def _law_of_outcomes(term: Term) -> Law:
         case DiscreteGaussian(stddev=stddev, sensitivity=sensitivity):
             return Law(discrete_gaussian(stddev, int(sensitivity)), arb(0), is_worst=False)
         case DiscreteGaussianVector(stddev=stddev, squared_sensitivity=square):
-            told = discrete_gaussian(stddev, math.isqrt(int(square)))
-            return Law(told, arb(0), is_worst=False)
+            masses = discrete_gaussian(stddev, math.isqrt(int(square)))
+            return Law(masses, arb(0), is_worst=False)
     return replace(NOTHING, is_worst=False)  # write down what it does; any does more than nothing
 
 
@@ -299,12 +299,12 @@ def sampled(law: Law, rate: arb) -> Law:
 
 def backwards(law: Law) -> Law:
     """The neighbours exchanged."""
-    told = list(outcomes(law))
+    masses = list(outcomes(law))
     finite: dict[Fraction, arb] = defaultdict(lambda: arb(0))
-    for p, q in told:
+    for p, q in masses:
         if p > 0 and q > 0:
             finite[below(q / p)] += q
-    leak = sum((q for p, q in told if not p > 0), arb(0))
+    leak = sum((q for p, q in masses if not p > 0), arb(0))
     return Law(dict(finite), leak, is_worst=law.is_worst and not law.mu_squared)
 
 

@@ -207,8 +207,8 @@ class Beside(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """The pair of it, for both orders of the neighbours."""
-        told, not_told = self._told()
-        atoms = Atoms.of((_NEARLY_SURE, told, not_told), (-_NEARLY_SURE, not_told, told))
+        true, false = self._shares()
+        atoms = Atoms.of((_NEARLY_SURE, true, false), (-_NEARLY_SURE, false, true))
         (bell,) = normal(self.square).pieces
         return (Pair(atoms, (Scaled(bell, 1 - float(self.leaking)),)),)
 
@@ -216,10 +216,14 @@ class Beside(Term):
         """Its answers, the normal value in steps."""
         rest = 1 - float(self.leaking)
         cells = normal_cells(math.sqrt(self.square))
-        told, not_told = self._told()
-        return (*((rest * p, rest * q) for p, q in cells), (told, not_told), (not_told, told))
+        true, false = self._shares()
+        return (
+            *((rest * p, rest * q) for p, q in cells),
+            (true, false),
+            (false, true),
+        )
 
-    def _told(self) -> tuple[float, float]:
+    def _shares(self) -> tuple[float, float]:
         odds = math.exp(-_NEARLY_SURE)
         return float(self.leaking) / (1 + odds), float(self.leaking) * odds / (1 + odds)
 

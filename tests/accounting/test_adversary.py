@@ -195,8 +195,8 @@ class TestOtherLimits:
     def test_one_order_of_a_curve_can_be_reached(self) -> None:
         bit = Pure(0.4)
         with precision(reference.BITS):
-            told = reference.law_of_term(bit).finite
-            bound = float_up(2 * reference.renyi(told, Fraction(5)) + arb(10) ** -15)
+            finite_law = reference.law_of_term(bit).finite
+            bound = float_up(2 * reference.renyi(finite_law, Fraction(5)) + arb(10) ** -15)
         rule = by_filter(Filter.for_limit(RenyiLimit({5: bound})))
         assert worst_divergence(rule, [bit, Pure(0.1)], 5) == pytest.approx(bound, rel=1e-9)
 

@@ -61,10 +61,10 @@ class TestPeers:
     CASES = lines("dp_accounting.json")
 
     def test_there_are_many(self) -> None:
-        told = [line for line in self.CASES if line["delta"] >= 1e-8]
+        usual = [line for line in self.CASES if line["delta"] >= 1e-8]
         assert len(self.CASES) >= 300
-        assert sum(line["upper"] is not None for line in told) >= 200
-        assert sum(line["lower"] is not None for line in told) >= 200
+        assert sum(line["upper"] is not None for line in usual) >= 200
+        assert sum(line["lower"] is not None for line in usual) >= 200
 
     @pytest.mark.parametrize("line", CASES, ids=shown)
     def test_the_interval(self, line: Line) -> None:

@@ -79,14 +79,14 @@ def randomized_response(epsilon: Fraction, leak: Fraction, others: int) -> Worst
 def scattered(weights: Sequence[tuple[int, int]]) -> Worst:
     """Outcomes with any probabilities, off any grid."""
     whole_p, whole_q = (sum(weight[n] for weight in weights) for n in (0, 1))
-    told = [(Fraction(p, whole_p), Fraction(q, whole_q)) for p, q in weights]
+    chances = [(Fraction(p, whole_p), Fraction(q, whole_q)) for p, q in weights]
     with precision(200):
         atoms = [
             (float((exact(p) / exact(q)).log()) if p and q else np.inf * (1 if p else -1), p, q)
-            for p, q in told
+            for p, q in chances
         ]
     pair = Pair(Atoms.of(*((loss, float(p), float(q)) for loss, p, q in atoms)))
-    return Worst(tuple((exact(p), exact(q)) for p, q in told), (), pair)
+    return Worst(tuple((exact(p), exact(q)) for p, q in chances), (), pair)
 
 
 def sampled(worst: Worst, rate: Fraction) -> Worst:
@@ -115,8 +115,8 @@ def one_of(worsts: Sequence[Worst], share: Fraction) -> Worst:
         for weight, worst in zip(shares, worsts, strict=True)
         for smooth in worst.smooths
     )
-    told = [(float(weight), worst.pair) for weight, worst in zip(shares, worsts, strict=True)]
-    return Worst(atoms, smooths, _dominating_pairs.one_of(told))
+    chances = [(float(weight), worst.pair) for weight, worst in zip(shares, worsts, strict=True)]
+    return Worst(atoms, smooths, _dominating_pairs.one_of(chances))
 
 
 def symmetric(worst: Worst) -> Worst:
@@ -132,7 +132,7 @@ def symmetric(worst: Worst) -> Worst:
 
 known_weights = st.lists(
     st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(any), min_size=2, max_size=6
-).filter(lambda told: any(p and q for p, q in told))
+).filter(lambda chances: any(p and q for p, q in chances))
 simple: st.SearchStrategy[Worst] = (
     log_uniform(1e-6, 40).map(lambda mu: normal(mu * mu))
     | log_uniform(1e-6, 100).map(laplace)
@@ -340,11 +340,11 @@ class TestAtoms:
     @given(known_weights, st.lists(rates | st.just(None), max_size=3))
     @settings(max_examples=100)
     def test_they_are_right(
-        self, told: list[tuple[int, int]], rates: list[Fraction | None]
+        self, chances: list[tuple[int, int]], rates: list[Fraction | None]
     ) -> None:
         """Each to 2^-46, and losses to 2^-46 of the largest one."""
         with precision(BITS):
-            worst = scattered(told)
+            worst = scattered(chances)
             for rate in rates:
                 worst = sampled(worst, rate) if rate else reverse(worst)
             atoms = worst.pair.atoms

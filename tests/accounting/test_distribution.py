@@ -134,8 +134,8 @@ class TestNearlyOneLoss:
     @pytest.mark.parametrize("epsilon", [1, 10, 30, 40])
     def test_a_sample_of_nearly_all(self, epsilon: int, rare: int, delta: float) -> None:
         with precision(BITS):
-            told = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
-            worst = grid.sampled(told, 1 - Fraction(1, rare))
+            odds = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
+            worst = grid.sampled(odds, 1 - Fraction(1, rare))
         assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
 
     @pytest.mark.parametrize("delta", [1e-30, 1e-28, 1e-20, 1e-10])
@@ -143,8 +143,8 @@ class TestNearlyOneLoss:
     @pytest.mark.parametrize("rate", ["1e-9", "1e-17", "1e-25"])
     def test_a_sample_of_nearly_nothing(self, epsilon: int, rate: str, delta: float) -> None:
         with precision(BITS):
-            told = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
-            gone = grid.sampled(told, Fraction(rate))
+            odds = grid.randomized_response(Fraction(epsilon), Fraction(0), 0)
+            gone = grid.sampled(odds, Fraction(rate))
             for worst in (gone, grid.reverse(gone)):
                 assert_brackets([(worst.pair, 1)], worst.hockey_stick, delta)
 
@@ -270,11 +270,14 @@ class TestCompositions:
     @given(known_weights, st.integers(1, 3), rates, st.sampled_from(LEVELS))
     @settings(max_examples=40)
     def test_scattered_outcomes(
-        self, told: list[tuple[int, int]], count: int, rate: Fraction, delta: float
+        self, odds: list[tuple[int, int]], count: int, rate: Fraction, delta: float
     ) -> None:
         """By all sequences of outcomes."""
         with precision(BITS):
-            one, other = grid.scattered(told), grid.sampled(grid.scattered(told[::-1]), rate)
+            one, other = (
+                grid.scattered(odds),
+                grid.sampled(grid.scattered(odds[::-1]), rate),
+            )
             outcomes = other.atoms
             for _ in range(count):
                 outcomes = tuple((p * r, q * s) for p, q in outcomes for r, s in one.atoms)
@@ -295,7 +298,7 @@ class TestCompositions:
 
     @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
     def test_bits_and_normal_laws(self, delta: float) -> None:
-        told, _ = bits(Fraction(1, 2), Fraction(1, 10**9), 7)
+        odds, _ = bits(Fraction(1, 2), Fraction(1, 10**9), 7)
         leaked = 1 - (1 - exact(Fraction(1, 10**9))) ** 7
         high = 1 / (1 + (-exact(Fraction(1, 2))).exp())
 
@@ -307,7 +310,7 @@ class TestCompositions:
             return total
 
         with precision(BITS):
-            assert_brackets([*told, (normal(Fraction(1, 4)), 3)], true, delta)
+            assert_brackets([*odds, (normal(Fraction(1, 4)), 3)], true, delta)
 
     @pytest.mark.parametrize(
         ("sigma", "rate", "count", "delta"),
@@ -335,8 +338,8 @@ class TestJoined:
     @pytest.mark.parametrize(("epsilon", "count"), [("0.2", 5), ("3", 2), ("4", 1), ("8", 3)])
     def test_bits_and_a_normal_law(self, epsilon: str, count: int, mu: str) -> None:
         square = Fraction(mu) ** 2
-        told, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
-        whole = composed_pair([*told, (normal(square), 1)], Side.UPPER)
+        odds, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
+        whole = composed_pair([*odds, (normal(square), 1)], Side.UPPER)
         assert np.isfinite(whole.atoms.p).all()
         assert np.isfinite(whole.atoms.q).all()
         span = count * float(Fraction(epsilon)) + float(square) + 9 * float(Fraction(mu))

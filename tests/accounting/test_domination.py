@@ -108,8 +108,8 @@ def test_squares_and_epsilons_belong_together(epsilon: Fraction, delta: Fraction
         multiplier = lower_fraction(1 / reference.exact(square).sqrt())
         leaked = reference.delta(PrivacyLoss.of(Gaussian(multiplier)), back)
         assert lower_fraction(leaked) <= delta
-        told = gaussian_delta(square, epsilon)
-        assert upper_fraction(told) == pytest.approx(lower_fraction(told), rel=1e-30)
+        exact_delta = gaussian_delta(square, epsilon)
+        assert upper_fraction(exact_delta) == pytest.approx(lower_fraction(exact_delta), rel=1e-30)
     more = epsilon_of_square(square * 4, delta)
     assert more is not None
     assert more > back

@@ -93,7 +93,7 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "told"),
+    ("text", "at", "message"),
     [
         ("2 * Gausian(1)", 4, "no term 'Gausian' (did you mean Gaussian?); there are Approx"),
         ("PURE(1)", 0, "did you mean Pure?"),
@@ -143,11 +143,11 @@ def test_a_text_says_what_python_would(text: str, loss: PrivacyLoss) -> None:
         ("(" * 31 + "1" + ")" * 31, 30, "at most 30 parentheses may be nested"),
     ],
 )
-def test_an_error_shows_the_place_of_a_mistake(text: str, at: int, told: str) -> None:
+def test_an_error_shows_the_place_of_a_mistake(text: str, at: int, message: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         parse(text)
     what, shown, mark = str(error.value).split("\n")
-    assert told in what
+    assert message in what
     assert shown == f"  {text}"
     assert mark == " " * (2 + at) + "^"
 

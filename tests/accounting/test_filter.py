@@ -132,10 +132,10 @@ class TestSums:
             for law in reference.laws_of_term(term):
                 if leak and not law.infinite > 0:
                     continue  # what leaks doesn't show in this order
-                told = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
+                finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                 for total, order in orders_of(filter_, spent):
                     beside = reference.exact(law.mu_squared * order / 2)
-                    in_units = 3 * (reference.renyi(told, order) + beside) * 10**18
+                    in_units = 3 * (reference.renyi(finite_law, order) + beside) * 10**18
                     assert total > lower_fraction(in_units) - Fraction(1, 10**6)
 
     def test_gaussian_sums_are_known_exactly(self) -> None:

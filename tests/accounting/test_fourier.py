@@ -49,9 +49,9 @@ class TestFftRadius:
         values = numbers(kind, size)
         found = fft.rfft(values)
         with precision(128):
-            turns, told = roots(size), [exact(value) for value in values]
+            turns, expected = roots(size), [exact(value) for value in values]
             for k, seen in enumerate(found):
-                true = sum((turns[j * k % size] * told[j] for j in range(size)), acb(0))
+                true = sum((turns[j * k % size] * expected[j] for j in range(size)), acb(0))
                 off = abs(acb(exact(seen.real), exact(seen.imag)) - true)
                 assert off <= exact(fft_radius(size)), k
 
@@ -67,10 +67,12 @@ class TestFftRadius:
         whole = [*spectrum, *spectrum[1 : size - half + 1][::-1].conj()]
         with precision(128):
             turns = roots(size)
-            told = [acb(exact(value.real), exact(value.imag)) for value in whole]
-            allowed = exact(fft_radius(size)) * sum((abs(value) for value in told), arb(0)) / size
+            expected = [acb(exact(value.real), exact(value.imag)) for value in whole]
+            allowed = (
+                exact(fft_radius(size)) * sum((abs(value) for value in expected), arb(0)) / size
+            )
             for k, seen in enumerate(found):
-                true = sum((turns[-j * k % size] * told[j] for j in range(size)), acb(0)) / size
+                true = sum((turns[-j * k % size] * expected[j] for j in range(size)), acb(0)) / size
                 assert abs(exact(seen) - true) <= allowed, k
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -86,16 +88,16 @@ class TestFftRadius:
         assert float(np.abs(fft.irfft(spectrum, size) - back).max()) <= allowed / 4
 
 
-def assert_convolved(laws: Sequence[Law], size: int, told: Sequence[arb], least: int) -> None:
+def assert_convolved(laws: Sequence[Law], size: int, expected: Sequence[arb], least: int) -> None:
     found = convolved(
         [(np.array(i, dtype=np.int64), np.array(share), count) for i, share, count in laws], size
     )
-    assert_near(found, told, least, size)
+    assert_near(found, expected, least, size)
 
 
-def assert_near(found: Convolved, told: Sequence[arb], least: int, size: int) -> None:
+def assert_near(found: Convolved, expected: Sequence[arb], least: int, size: int) -> None:
     wrapped = [arb(0)] * size
-    for place, mass in enumerate(told):
+    for place, mass in enumerate(expected):
         wrapped[(least + place - found.moved) % size] += mass
     whole = exact(found.log_whole).exp()
     for seen, mass in zip(found.mass, wrapped, strict=True):
@@ -120,8 +122,8 @@ class TestConvolved:
     @settings(max_examples=60)
     def test_small_laws(self, laws: list[Law], size: int) -> None:
         with precision(BITS):
-            told, least = power(laws)
-            assert_convolved(laws, size, told, least)
+            expected, least = power(laws)
+            assert_convolved(laws, size, expected, least)
 
     @given(
         st.floats(-40, -0.01),
@@ -140,11 +142,11 @@ class TestConvolved:
         rare = math.exp(log) if count < 10**4 else math.exp(log) * min(1.0, 30 / count)
         share = [1 - rare + excess, rare] if is_rare_above else [rare, 1 - rare + excess]
         with precision(BITS):
-            told = binomial(share if is_rare_above else share[::-1], count)
+            expected = binomial(share if is_rare_above else share[::-1], count)
             least = 0
             if not is_rare_above:
-                told, least = told[::-1], count - len(told) + 1
-            assert_convolved([([0, 1], share, count)], size, told, least)
+                expected, least = expected[::-1], count - len(expected) + 1
+            assert_convolved([([0, 1], share, count)], size, expected, least)
 
     @pytest.mark.parametrize("count", [1, 10, 10**6])
     def test_two_nearly_degenerate_laws(self, count: int) -> None:
@@ -157,8 +159,8 @@ class TestConvolved:
         with precision(BITS):
             rare = binomial(laws[0][1], count)
             both = arb_poly(rare) * arb_poly([arb(1) / 2, arb(1) / 2])
-            told = [both[k] for k in range(both.degree() + 1)]
-            assert_convolved(laws, 128, told, 3 * count)
+            expected = [both[k] for k in range(both.degree() + 1)]
+            assert_convolved(laws, 128, expected, 3 * count)
 
     def test_many_points_in_one_place(self) -> None:
         random = np.random.default_rng(0)
@@ -201,8 +203,8 @@ class TestLawsSideBySide:
         index = np.array([3, 4])
         laws = [(index, np.array([1 - rare, rare]), count) for rare in (1e-9, 2e-6, 1e-7)]
         with precision(BITS):
-            told = [binomial(law[1].tolist(), count) for law in laws]
-            product = reduce(mul, map(arb_poly, told))
+            expected = [binomial(law[1].tolist(), count) for law in laws]
+            product = reduce(mul, map(arb_poly, expected))
             found = convolved(laws, 64)
             assert found.radius < 1e-12
             assert_near(found, [product[k] for k in range(product.degree() + 1)], 9 * count, 64)
@@ -217,8 +219,8 @@ class TestLawsSideBySide:
 
 def assert_told(laws: Sequence[tuple[NDArray[np.int64], Floats, int]], size: int) -> None:
     with precision(BITS):
-        told, least = power([(i.tolist(), share.tolist(), count) for i, share, count in laws])
-        assert_near(convolved(laws, size), told, least, size)
+        expected, least = power([(i.tolist(), share.tolist(), count) for i, share, count in laws])
+        assert_near(convolved(laws, size), expected, least, size)
 
 
 class TestDeclaredErrors:
@@ -287,8 +289,8 @@ class TestSumRadius:
         size, shares = 2**15 - 7, np.array([numbers(kind, length)])
         index = random.integers(-size, size, length)
         places = np.unique(random.integers(0, size // 2, 20))
-        told = _LawRows(index, 0, shares, np.zeros(1), np.zeros(1), np.ones(1))
-        real, imaginary, radius = _summed(told, places, size)
+        expected = _LawRows(index, 0, shares, np.zeros(1), np.zeros(1), np.ones(1))
+        real, imaginary, radius = _summed(expected, places, size)
         assert radius == sum_radius(length)
         with precision(128):
             for seen, place in zip(zip(real[0], imaginary[0], strict=True), places, strict=True):

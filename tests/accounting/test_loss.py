@@ -152,9 +152,9 @@ class TestUnits:
 class TestTexts:
     @given(some_loss(), st.sampled_from(UNITS))
     def test_json_and_back_is_the_same(self, loss: PrivacyLoss, unit: Unit | None) -> None:
-        told = [term.change for term, _ in loss.terms if term.change is not None]
-        if unit and told:
-            unit = unit.with_change(told[0])
+        changes = [term.change for term, _ in loss.terms if term.change is not None]
+        if unit and changes:
+            unit = unit.with_change(changes[0])
         owned = loss.for_unit(unit)
         assert PrivacyLoss.from_json(owned.to_json()) == owned
         assert PrivacyLoss.from_json(json.dumps(json.loads(owned.to_json()), indent=2)) == owned

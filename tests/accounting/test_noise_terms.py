@@ -364,10 +364,10 @@ class TestThreshold:
         term = Threshold.discrete_laplace(scale=2, threshold=limit, keys=2)
 
         def shown(count: int) -> dict[int | None, float]:
-            told: dict[int | None, float] = defaultdict(float)
+            shown_law: dict[int | None, float] = defaultdict(float)
             for x, p in noise.items():
-                told[count + x if count and count + x >= limit else None] += p
-            return told
+                shown_law[count + x if count and count + x >= limit else None] += p
+            return shown_law
 
         ours = {(a, b): p * q for a, p in shown(others + 1).items() for b, q in shown(1).items()}
         theirs = {(a, b): p * q for a, p in shown(others).items() for b, q in shown(0).items()}

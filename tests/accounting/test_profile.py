@@ -63,8 +63,8 @@ class _Told(Term):
     rest: float
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
-        told = (math.inf, 1 - self.rest, 0.0)
-        return (Pair(Atoms.of(told, (0.0, self.rest, self.rest), (-math.inf, 0.0, 1.0))),)
+        revealed = (math.inf, 1 - self.rest, 0.0)
+        return (Pair(Atoms.of(revealed, (0.0, self.rest, self.rest), (-math.inf, 0.0, 1.0))),)
 
 
 each_loss = pytest.mark.parametrize("loss", SOME, ids=repr)

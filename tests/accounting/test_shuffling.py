@@ -9,7 +9,7 @@ import pytest
 from discreet.accounting import Gaussian, Pure, RandomizedResponse, Shuffled, ShuffledReports, Term
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
-from tests.accounting.enumerated import Law, shuffled, told
+from tests.accounting.enumerated import Law, reported, shuffled
 from tests.accounting.holding import (
     ORDERS,
     assert_attained,
@@ -35,13 +35,13 @@ class TestShuffled:
 
         def of(value: bool) -> Law:
             orders = list(permutations((value, *others)))
-            rows = sum((told(*order, epsilon=1.0) for order in orders), np.zeros(8))
+            rows = sum((reported(*order, epsilon=1.0) for order in orders), np.zeros(8))
             return Law(rows / len(orders), rows / len(orders))
 
         assert_holds(Shuffled(Pure(1)), [Law(of(True).p, of(False).p)])
 
     def test_one_batch_hides_nothing(self) -> None:
-        real = Law(told(True, epsilon=1.0), told(False, epsilon=1.0))
+        real = Law(reported(True, epsilon=1.0), reported(False, epsilon=1.0))
         assert is_caught(Shuffled(Pure(0.9)), [real])
         assert_attained(Shuffled(Pure(1)), [real])
 

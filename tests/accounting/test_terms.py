@@ -107,9 +107,9 @@ class TestTable:
                 if _bounds.failure_probability(1 * term) and not law.infinite > 0:
                     continue  # what leaks doesn't show in this order
                 for order in ORDERS:
-                    told = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
+                    finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                     beside = reference.exact(law.mu_squared * order / 2)
-                    real = reference.renyi(told, order) + beside
+                    real = reference.renyi(finite_law, order) + beside
                     assert upper_fraction(renyi(term, order)) >= lower_fraction(real)
                     if type(term).__name__ in ATTAINED:  # and no worse than it
                         assert abs(renyi(term, order) - real) < arb(2) ** -200

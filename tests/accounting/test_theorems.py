@@ -52,34 +52,34 @@ class TestTable:
     @pytest.mark.parametrize("name", _theorems._EPSILONS)
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_each_epsilon_holds_or_says_why_not(self, term: Term, name: str) -> None:
-        told: list[str] = []
+        reasons: list[str] = []
         for count in COUNTS:
             loss = count * term
             for delta in DELTAS:
                 bound = _theorems._EPSILONS[name](loss, delta)
                 if isinstance(bound, Unknown):
-                    told.append(bound.reason)
+                    reasons.append(bound.reason)
                     continue
                 assert bound >= 0
                 if count <= SMALL and reference.is_quick(loss):
                     assert true_delta(loss, bound) <= delta
-        assert all(len(reason) > 20 for reason in told)
+        assert all(len(reason) > 20 for reason in reasons)
 
     @pytest.mark.parametrize("theorem", _theorems._DELTAS)
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_each_delta_holds_or_says_why_not(self, term: Term, theorem: _theorems.Theorem) -> None:
-        told: list[str] = []
+        reasons: list[str] = []
         for count in COUNTS:
             loss = count * term
             for epsilon in EPSILONS:
                 bound = theorem(loss, epsilon)
                 if isinstance(bound, Unknown):
-                    told.append(bound.reason)
+                    reasons.append(bound.reason)
                     continue
                 assert bound >= 0
                 if count <= SMALL and reference.is_quick(loss):
                     assert true_delta(loss, epsilon) <= bound
-        assert all(len(reason) > 20 for reason in told)
+        assert all(len(reason) > 20 for reason in reasons)
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
     def test_some_theorem_answers_for_each(self, term: Term) -> None:

@@ -41,9 +41,9 @@ def test_a_warning_of_both_runs_is_issued_once_and_may_be_an_error() -> None:
         warnings.warn("old", FutureWarning, stacklevel=1)
         return counting(len)(door, table)
 
-    with pytest.warns(FutureWarning, match="old") as told:
+    with pytest.warns(FutureWarning, match="old") as caught:
         replay(warned, [1.0], [1.0, 2.0])
-    assert len(told) == 1
+    assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(FutureWarning):

@@ -44,10 +44,10 @@ def fail(ledger: Ledger, purpose: str, by: str = "ana") -> Receipt:
 def test_unlocking_returns_the_failed_questions(ledger: Ledger) -> None:
     ask(ledger, "fine")
     first = fail(ledger, "first")
-    (told,) = ledger.failed()
+    (question,) = ledger.failed()
     (unlocked,) = ledger.unlock("looked", "owner")
-    assert told == unlocked
-    facts = (told.number, told.purpose, told.by, told.at, told.kind)
+    assert question == unlocked
+    facts = (question.number, question.purpose, question.by, question.at, question.kind)
     assert facts == (first.number, "first", "ana", first.at, Kind.CHARGE)
     second = fail(ledger, "second", "bo")
     numbers = [entry.number for entry in ledger.unlock("looked", "owner")]

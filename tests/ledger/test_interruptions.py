@@ -26,7 +26,7 @@ class Interrupted(BaseException):
 
 
 def interrupted(step: int, act: Callable[[], object]) -> bool:
-    """Whether the act was interrupted, at its so many-th call or line below these modules."""
+    """Interrupt the act at this call or line, counted in these modules; False if it has fewer."""
     left = step
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:  # Any: as sys.settrace says

@@ -475,12 +475,12 @@ def test_a_receipt_tells_what_is_left(limit: AnyLimit) -> None:
     ledger = Ledger.in_memory(unit=PERSON, limit=limit)
     request = Request("first", "body")
     first = pay(ledger, Pure(0.125), request)
-    told = [(first, ledger.spent())]
-    told.append((pay(ledger, Pure(0.25)), ledger.spent()))
+    balances = [(first, ledger.spent())]
+    balances.append((pay(ledger, Pure(0.25)), ledger.spent()))
     ledger.keep(first, "42")
-    told.append((pay(ledger, Pure(0.125), request), ledger.spent()))
-    for receipt, balance in told:
+    balances.append((pay(ledger, Pure(0.125), request), ledger.spent()))
+    for receipt, balance in balances:
         use = receipt.balance
         assert use is not None
         assert (use.limit, use.reached, use.left) == (limit, balance.reached, balance.left)
-    assert told[0][1].left > told[1][1].left
+    assert balances[0][1].left > balances[1][1].left

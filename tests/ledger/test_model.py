@@ -153,8 +153,8 @@ class Ledgers(RuleBasedStateMachine):
     @rule(allow=st.booleans())
     def unlock(self, allow: bool) -> None:
         if self.model.is_locked or (allow and self.model.failed):
-            told = self.ledger.unlock("looked", "owner", allow_repeat=allow)
-            assert {entry.number for entry in told} == self.model.failed
+            unlocked = self.ledger.unlock("looked", "owner", allow_repeat=allow)
+            assert {entry.number for entry in unlocked} == self.model.failed
             self.model.append()
             self.model.is_locked = False
             self.model.failed -= self.model.failed if allow else set()

@@ -96,8 +96,8 @@ while True:
 def test_no_step_is_taken_twice_by_processes_that_race(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     pay(made(path), LOSS)
-    told = raced(RACE, path, 3)
-    steps = [int(word) for out in told for word in out.split()]
+    outputs = raced(RACE, path, 3)
+    steps = [int(word) for out in outputs for word in out.split()]
     assert sorted(steps) == list(range(100))
     Ledger.open(path).verify()
 

@@ -71,8 +71,8 @@ def hashing(odds: Fraction, categories: int, prime: int, value: int) -> Law:
     for seed in range(prime**count):
         pairs = zip(digits(value, prime, count), digits(seed, prime, count), strict=True)
         bucket = sum(a * b for a, b in pairs) % prime
-        for told, chance in randomized_response(odds, prime, bucket).items():
-            law[seed * prime + told] = chance / prime**count
+        for report, chance in randomized_response(odds, prime, bucket).items():
+            law[seed * prime + report] = chance / prime**count
     return law
 
 
@@ -90,10 +90,10 @@ def rappor(of: client.Rappor, value: int, rounds: int = 1) -> Law:
     """Of the rows of all rounds, one after the other: sum over the permanent answers."""
     law: Law = {}
     for kept, chance in one_hot(of.permanent, 1 - of.permanent, of.categories, value).items():
-        for told, more in unary(
+        for report, more in unary(
             [of.instantaneous if b else 1 - of.instantaneous for b in kept * rounds]
         ).items():
-            law[told] = law.get(told, Fraction(0)) + chance * more
+            law[report] = law.get(report, Fraction(0)) + chance * more
     return law
 
 
@@ -152,7 +152,9 @@ def outcome(report: Any) -> Any:  # Any: reports of all kinds
 def worst(laws: Iterable[Law]) -> Fraction:
     """The largest ratio of a report's probabilities under two of these laws."""
     every = list(laws)
-    return max(one[told] / other[told] for one in every for other in every for told in one | other)
+    return max(
+        one[report] / other[report] for one in every for other in every for report in one | other
+    )
 
 
 def lost(p: Law, q: Law, epsilon: Fraction) -> arb:

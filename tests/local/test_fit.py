@@ -56,19 +56,19 @@ def coded(reports: Any) -> npt.NDArray[np.int64]:
     return np.asarray(reports).astype(np.int64)
 
 
-def code_of(told: Any) -> int:
+def code_of(report: Any) -> int:
     """The same number, from the law's name."""
-    if not isinstance(told, tuple):
-        return int(told)
-    if isinstance(told[0], bool):
-        return sum(bit << place for place, bit in enumerate(told))
-    return int(told[0] << 20 | code_of(told[1:]))
+    if not isinstance(report, tuple):
+        return int(report)
+    if isinstance(report[0], bool):
+        return sum(bit << place for place, bit in enumerate(report))
+    return int(report[0] << 20 | code_of(report[1:]))
 
 
 def false_alarm(found: npt.NDArray[np.int64], law: dict[Any, Any]) -> float:
     """A bound on the probability that honest reports look as bad as these."""
     codes, counts = np.unique(found, return_counts=True)
-    chances = {code_of(told): float(chance) for told, chance in law.items()}
+    chances = {code_of(report): float(chance) for report, chance in law.items()}
     assert set(codes.tolist()) <= set(chances)
     seen = dict(zip(codes.tolist(), counts.tolist(), strict=True))
     k = np.array([seen.get(code, 0) for code in chances])

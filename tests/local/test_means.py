@@ -93,8 +93,8 @@ def test_what_was_asked_comes_back(kind: Any) -> None:
 
 
 def test_an_interval_is_wider_by_what_was_rounded() -> None:
-    for kind, told in (DuchiMean, [True, False] * 50), (PiecewiseMean, [500] * 100):
-        answer = kind(1, lower=-1, upper=3).estimate(np.array(told))
+    for kind, reports in (DuchiMean, [True, False] * 50), (PiecewiseMean, [500] * 100):
+        answer = kind(1, lower=-1, upper=3).estimate(np.array(reports))
         evidence: Any = answer.evidence
         found, share = answer.interval(0.9), evidence.share.interval(1 - 0.9)
         assert found.lower == pytest.approx(-1 + 4 * float(share.lower) - 4 / STEPS, abs=1e-15)
@@ -102,8 +102,8 @@ def test_an_interval_is_wider_by_what_was_rounded() -> None:
 
 
 def test_an_interval_stays_within_the_range() -> None:
-    for kind, told in (DuchiMean, [True]), (PiecewiseMean, [1023]):
-        found = kind(1, lower=-1, upper=3).estimate(np.array(told)).interval(0.99)
+    for kind, reports in (DuchiMean, [True]), (PiecewiseMean, [1023]):
+        found = kind(1, lower=-1, upper=3).estimate(np.array(reports)).interval(0.99)
         assert -1 <= found.lower <= found.upper <= 3
 
 

@@ -139,8 +139,8 @@ def test_estimates_have_no_bias(name: str, epsilon: float) -> None:
     rates = mechanism.rates
     for value in range(3):
         mean = [Fraction(0)] * 3
-        for told, chance in law_of(mechanism.client, value).items():
-            supports = mechanism.supports(np.array([told]))
+        for report, chance in law_of(mechanism.client, value).items():
+            supports = mechanism.supports(np.array([report]))
             mean = [m + chance * int(s) for m, s in zip(mean, supports, strict=True)]
         assert mean == [rates.own if v == value else rates.other for v in range(3)]
 
@@ -216,19 +216,19 @@ def test_estimates_are_total(name: str) -> None:
     """A single report, and the most extreme ones."""
     for epsilon in (1e-6, 1, 32):
         mechanism = ALL[name](epsilon)
-        for told in list(law_of(mechanism.client, 0))[:6]:
-            answer = estimated(mechanism, told)
+        for report in list(law_of(mechanism.client, 0))[:6]:
+            answer = estimated(mechanism, report)
             found = answer.interval(0.95)
             assert np.isfinite(answer.values).all()
             assert np.isfinite(answer.stddev).all()
             assert (found.lower <= found.upper).all()
 
 
-def estimated(mechanism: Any, told: Any) -> Any:
+def estimated(mechanism: Any, report: Any) -> Any:
     if isinstance(mechanism, CountMeanSketch):
-        reports = SketchReports(np.array([told[0]]), np.array([told[1:]]))
+        reports = SketchReports(np.array([report[0]]), np.array([report[1:]]))
         return mechanism.estimate(reports, [0, 1])
-    return mechanism.estimate(np.array([told]))
+    return mechanism.estimate(np.array([report]))
 
 
 @pytest.mark.parametrize("wrong", [0, 1, -1, 2.5, "3", True, None, float("nan"), (1 << 24) + 1])
@@ -242,9 +242,9 @@ def test_categories_are_refused_by_name(name: str, wrong: Any) -> None:
 @everything
 def test_confidences_are_refused_by_name(name: str, confidence: Any) -> None:
     mechanism = ALL[name](1)
-    told = next(iter(law_of(mechanism.client, 0)))
+    report = next(iter(law_of(mechanism.client, 0)))
     with pytest.raises(InvalidArgument, match="confidence"):
-        estimated(mechanism, told).interval(confidence)
+        estimated(mechanism, report).interval(confidence)
     with pytest.raises(InvalidArgument, match="confidence"):
         mechanism.error(confidence, 100)
 

@@ -17,7 +17,7 @@ SHARES = 0.0, 0.2, 0.5, 0.8, 0.97  # of epsilon
 ROUND_OFF = 1e-12
 
 
-def told(mechanism: Any) -> FloatArray:  # Any: each mechanism
+def likelihoods(mechanism: Any) -> FloatArray:  # Any: each mechanism
     """How likely what a report tells is, (value, what is told): reports between whose chances all
     values have the same ratios tell the same, and one of them may be drawn without any value."""
     laws = [law_of(mechanism.client, value) for value in values_of(mechanism)]
@@ -55,7 +55,7 @@ def most_lost(each: FloatArray, reports: int, epsilon: float) -> list[float]:
 @pytest.mark.parametrize("name", ALL)
 def test_few_reports_lose_no_more_than_is_charged(name: str, epsilon: float) -> None:
     """Those of a larger epsilon do."""
-    mechanism, generous = (told(ALL[name](times * epsilon)) for times in (1, 1.5))
+    mechanism, generous = (likelihoods(ALL[name](times * epsilon)) for times in (1, 1.5))
     for reports in (1, 2, 3):
         loss = ALL[name](epsilon).shuffled(reports)
         charged = [loss.delta(share * epsilon) + ROUND_OFF for share in SHARES]

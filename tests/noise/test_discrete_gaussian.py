@@ -248,11 +248,11 @@ def test_refusals_are_decided_by_the_digits(sigma: str) -> None:
         longer = int((true * arb(2) ** 128).floor().unique_fmpz() or 0) - (on << 64)
     for found in (k, -k):
         none = ScriptedBits([])
-        assert not law._is_kept(found, none, on - 1, 64)
-        assert law._is_kept(found, none, on + 1, 64)
-        assert not law._is_kept(found, ScriptedBits([longer - 1]), on, 64)
-        assert law._is_kept(found, ScriptedBits([longer + 1]), on, 64)
-    assert law._is_kept(0, ScriptedBits([]), 0, 64)
+        assert not law._is_accepted(found, none, on - 1, 64)
+        assert law._is_accepted(found, none, on + 1, 64)
+        assert not law._is_accepted(found, ScriptedBits([longer - 1]), on, 64)
+        assert law._is_accepted(found, ScriptedBits([longer + 1]), on, 64)
+    assert law._is_accepted(0, ScriptedBits([]), 0, 64)
 
 
 def test_a_refused_draw_is_made_again() -> None:

@@ -290,7 +290,7 @@ def refuse_nothing(law: DiscreteGaussianLaw, *_: object) -> bool:
 @pytest.mark.usefixtures("no_table")
 @pytest.mark.parametrize("in_bulk", [False, True])
 def test_a_refusal_ignored_is_refuted(in_bulk: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DiscreteGaussianLaw, "_is_kept", refuse_nothing)
+    monkeypatch.setattr(DiscreteGaussianLaw, "_is_accepted", refuse_nothing)
     law = DiscreteGaussianLaw(1)
     found = walk(many(law, 1) if in_bulk else single(law), 5, 3)
     assert_refuted(found, independent(discrete_gaussian_law(law.sigma)))

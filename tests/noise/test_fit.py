@@ -284,5 +284,5 @@ def test_repeated_words_are_rejected(apart: int) -> None:
 def test_a_sign_that_follows_the_magnitude_is_rejected() -> None:
     law, scale = RoundedGaussianLaw(10), Fraction(10)
     found = at_once(law, QuickBits(1), MANY)
-    told = np.where(np.abs(found) % 20 < 10, np.abs(found), -np.abs(found))
-    assert false_alarm(told, signed(law, scale)) < ALPHA
+    signed_values = np.where(np.abs(found) % 20 < 10, np.abs(found), -np.abs(found))
+    assert false_alarm(signed_values, signed(law, scale)) < ALPHA

@@ -124,7 +124,7 @@ def test_what_float64_decides_balls_decide_alike(size: int, rate: Fraction) -> N
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 10**4), HALF, Fraction(50)])
 def test_the_time_is_within_its_distance(rate: Fraction) -> None:
-    """Of so many U from the middle and the ends, by balls."""
+    """For U from the middle and from both ends, by balls."""
     bits = SeededBits(3)
     for seed, count in enumerate([1, 3, 40, 2000]):
         lengths, scores = many_pieces(seed, count)

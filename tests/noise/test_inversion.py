@@ -117,7 +117,7 @@ def test_many_guided_draws_are_the_references(law: TailLaw, width: int, count: i
 
 
 def words_of(whole: int, depth: int) -> list[int]:
-    """A sign + and this whole number of 2^-FINE, as so many words."""
+    """A sign + and this whole number of 2^-FINE, as words."""
     return [whole << WIDTH * i >> FINE & (1 << WIDTH) - 1 for i in range(1, depth + 1)]
 
 
@@ -291,7 +291,7 @@ def test_shapes(law: _inversion.Inverse, shape: int | tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class Stubborn:
-    """A law that keeps its outcome, which is beyond int64 for some, for so many digits."""
+    """A law that keeps its outcome, which is beyond int64 for some, for this many digits."""
 
     opens: int
     is_narrow: bool = True

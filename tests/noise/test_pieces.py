@@ -147,7 +147,7 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
 
 @each_choice
 @pytest.mark.parametrize(
-    ("lengths", "scores", "rate", "told"),
+    ("lengths", "scores", "rate", "message"),
     [
         ([], [], HALF, "lengths, scores"),
         ([1], [1, 2], HALF, "equally many"),
@@ -163,9 +163,9 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
     ids=str,
 )
 def test_bad_input_is_refused_by_name(
-    choose: Choose, lengths: Wrong, scores: Wrong, rate: Fraction, told: str
+    choose: Choose, lengths: Wrong, scores: Wrong, rate: Fraction, message: str
 ) -> None:
-    with pytest.raises(InvalidArgument, match=told):
+    with pytest.raises(InvalidArgument, match=message):
         choose(lengths, scores, rate, SeededBits(1))
 
 

@@ -36,7 +36,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Blurred:
-    """The same, each known to so many bits only, however high the precision."""
+    """The same, each known to this many bits only, however high the precision."""
 
     thresholds: tuple[Fraction, ...]
     known: int

@@ -275,7 +275,7 @@ def binomial_law(n: int, probability: Fraction) -> Chance[int]:
 
 
 def ordered(count: int, size: int) -> Chance[tuple[int, ...]]:
-    """As all lists of so many different numbers below ``count`` have it."""
+    """All lists of ``size`` different numbers below ``count`` are equally likely."""
 
     def chance(found: tuple[int, ...]) -> Fraction:
         fits = len(set(found)) == len(found) == size and set(found) <= set(range(count))

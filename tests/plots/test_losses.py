@@ -135,9 +135,9 @@ class TestComposition:
     def test_its_lines_are_the_explanations(self, loss: PrivacyLoss) -> None:
         counts = [1, 10, 100]
         ax = plots.composition(loss, 1e-6, counts)
-        told = [(count * loss).explain(1e-6) for count in counts]
-        for theorem in told[0].figures:
-            assert line(ax, theorem) == (counts, [one.figures[theorem] for one in told])
+        explanations = [(count * loss).explain(1e-6) for count in counts]
+        for theorem in explanations[0].figures:
+            assert line(ax, theorem) == (counts, [one.figures[theorem] for one in explanations])
         assert rendered(ax)
 
     def test_each_line_is_named_at_its_end_and_the_best_is_bold(self) -> None:

@@ -89,12 +89,12 @@ def between_whole_orders(order: Fraction, log_moment: Callable[[int], arb]) -> a
     return moment / ball(order - 1)
 
 
-# Pure mechanisms: one bit told truly with odds e^epsilon to 1 is the worst of them in every Renyi
-# divergence (Kairouz, Oh and Viswanath 2015, Theorem 3.3 with delta 0)
+# Pure mechanisms: one bit reported truly with odds e^epsilon to 1 is the worst of them in every
+# Renyi divergence (Kairouz, Oh and Viswanath 2015, Theorem 3.3 with delta 0)
 
 
 def randomized_response_renyi(epsilon: Fraction, order: Fraction) -> arb:
-    """The Renyi divergence of one bit told truly with odds exp(epsilon) to 1.
+    """The Renyi divergence of one bit reported truly with odds exp(epsilon) to 1.
 
     With p = e^eps / (1 + e^eps): ln(p^a (1-p)^(1-a) + (1-p)^a p^(1-a)) / (a - 1).
     The larger of the two powers is taken out of the logarithm, so that nothing overflows.

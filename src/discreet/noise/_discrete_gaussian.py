@@ -66,7 +66,7 @@ class DiscreteGaussianLaw:
         """One outcome."""
         while True:
             found = RoundedGaussianLaw(self.sigma).draw(bits)
-            if self._is_kept(found, bits, bits.word(), bits.width):
+            if self._is_accepted(found, bits, bits.word(), bits.width):
                 return found
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
@@ -97,10 +97,10 @@ class DiscreteGaussianLaw:
         return [
             i
             for i in unsure.tolist()
-            if not self._is_kept(int(found[i]), bits, int(digits[i]), size)
+            if not self._is_accepted(int(found[i]), bits, int(digits[i]), size)
         ]
 
-    def _is_kept(self, found: int, bits: Bits, numerator: int, size: int) -> bool:
+    def _is_accepted(self, found: int, bits: Bits, numerator: int, size: int) -> bool:
         """Whether a V, uniform on (0, 1), is at least the probability of rejection.
 
         That is at most 1 - (y / 2) / sinh(y / 2) <= y^2 / 24 for y = found / sigma^2, which is

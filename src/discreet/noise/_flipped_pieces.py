@@ -96,12 +96,12 @@ def _climbed(pieces: Pieces, time: int, place: int, size: int) -> int | None:
     """The piece, if float64 proves that it is the same for all U in [time, time + 1] / 2^size and
     all second numbers in [place, place + 1] / 2^size."""
     # 1. leave out negligible pieces, and begin with the best one
-    kept = np.flatnonzero(
+    used = np.flatnonzero(
         (pieces.weights > pieces.weights.sum() * (_NEGLIGIBLE / pieces.weights.size))
         | (pieces.gaps == 0)
     )
-    kept = np.roll(kept, -int(np.argmin(pieces.gaps[kept])))
-    weights, lengths = pieces.weights[kept], pieces.lengths[kept].astype(np.float64)
+    used = np.roll(used, -int(np.argmin(pieces.gaps[used])))
+    weights, lengths = pieces.weights[used], pieces.lengths[used].astype(np.float64)
     powers = weights / lengths
     # 2. the time T
     with precision(_SPARE_BITS):
@@ -112,10 +112,10 @@ def _climbed(pieces: Pieces, time: int, place: int, size: int) -> int | None:
         return None
     # 3. the step of the second number
     edges = np.cumsum(weights / (1 - t * powers))
-    slack = 4 * ((_STEP_RADIUS + 3 * away) / left + kept.size * _ROUNDING) * float(edges[-1])
+    slack = 4 * ((_STEP_RADIUS + 3 * away) / left + used.size * _ROUNDING) * float(edges[-1])
     low, high = (float(edges[-1]) * ((place + i) / (1 << size)) for i in (0, 1))
     first, last = np.searchsorted(edges[:-1], [low - slack, high + slack], side="right")
-    return int(kept[first]) if first == last else None
+    return int(used[first]) if first == last else None
 
 
 def _time(

@@ -15,7 +15,7 @@ from tests.noise.walk import Tree, assert_exact, walk
 
 HALF, THREE = Fraction(1, 2), Fraction(3)
 
-DECIDED: dict[str, tuple[Any, int]] = {  # by so many words of 2 bits, all of it
+DECIDED: dict[str, tuple[Any, int]] = {  # decided by this many words of 2 bits
     "two coins": (client.RandomizedResponse(THREE, 2), 2),
     "randomized response": (client.RandomizedResponse(Fraction(5), 4), 2),
     "unary": (client.UnaryEncoding(HALF, HALF / 2, 3), 4),
@@ -68,7 +68,7 @@ def test_every_script_gives_the_law(name: str) -> None:
     of, depth = DECIDED[name]
     found = laws(of, depth)
     for value, law in enumerate(found):
-        assert law == {told: chance for told, chance in law_of(of, value).items() if chance}
+        assert law == {report: chance for report, chance in law_of(of, value).items() if chance}
 
 
 @pytest.mark.usefixtures("_four_steps")

@@ -46,13 +46,13 @@ def rows(table: Table | Numbers, grid: Grid) -> Rows:
 
 
 def tables(places: int, most: int) -> Iterator[Table]:
-    """All tables of at most so many rows."""
+    """All tables of at most this many rows."""
     for count in range(most + 1):
         yield from itertools.combinations_with_replacement(range(places), count)
 
 
 def neighbours(places: int, most: int, unit: Unit, per_unit: int = 1) -> list[tuple[Table, Table]]:
-    """All pairs among them that differ by a unit with at most so many rows."""
+    """All pairs among them that differ by a unit with at most this many rows."""
     found = list(tables(places, most))
     counted = {table: Counter(table) for table in found}
     pairs = []

@@ -93,7 +93,7 @@ def test_the_threshold_is_the_least_for_its_false_bins(scale: str, false_bin: fl
 
 @pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(19, 20), Fraction(999, 1000)])
 def test_forecast_and_measured_errors_agree(confidence: Fraction) -> None:
-    """Of bins with so many rows as forecast, the share that counts, by 100 000 draws: wrong once
+    """Of bins with as many rows as forecast, the share that counts, by 100 000 draws: wrong once
     in 1e9; with a row less it is too small."""
     mechanism, many = ApproximateBounds(scale=5, grid=WIDE), 100_000
     error = mechanism.error(confidence)

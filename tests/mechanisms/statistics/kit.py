@@ -64,7 +64,7 @@ def all_rows(columns: Mapping[str, Grid]) -> Table:
 
 
 def bundles(table: Table, most: int) -> list[Table]:
-    """All that one unit may have: up to so many rows."""
+    """All rows that one unit may have: up to ``most`` of them."""
     found = []
     for size in range(most + 1):
         found += [table[list(at)] for at in combinations_with_replacement(range(len(table)), size)]

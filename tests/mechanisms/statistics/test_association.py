@@ -24,7 +24,7 @@ GENOTYPES = {"case": Grid(0, 1), "one": Grid(0, 2), "two": Grid(0, 1)}
 
 
 def study(cases: int, controls: int) -> Table:
-    """Some genotypes of so many."""
+    """Random genotypes."""
     random = np.random.default_rng(6)
     status = np.r_[np.ones(cases), np.zeros(controls)]
     count = cases + controls

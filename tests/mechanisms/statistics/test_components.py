@@ -130,7 +130,7 @@ def test_a_private_direction_is_near() -> None:
 
 @pytest.mark.parametrize(("d", "too_much"), [(1, 8), (2, 5), (5, 3), (20, 2)])
 def test_eigenvalues_stay_within_the_forecast(d: int, too_much: int) -> None:
-    """1000 matrices of noise, at a false alarm of 10^-9; so many times less would fail."""
+    """1000 matrices of noise, at a false alarm of 10^-9. A bound divided by ``too_much`` fails."""
     rows = people(np.zeros((0, d)), {f"c{i}": Grid(-1, 1, 0.125) for i in range(d)})
     mechanism, trials = Gaussian(100), 1000
     forecast = spectral_error(rows, mechanism, 0.5)

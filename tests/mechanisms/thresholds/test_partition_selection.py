@@ -117,7 +117,7 @@ def test_keys_are_shown_by_themselves(record_property: Record) -> None:
 
 
 def test_the_whole_release_leaks_no_more_than_is_charged() -> None:
-    """Two keys, all small counts; a unit in up to so many keys, coming, going or replaced."""
+    """Two keys, all small counts; a unit in one key or both, coming, going or replaced."""
     mechanism = PartitionSelection(0.5, 0.05)
 
     def law(counts: tuple[int, ...], epsilon: float) -> FloatArray:

@@ -41,8 +41,8 @@ def at_least(least: npt.NDArray[np.int64], scale: float) -> FloatArray:
     return np.asarray(np.where(least > 0, tail, 1 - tail), np.float64)
 
 
-def told(values: Values, hits: int) -> Iterator[tuple[bool, ...]]:
-    """All that a session may tell of so many values."""
+def outcomes(values: Values, hits: int) -> Iterator[tuple[bool, ...]]:
+    """All sequences of answers of a session on these values."""
     for answers in itertools.product((False, True), repeat=len(values)):
         ends = [i for i in range(len(answers)) if sum(answers[: i + 1]) == hits]
         if not ends or ends[0] == len(answers) - 1:
@@ -59,7 +59,7 @@ def law(threshold_scale: float, query_scale: float, hits: int) -> Laws:
     def of(values: Values) -> dict[Any, float]:
         above = [at_least(line - value, query_scale) for value in values]
         found = {}
-        for answers in told(values, hits):
+        for answers in outcomes(values, hits):
             each = (a if is_above else 1 - a for a, is_above in zip(above, answers, strict=False))
             found[answers] = float(math.prod(each, start=chances).sum())
         return found

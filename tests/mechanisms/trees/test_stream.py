@@ -72,7 +72,7 @@ def test_each_total_is_the_sum_of_its_runs_with_their_noise(steps: int) -> None:
 def test_no_neighbour_of_a_small_universe_loses_more(
     change: Change, steps: int, per_unit: int, most: int
 ) -> None:
-    """Over all ways to move so many steps: what the sums of each length move by, in both norms,
+    """Over all ways to move this many steps: what the sums of each length move by, in both norms,
     is at most what is priced, and for some exactly so; half the noise is therefore found out."""
     unit = PERSON.with_change(change)
     counter = StreamCounter(DiscreteLaplace(4), steps=steps, per_unit=per_unit, most=most)

@@ -229,8 +229,8 @@ def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: flo
 def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
     """Atoms on the grid unchanged, and others from below."""
     seen = _outcomes_of_atoms(pair.atoms)
-    kept = seen.loss > -_DEEP * step
-    seen = _Outcomes(*(getattr(seen, column.name)[kept] for column in fields(seen)))
+    is_near = seen.loss > -_DEEP * step
+    seen = _Outcomes(*(getattr(seen, column.name)[is_near] for column in fields(seen)))
     near = np.rint((seen.loss - offset) / step)
     on_grid = np.abs(seen.loss - offset - near * step) <= ATOM * (np.abs(seen.loss) + step)
     floor = np.floor((seen.loss - offset) / step)

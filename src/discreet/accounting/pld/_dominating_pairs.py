@@ -124,12 +124,12 @@ def sampled(pair: Pair, rate: Fraction) -> Pair:
     """((1 - rate) Q + rate P, Q): the unit is in the sample with this probability."""
     if rate < _LEAST_RATE:
         raise NoBound("its rate is too small for a grid")
-    share, kept, atoms = float(rate), float(1 - rate), pair.atoms
+    share, other, atoms = float(rate), float(1 - rate), pair.atoms
     pieces = tuple(Subsampled(piece, share) for piece in pair.pieces)
     if not len(atoms.loss):
         return Pair(pieces=pieces)
     mixed = Atoms(
-        subsampled_loss(atoms.loss, share, kept), kept * atoms.q + share * atoms.p, atoms.q
+        subsampled_loss(atoms.loss, share, other), other * atoms.q + share * atoms.p, atoms.q
     )
     return Pair(mixed, pieces)
 

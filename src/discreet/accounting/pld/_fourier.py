@@ -172,22 +172,26 @@ class _Product:
         slip = self.slip + float(counts.sum()) * off
         most = float((counts @ (each + 96 * ROUND)) + self.doubt.max(initial=0.0))
         square = real * (2 + real) + imaginary * imaginary  # |1 + z|^2 - 1
-        kept = self._likely(square, counts)
-        if not kept.all():
-            square, real, imaginary = square[:, kept], real[:, kept], imaginary[:, kept]
+        likely = self._likely(square, counts)
+        if not likely.all():
+            square, real, imaginary = (
+                square[:, likely],
+                real[:, likely],
+                imaginary[:, likely],
+            )
         is_near = square >= -0.75
         logs = _log_factor(square, real, imaginary)
         angles = np.arctan2(imaginary, 1 + real)
         found = _Product(
             self.size,
-            self.places[kept],
-            self.log_size[kept] + counts @ logs,
-            self.angle[kept] + counts @ angles,
-            self.doubt[kept]
+            self.places[likely],
+            self.log_size[likely] + counts @ logs,
+            self.angle[likely] + counts @ angles,
+            self.doubt[likely]
             + counts @ (32 * ROUND * (np.abs(real) + np.abs(imaginary)))
             + float(counts @ each),
-            self.reach[kept] + counts @ (np.abs(logs) + np.abs(angles)),
-            self.is_large[kept] & is_near.all(axis=0),
+            self.reach[likely] + counts @ (np.abs(logs) + np.abs(angles)),
+            self.is_large[likely] & is_near.all(axis=0),
             slip,
             least,
             max(self.lost, most),
@@ -204,11 +208,11 @@ class _Product:
         return np.asarray(square[0] > math.expm1(2 * room / float(counts[0])) - 64 * ROUND)
 
     def _without_nothing(self) -> "_Product":
-        kept = self.log_size > _NOTHING
-        if kept.all():
+        likely = self.log_size > _NOTHING
+        if likely.all():
             return self
         names = ("places", "log_size", "angle", "doubt", "reach", "is_large")
-        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+        return replace(self, **{name: getattr(self, name)[likely] for name in names})
 
     def back(self) -> tuple[Floats, float]:
         """The inverse transform, and a bound on its error."""

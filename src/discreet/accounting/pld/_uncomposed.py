@@ -101,7 +101,7 @@ class UncomposedPld:
 
     @property
     def _slip(self) -> float:
-        """Relative error of a sum of so many numbers, with the sign of the side."""
+        """Relative error of a sum of all masses, with the sign of the side."""
         return _sign(self.side) * 2 * ROUND * (len(self.loss) + 16)
 
 

@@ -54,10 +54,10 @@ def race_chance(
 
     # 2. the crossings, for each block
     def chance(gap: int) -> float:
-        kept = under * np.log1p(-_tail(low + gap, each))
+        log_none = under * np.log1p(-_tail(low + gap, each))
         if over:
-            kept += over * np.log1p(-_tail(gap - high, each))
-        return min(1.0, _MARGIN * (float(np.dot(chances, -np.expm1(kept))) + beyond))
+            log_none += over * np.log1p(-_tail(gap - high, each))
+        return min(1.0, _MARGIN * (float(np.dot(chances, -np.expm1(log_none))) + beyond))
 
     return chance
 

@@ -209,8 +209,8 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
     """The probability, rounded up, that no run has a property that each run has with probability
     ``share``. With a ceiling: at most that without it, over the probability to stay below it."""
     with precision(_BITS):
-        kept = _tuning.Ceiling.of(runs.law, runs.most)
-        found = runs.law.generating(ball(1 - share)) / kept.within
+        limited = _tuning.Ceiling.of(runs.law, runs.most)
+        found = runs.law.generating(ball(1 - share)) / limited.within
         return upper_fraction(found.min(arb(1)))
 
 
