@@ -18,7 +18,7 @@ from discreet.errors import Refused
 from discreet.train._capture import Capture
 from discreet.train._flow._table import FLOW
 from discreet.train._rules import RULES
-from discreet.train._tags import ExampleRows, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, Tag, UnknownOwners
 
 SIZE = 4  # of examples, and of everything else
 CALLS = 12  # of each function and kind of data

@@ -164,10 +164,11 @@ def test_a_non_finite_example_counts_as_zero(bad: float) -> None:
     data = torch.randn(6, 5, 4)
     spoiled = data.clone()
     spoiled[2, 1, 3] = bad
+    factors = spoiled.new_tensor([1, 1, bad, 1, 1, 1])
     rest = Case(model, data[[0, 1, 3, 4, 5]]).clipped(Flat(0.1))
 
     def losses() -> Tensor:
-        return Case(model, spoiled).losses(spoiled) * spoiled.new_tensor([1, 1, bad, 1, 1, 1])
+        return Case(model, spoiled).losses(spoiled) * factors
 
     found = clipped_sum(model, losses, 6, Flat(0.1))
     for one, other in zip(found.sums, rest.sums, strict=True):

@@ -21,14 +21,7 @@ from discreet.train._arguments import (
     tensors_in,
 )
 from discreet.train._capture import Capture
-from discreet.train._tags import (
-    OUTSIDE_BATCH,
-    ExampleRows,
-    OutsideBatch,
-    Tag,
-    UnknownOwners,
-    merged,
-)
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
 from discreet.train._uses import KEEP_FIRST
 
 

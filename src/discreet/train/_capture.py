@@ -27,13 +27,9 @@ from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by
 from discreet.train._layouts import RowLayout
 from discreet.train._shared import Shared
+from discreet.train._tag import ExampleRows, OneExample, UnknownOwners
 from discreet.train._tagging import Tagging
-from discreet.train._tags import (
-    ExampleRows,
-    OneExample,
-    Tags,
-    UnknownOwners,
-)
+from discreet.train._tags import Tags
 from discreet.train._unseen import WATCHED, Unseen
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 from discreet.train._values import called
@@ -120,7 +116,7 @@ class Capture(TorchFunctionMode):
         self.replaying = False  # backward pass: checkpointed parts run again
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
-        self.tags = Tags(examples, batch, self.is_shared)
+        self.tags = Tags(examples, batch, self.is_shared, self._shared.release)
         self._unseen = Unseen(self.tags, self.is_weight)
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
@@ -143,6 +139,8 @@ class Capture(TorchFunctionMode):
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
+            for each in tensors if self.tags.draws else ():
+                self.tags.draws.share(each)
             result = called(func, args, keywords)
             changed = changed_by(func, args, keywords)
             self._shared.add_derived([*tensors_in((result,)), *changed])
@@ -224,6 +222,11 @@ class Capture(TorchFunctionMode):
 
     def check_losses(self, losses: Tensor) -> None:
         """Refuse losses unless row i is example i's by structure, or they depend on no data."""
+        if self.tags.draws.are_used_by_some:
+            raise Refused(
+                "several examples, but not all, use the same random numbers; draw them for each "
+                "example, as by torch.rand(len(x)), or once for all"
+            )
         tag = self.tags.of(losses)
         if self.is_shared(losses) or (isinstance(tag, ExampleRows) and tag.layout.is_plain):
             return

@@ -15,7 +15,7 @@ from discreet.train._arguments import Args, Function, Keywords, in_order, replac
 from discreet.train._capture import Capture
 from discreet.train._in_place import changes_its_first
 from discreet.train._rules._elementwise import own_copy, weights_among
-from discreet.train._tags import ExampleRows
+from discreet.train._tag import ExampleRows
 from discreet.train._uses import KEEP_FIRST
 
 CHUNK = 64  # examples at once

@@ -3,6 +3,8 @@
 Facts hold until the tensor is changed in place.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -49,6 +51,10 @@ class _Facts(Generic[T]):
             if memory_of(known.tensor) == memory:
                 del self._found[key]
 
+    def in_memory(self, memory: int) -> list[int]:
+        """The identities of all tensors in this memory that have a fact."""
+        return [key for key, (one, _) in self._found.items() if memory_of(one.tensor) == memory]
+
     def has(self, tensor: Tensor) -> bool:
         found = self._found.get(id(tensor))
         return found is not None and found[0].is_now
@@ -65,8 +71,9 @@ class IndexFacts:
         self._picks: dict[_Pick, tuple[Tensor, ExampleOrder]] = {}
         # a table of places: the column that picks rows, their layout, and the order
         self._places = _Facts[tuple[int, RowLayout, ExampleOrder]]()
-        self._were_alike: set[int] = set()  # the tensor that the current call changes
-        self._alike = _Facts[None]()  # tensors that are the same, or drawn alike, for each example
+        self._were_alike: set[int] = set()  # before the current call changed them
+        self._before: dict[int, Tensor] = {}  # values of constants that it may change
+        self._alike = _Facts[None]()  # tensors that are the same for each example
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
@@ -78,7 +85,7 @@ class IndexFacts:
         Versions don't show it: the result of ``.data`` has a version of its own.
         """
         memory = memory_of(changed)
-        self._were_alike = {id(changed)} if self._alike.has(changed) else set()
+        self._were_alike.update(self._alike.in_memory(memory))
         for facts in (
             self._places,
             self._alike,
@@ -170,16 +177,35 @@ class IndexFacts:
     # Constants that are alike everywhere
 
     def note_alike(self, tensor: Tensor) -> None:
-        """Record that all entries of a tensor are equal, or drawn from the same distribution."""
+        """Record that all entries of a tensor are equal."""
         self._alike.set(tensor, None)
 
     def is_alike(self, tensor: Tensor) -> bool:
         """Whether that was recorded, and no call before the current one has changed the tensor."""
         return self._alike.has(tensor) or id(tensor) in self._were_alike
 
+    @contextmanager
+    def as_then(self, were_alike: list[Tensor]) -> Iterator[None]:
+        """Take tensors for alike within the block, as they were at an earlier call."""
+        now = self._were_alike
+        self._were_alike = now | {id(one) for one in were_alike}
+        try:
+            yield
+        finally:
+            self._were_alike = now
+
+    def note_before(self, tensor: Tensor) -> None:
+        """Keep the values of a constant that the current call may change."""
+        if not self.is_alike(tensor):
+            self._before[id(tensor)] = tensor.detach().clone()
+
+    def before(self, tensor: Tensor) -> Tensor:
+        """The values of a constant before the current call."""
+        return self._before.get(id(tensor), tensor)
+
     def end_call(self) -> None:
         """Note that the current call, which changed a tensor, has been followed."""
-        self._were_alike = set()
+        self._were_alike, self._before = set(), {}
 
     # Tensors of 0, 1, 2, ...
 

@@ -98,11 +98,16 @@ class Shared:
             return is_one or not self._has_given_numbers
         return bool(tensors) or func in _MAKERS or func in _NEW
 
-    def forget(self, changed: Tensor) -> list[Tensor]:
-        """Stop taking tensors in the memory of a changed one for constants; returns these."""
+    def release(self, tensor: Tensor) -> None:
+        """Stop taking a tensor for a constant."""
+        self._constants.pop(id(tensor), None)
+
+    def views_of(self, changed: Tensor) -> list[Tensor]:
+        """All constants in the memory of a tensor."""
         memory = memory_of(changed)
-        freed = [each for each in self._constants.values() if memory_of(each) == memory]
-        for each in freed:
+        return [each for each in self._constants.values() if memory_of(each) == memory]
+
+    def forget(self, changed: Tensor) -> None:
+        """Stop taking tensors in the memory of a changed one for constants."""
+        for each in self.views_of(changed):
             del self._constants[id(each)]
-        base = changed._base  # noqa: SLF001  PyTorch has no public name for it
-        return freed if base is None else [*freed, base]

@@ -9,8 +9,10 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, in_order, tensors_in
 from discreet.train._in_place import changed_by, may_change, version_of
 from discreet.train._shared import OF_SHAPES, SIZED, Shared
-from discreet.train._tags import OUTSIDE_BATCH, Tag, Tags, UnknownOwners
+from discreet.train._tag import OUTSIDE_BATCH, OneExample, Tag, UnknownOwners
+from discreet.train._tags import Tags
 from discreet.train._unseen import Unseen, in_func
+from discreet.train._values import READS
 
 
 class Before(NamedTuple):
@@ -38,6 +40,9 @@ class Tagging:
         before = [(each, self._tags.of(each)) for each in changed]
         for each in changed:
             self._tags.indices.forget(each)
+            if self._shared.has(each) and any(map(self._tags.depends, tensors)):
+                for one in self._shared.views_of(each):
+                    self._tags.indices.note_before(one)
         if is_known:
             return Before(before, ())
         # the name of a function without a rule may not show what it changes
@@ -56,12 +61,58 @@ class Tagging:
             data = tensors
         if not data and self._shared.is_constant(func, tensors, result):
             self._shared.add_constants(tensors_in((result,)))
-            _flow.count_on(_flow.Call(self._tags, func, args, keywords, result))
+            call = _flow.Call(self._tags, func, args, keywords, result)
+            _flow.count_on(call)
+            self._note_draws(call, tensors)
         elif any(map(self._tags.depends, data)):
+            drawn = self._drawn(func, tensors, data)
             _flow.follow(_flow.Call(self._tags, func, args, keywords, result), tensors)
+            for each in drawn:  # those that have not become rows of examples
+                self._tags.draws.share(each)
         elif self._tags.is_strict:
             for tensor in tensors_in((result,)):
                 self._tags.set(tensor, OUTSIDE_BATCH)
+
+    def _note_draws(self, call: _flow.Call, tensors: list[Tensor]) -> None:
+        """Record random numbers, and what derives from them; reads in Python use them all."""
+        draws = self._tags.draws
+        is_new = _flow.is_draw(call)
+        if not (draws or is_new):
+            return
+        if call.function in READS:
+            for each in tensors:
+                draws.share(each)
+            return
+        changed = [call.args[0]] if _flow.sets_first(call.function) else []
+        indices = self._tags.indices
+        were_alike = [one for one in tensors if indices.is_alike(one)]
+        versions = [(one, version_of(one)) for one in tensors if not draws.has(one)]
+
+        def follow() -> None:
+            is_changed = any(version_of(one) != version for one, version in versions)
+            with indices.as_then(were_alike):
+                _flow.follow(call, tensors)
+            for each in results if is_changed else ():
+                self._tags.set(each, UnknownOwners("a constant that was changed"))
+
+        results = [*changed, *tensors_in((call.result,))]
+        draws.note(results, tensors, follow, draws=is_new)
+
+    def _drawn(self, func: Any, tensors: list[Tensor], data: list[Tensor]) -> list[Tensor]:
+        """The draws that a function of data takes; with data of one example, they become its own
+        if they can."""  # Any: as above
+        draws = self._tags.draws
+        if not draws or func in _flow.LIKE_OTHERS:
+            return []
+        drawn = [each for each in tensors if draws.has(each)]
+        found = [self._tags.of(each) for each in data] if drawn else []
+        user = next((tag for tag in found if isinstance(tag, OneExample)), None)
+        if user is None:
+            return drawn
+        for each in drawn:
+            if not draws.credit(each, user):
+                draws.share(each, user)
+        return []
 
     def after(
         self, before: Before, func: Any, tensors: list[Tensor], result: object
@@ -71,7 +122,6 @@ class Tagging:
             self._unseen.note_wrapped(tensors, result)
         if before is _NOTHING:
             return
-        self._tags.indices.end_call()
         for each, tag in before.changed:
             self._change(func, each, tag, tensors, result)
         for each, tag, version in before.versions:
@@ -79,12 +129,15 @@ class Tagging:
             if version != version_of(each) and not is_named:
                 self._tags.indices.forget(each)
                 self._change(func, each, tag, tensors, result)
+        self._tags.indices.end_call()
 
     def _change(  # noqa: PLR0917  # what a change is made of
         self, func: Any, changed: Tensor, before: object, tensors: list[Tensor], result: object
     ) -> None:
         """Tag the tensors that share memory with one that was changed in place."""
         if all(map(self._shared.has, tensors)):
+            if self._tags.draws:
+                self._tags.draws.note_change(changed, self._shared.views_of(changed))
             return
         is_tagged = _flow.sets_first(func) or any(one is changed for one in tensors_in((result,)))
         if not is_tagged and any(map(self._tags.depends, tensors)):
@@ -93,8 +146,10 @@ class Tagging:
         self._unseen.refuse_change(changed, now)
         if now == before and now is not None:
             return
-        freed = self._shared.forget(changed)
-        if self._tags.of(changed) != before:
-            for other in {id(one): one for one in (*freed, *self._tags.sharing(changed))}.values():
+        if now != before:
+            base = changed._base  # noqa: SLF001  PyTorch has no public name for it
+            views = [*self._shared.views_of(changed), *([] if base is None else [base])]
+            for other in {id(one): one for one in (*views, *self._tags.sharing(changed))}.values():
                 if other is not changed:
                     _flow.shared_now(self._tags, changed, other)
+        self._shared.forget(changed)

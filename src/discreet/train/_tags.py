@@ -8,67 +8,34 @@ this is not known. Tensors that depend on no example have no tag. Tags follow fr
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from math import prod
+from dataclasses import fields, is_dataclass, replace
 
 import torch
 from torch import Tensor
 
+from discreet.train._draws import Draws
 from discreet.train._indices import IndexFacts, inner_of, memory_of, storage_of
 from discreet.train._layouts import ExampleOrder, RowLayout
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleRows:
-    """Examples lie along one dimension, in this layout."""
-
-    dim: int
-    layout: RowLayout
-
-    def at(self, dim: int) -> "ExampleRows":
-        return self if dim == self.dim else ExampleRows(dim, self.layout)
-
-
-@dataclass(frozen=True, slots=True)
-class OneExample:
-    """The whole tensor belongs to one example: the one in this place of the order."""
-
-    order: ExampleOrder
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownOwners:
-    """The parts of the result of a function, named ``by``, can't be credited to examples.
-
-    A loop over the places of all nonzero entries, such as over the experts that have rows, is a
-    decision of Python's: each of its places counts as a number that depends on no data.
-
-    Attributes:
-        by: the function's name.
-        has_places: whether these are the places of all nonzero entries.
-        is_place: whether this is one of these places, in a loop over all of them.
-    """
-
-    by: str
-    has_places: bool = False
-    is_place: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OutsideBatch:
-    """The tensor is no parameter, and no recorded call computed it from the batch."""
-
-
-Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch
-OUTSIDE_BATCH = OutsideBatch()
-PACKING = UnknownOwners("packing")  # of the numbers of sequences that reach each step
+from discreet.train._tag import (
+    OUTSIDE_BATCH,
+    ExampleRows,
+    OneExample,
+    OutsideBatch,
+    Tag,
+    UnknownOwners,
+)
 
 
 class Tags:
     """The tags of one forward pass, by the identity of tensors; tagged tensors may be freed."""
 
-    def __init__(self, examples: int, batch: object, is_shared: Callable[[Tensor], bool]) -> None:
+    def __init__(
+        self,
+        examples: int,
+        batch: object,
+        is_shared: Callable[[Tensor], bool],
+        release: Callable[[Tensor], object],
+    ) -> None:
         """Tag the batch's tensors: row i of each is example i.
 
         If the batch has no tensors, each tensor from outside with a row for each example is taken
@@ -78,6 +45,7 @@ class Tags:
         self.every = ExampleOrder(examples, places=tuple(range(examples)))
         self.plain = RowLayout(self.every)
         self.indices = IndexFacts()
+        self.draws = Draws(self, release)
         self._found: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
         # by identity: storages of tensors that depend on examples; they may be freed
         self._storages: dict[int, weakref.ref[torch.UntypedStorage]] = {}
@@ -119,6 +87,10 @@ class Tags:
             except RuntimeError:  # it has none of its own, such as a sparse one
                 return
             self._storages[id(storage)] = weakref.ref(storage)
+
+    def unset(self, tensor: Tensor) -> None:
+        """Remove the tag of a tensor."""
+        self._found.pop(id(tensor), None)
 
     def depends(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on examples, or may."""
@@ -185,51 +157,6 @@ class Tags:
         if places == self.every.places:
             return self.plain
         return RowLayout(ExampleOrder(len(places), torch.tensor(places, dtype=torch.int64), places))
-
-
-def refitted(
-    rows: ExampleRows, before: tuple[int, ...], after: tuple[int, ...]
-) -> ExampleRows | None:
-    """The tag after a reshape from ``before`` to ``after``, or None if that splits examples.
-
-    A dimension of the new shape fits if the numbers of entries before and behind the old one are
-    multiples of those before and behind it. The number of examples decides only if it is 0 or 1.
-    """
-    layout = rows.layout
-    ahead = prod(before[: rows.dim]) * layout.outer
-    behind = prod(before[rows.dim + 1 :]) * layout.inner
-    found = []
-    for dim, size in enumerate(after):
-        outer, rest = prod(after[:dim]), prod(after[dim + 1 :])
-        if not layout.order.size:
-            if size == 0:
-                inner = behind // rest if rest and behind % rest == 0 else 1
-                repeats = ahead // outer if outer and ahead % outer == 0 else 1
-                return ExampleRows(dim, RowLayout(layout.order, repeats, inner))
-            continue
-        if not (outer and rest) or ahead % outer or behind % rest:
-            continue
-        fitted = RowLayout(layout.order, ahead // outer, behind // rest)
-        if fitted.length == size:
-            found.append(ExampleRows(dim, fitted))
-    return min(found, key=lambda one: (one.layout.inner, one.layout.outer), default=None)
-
-
-def merged(tags: Iterable[tuple[Tag, int]], rank: int) -> Tag | None:
-    """The tag of a result of this rank, from the tags and ranks of the tensors broadcast to it."""
-    found: Tag | None = None
-    for tag, own in tags:
-        if isinstance(tag, UnknownOwners):
-            return tag
-        if isinstance(tag, OutsideBatch):
-            found = found or tag
-            continue
-        moved = tag.at(tag.dim - own + rank) if isinstance(tag, ExampleRows) else tag
-        if found is None or isinstance(found, OutsideBatch):
-            found = moved
-        elif found != moved:
-            return UnknownOwners("a function of rows of different examples")
-    return found
 
 
 def beside(batch: object, rows: Tensor) -> object:

@@ -10,7 +10,8 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._indices import memory_of
-from discreet.train._tags import Tags, UnknownOwners
+from discreet.train._tag import UnknownOwners
+from discreet.train._tags import Tags
 from discreet.train._values import READS, answer
 
 _DATA: Any = Tensor.data  # Any: a property, which PyTorch's types give as a tensor

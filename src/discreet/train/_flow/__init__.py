@@ -21,12 +21,14 @@ from discreet.train._flow._call import (
     ResultTags,
     name_of,
 )
-from discreet.train._flow._counts import count_on
+from discreet.train._flow._counts import count_on, is_draw
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
+from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import has_public_shape, refit
 from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS, TAKES_DIMS, WITH_DIMS
-from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
+from discreet.train._tag import ExampleRows, Tag, UnknownOwners
+from discreet.train._tags import Tags
 
 __all__ = [
     "LIKE_OTHERS",
@@ -34,6 +36,7 @@ __all__ = [
     "count_on",
     "follow",
     "has_public_shapes",
+    "is_draw",
     "is_known",
     "name_of",
     "sets_first",
@@ -121,8 +124,12 @@ def sets_first(function: Function) -> bool:
 def shared_now(tags: Tags, tensor: Tensor, other: Tensor) -> None:
     """Tag a tensor that shares memory with one that did not depend on data, and now does."""
     now = tags.of(tensor)
-    if now is not None:
-        tags.set(other, _alike(now, tensor, other))
+    if now is None:
+        return
+    tag = _alike(now, tensor, other)
+    if isinstance(tag, ExampleRows) and differs(tags, other, tag.dim, tag.layout):
+        tag = BY_PLACE  # what the change left as it was
+    tags.set(other, tag)
 
 
 def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._flow._places import beside_constants
-from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, Tag, UnknownOwners, merged
+from discreet.train._tags import Tags
 
 LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
     {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}

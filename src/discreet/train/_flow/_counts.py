@@ -1,4 +1,5 @@
-"""Follows tensors of 0, 1, 2, ..., which depend on no data: results of `torch.arange`, their views.
+"""Follows tensors that depend on no data: those of 0, 1, 2, ..., those that are alike everywhere,
+and random ones.
 
 An index that counts keeps each row where it is, and the inverse of a permutation is made of one.
 """
@@ -6,10 +7,11 @@ An index that counts keeps each row where it is, and the inverse of a permutatio
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._arguments import Function, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
-from discreet.train._flow._indexing import getitem, place_after
+from discreet.train._flow._indexing import getitem
+from discreet.train._flow._parsed_index import place_after
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import inverse_scattered
 from discreet.train._flow._shapes import (
@@ -52,10 +54,16 @@ def count_on(call: Call) -> None:
 _FILLS = frozenset(
     """
 zeros ones full empty zeros_like ones_like full_like empty_like new_zeros new_ones new_full
-new_empty zero_ fill_ rand randn randint rand_like randn_like randint_like normal_ uniform_
-exponential_ random_ geometric_ cauchy_ log_normal_
+new_empty zero_ fill_
 """.split()  # noqa: SIM905  a list of lines is longer
 )
+_RANDOM = frozenset(
+    """
+rand randn randint rand_like randn_like randint_like normal normal_ uniform_ exponential_ random_
+geometric_ cauchy_ log_normal_ bernoulli bernoulli_ poisson rrelu dropout dropout_ dropout1d
+dropout2d dropout3d alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_
+""".split()  # noqa: SIM905  as above
+)  # each number by itself, or each channel
 _KEEPS: frozenset[FlowRule] = frozenset(
     {copied, elementwise, expanded, of_the_first, permuted, refit}
 )
@@ -63,12 +71,14 @@ _PARTS: frozenset[FlowRule] = frozenset({getitem, narrowed, parted, selected, un
 
 
 def _note_alike(call: Call) -> None:
-    """Note a result whose entries are equal, or drawn from the same distribution."""
+    """Note a result whose entries are equal."""
+    if is_random(call.function):
+        return
     if name_of(call.function) not in _FILLS:
         rule, several = FLOW.get(call.function), tensors_in((call.args, call.keywords))
         if rule in _PARTS:
             if rule is getitem and not _is_of_slices(call.args[1]):
-                return  # several examples may get one draw
+                return
             several = several[:1]
         elif rule is repeated and call.first.numel() == 1:
             several = several[:1]
@@ -78,6 +88,18 @@ def _note_alike(call: Call) -> None:
             return
     for each in tensors_in((call.result,)):
         call.tags.indices.note_alike(each)
+
+
+def is_random(function: Function) -> bool:
+    return name_of(function) in _RANDOM
+
+
+def is_draw(call: Call) -> bool:
+    """Whether the numbers of a result are drawn independently, with the same law everywhere."""
+    several = tensors_in((call.args, call.keywords))
+    return is_random(call.function) and all(
+        one.numel() == 1 or call.tags.indices.is_alike(one) for one in several
+    )
 
 
 def _is_of_slices(index: object) -> bool:

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
+from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tags import ExampleRows, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, UnknownOwners, merged
 
 
 def along(
@@ -54,6 +55,17 @@ def flipped(call: Call) -> ResultTags:
     return along("input dims", of="dims")(replace(call, args=(call.args[0], dims), keywords={}))
 
 
+def bilinear(call: Call) -> ResultTags:
+    """`F.bilinear`: a form of the last dimensions of two tensors."""
+    given = call.named("input1 input2 weight bias")
+    some = [given["input1"], given["input2"]]
+    if any(call.tags.depends(one) for one in call.others if all(one is not each for each in some)):
+        return UnknownOwners("a function of data by data")
+    tag = of_all(call.tags, some, call.result.dim())
+    is_last = isinstance(tag, ExampleRows) and tag.dim == call.result.dim() - 1
+    return OVER_EXAMPLES if is_last else tag
+
+
 def sorted_out(call: Call) -> ResultTags:
     """`sort` and `argsort`: in one dimension, their indices are a permutation."""
     if call.first.dim() == 1:
@@ -88,8 +100,12 @@ def by_first(least: int = 1, *, data: int = 1) -> FlowRule:
             return UnknownOwners("a function of data by data")
         tags = (call.tags.of(each) for each in (call.first, *call.others[: data - 1]))
         tag = merged([(each, 0) for each in tags if each is not None], 0)
-        is_over = isinstance(tag, ExampleRows) and (tag.dim > 0 or call.first.dim() < least)
-        return OVER_EXAMPLES if is_over else tag
+        if not isinstance(tag, ExampleRows):
+            return tag
+        if tag.dim > 0 or call.first.dim() < least:
+            return OVER_EXAMPLES
+        some = (call.first, *call.others[: data - 1])
+        return BY_PLACE if any(differs(call.tags, one, 0, tag.layout) for one in some) else tag
 
     return tag_result
 
@@ -98,7 +114,14 @@ def unfolded(call: Call) -> ResultTags:
     """Windows: of images for `F.unfold`, along a dimension for `Tensor.unfold`."""
     if "dimension" not in call.keywords and len(call.args) < 4:
         return by_first(4)(call)
-    return along("input dimension size step", of="dimension")(call)
+    return _windows(call)
+
+
+@of_first
+def _windows(call: Call, rows: ExampleRows) -> ResultTags:
+    """`Tensor.unfold`: windows along one dimension; the entries of each are the last dimension."""
+    dim = call.named("input dimension")["dimension"] % call.first.dim()
+    return OVER_EXAMPLES if rows.dim == dim else rows
 
 
 def normalised_dims(call: Call) -> range:

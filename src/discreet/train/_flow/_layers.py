@@ -1,8 +1,10 @@
 """How tags follow losses, and layers whose examples are not in the first dimension."""
 
 import sys
+from inspect import signature
 
 import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 from torch.nn.utils.rnn import pad_packed_sequence
 
@@ -10,10 +12,10 @@ from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
 from discreet.train._flow._dims import by_first
-from discreet.train._flow._places import BY_PLACE, differs
+from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import (
+from discreet.train._tag import (
     OUTSIDE_BATCH,
     PACKING,
     ExampleRows,
@@ -34,6 +36,8 @@ def recurrent(call: Call) -> ResultTags:
         if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
             return tag
         states: Tag | None = ExampleRows(1, tag.layout.order.layout)
+        if beside_constants(call.tags, states, tensors_in((call.args[2],)), 3) is BY_PLACE:
+            return BY_PLACE
     else:
         if isinstance(tag, UnknownOwners):
             return tag
@@ -41,6 +45,8 @@ def recurrent(call: Call) -> ResultTags:
             return OVER_EXAMPLES
         own = tag.at(1) if isinstance(tag, ExampleRows) else tag
         states = of_all(call.tags, second, 3) or own
+        if beside_constants(call.tags, own, tensors_in((second,)), 3) is BY_PLACE:
+            return BY_PLACE
         if states != own:
             return UnknownOwners("a recurrent layer with states of other rows")
     return [tag, *[states] * (len(call.result) - 1)]
@@ -56,9 +62,31 @@ def attention_forward(call: Call) -> ResultTags:
             return OVER_EXAMPLES
         if any(one is not None and one != tag for one in several):
             return UnknownOwners("attention to rows of other examples")
+        if beside_constants(call.tags, tag, call.args[:3], 3) is BY_PLACE:
+            return BY_PLACE
+        if (refused := _refused_masks(call, tag)) is not None:
+            return refused
         both: list[Tag | None] = [tag, tag.at(0)]
         return both[: len(tensors_in((call.result,)))]
     return tag
+
+
+def _refused_masks(call: Call, rows: ExampleRows) -> UnknownOwners | None:
+    """Unknown owners if a mask of attention hides rows by other examples, or by place."""
+    names = [*signature(F.multi_head_attention_forward).parameters]
+    given = call.named(" ".join(names))
+    heads, layout = given["num_heads"], rows.layout
+    by_head = RowLayout(layout.order, layout.outer, layout.inner * heads)
+    for name, own in (("key_padding_mask", layout), ("attn_mask", by_head)):
+        mask = given.get(name)
+        if mask is None:
+            continue
+        if call.tags.depends(mask) and call.tags.of(mask) != ExampleRows(0, own):
+            return UnknownOwners("attention by a mask of other examples")
+        has_rows = name == "key_padding_mask" or mask.dim() == 3
+        if has_rows and differs(call.tags, mask, 0, own):
+            return BY_PLACE
+    return None
 
 
 def packed_up(call: Call) -> ResultTags:
@@ -69,6 +97,9 @@ def packed_up(call: Call) -> ResultTags:
         return [tag, OUTSIDE_BATCH]
     if tag.dim != (0 if given["batch_first"] else 1):
         return [OVER_EXAMPLES, OUTSIDE_BATCH]
+    lengths: Tensor = given["lengths"]  # sorted, so that places don't show whose they are
+    if not call.tags.depends(lengths) and bool((lengths != lengths[:1]).any()):
+        return [BY_PLACE, OUTSIDE_BATCH]
     rows = torch.cat([torch.arange(int(size)) for size in call.result[1]])
     depends = call.tags.depends(given["lengths"])
     return [
@@ -115,6 +146,8 @@ def bagged(call: Call) -> ResultTags:
         own = None if weights is None else call.tags.of(weights)
         if call.tags.of(given["weight"]) is not None or own not in (None, tag):
             return UnknownOwners("embedding_bag with weights that depend on other examples")
+        if weights is not None and differs(call.tags, weights, 0, tag.layout):
+            return BY_PLACE
         owners = tag.layout.row_owners(call.result.device)
         number = call.tags.every.size
         starts = given["offsets"][:number]
@@ -124,7 +157,10 @@ def bagged(call: Call) -> ResultTags:
             bags.repeat_interleave((ends - starts).clamp(min=0)), owners
         )
         return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES
-    return by_first(2)(call)
+    found = by_first(2)(call)
+    if isinstance(found, ExampleRows) and weights is not None:
+        return found if of_all(call.tags, (given["input"], weights), 2) == found else BY_PLACE
+    return found
 
 
 def losses(names: str) -> FlowRule:

@@ -6,7 +6,7 @@ from torch import Tensor
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call, ResultTags, of_all, of_first
 from discreet.train._layouts import ExampleOrder, RowLayout
-from discreet.train._tags import ExampleRows, OneExample, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, OneExample, Tag, UnknownOwners
 
 
 def joined(call: Call) -> ResultTags:

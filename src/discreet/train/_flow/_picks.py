@@ -5,10 +5,11 @@ from dataclasses import replace
 from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
-from discreet.train._flow._indexing import getitem, index_put
+from discreet.train._flow._indexing import getitem
 from discreet.train._flow._shapes import elementwise
+from discreet.train._flow._writing import index_put
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import ExampleRows, UnknownOwners
+from discreet.train._tag import ExampleRows, UnknownOwners
 
 _SCATTERED = "input dim index src"
 
@@ -65,6 +66,15 @@ def gathered(call: Call) -> ResultTags:
     if data.dim() == 1:
         return getitem(replace(call, args=(data, index), keywords={}))
     return _entry_by_entry(call, (data, index), dim)
+
+
+def taken_along(call: Call) -> ResultTags:
+    """`take_along_dim`: as `gather`, with other names."""
+    given = call.named("input indices dim")
+    dim = given.get("dim")
+    if isinstance(dim, Tensor):
+        return UnknownOwners("a dimension that is a tensor")
+    return gathered(replace(call, args=(given["input"], dim, given["indices"]), keywords={}))
 
 
 def scattered(call: Call) -> ResultTags:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners
+from discreet.train._tag import ExampleRows, Tag, UnknownOwners
+from discreet.train._tags import Tags
 
 BY_PLACE = UnknownOwners("a constant that differs by place in the batch")
 
@@ -30,14 +31,21 @@ def beside_constants(
 
 
 def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
-    """Whether a tensor is a constant that differs, or may, between the examples of rows along one
-    of its dimensions."""
-    if one.shape[dim] == 1 or tags.of(one) is not None or not tags.is_shared(one):
+    """Whether a tensor depends on no example and differs, or may, between the examples of rows
+    along one of its dimensions. A draw becomes a part of these examples, if it can."""
+    if one.shape[dim] == 1 or tags.depends(one):
+        return False
+    places = layout.order.places
+    if places is not None and len(places) < 2:
         return False
     if tags.indices.is_alike(one):
         return False
-    if layout.order.places is None or one.shape[dim] != layout.length:
+    if tags.draws.has(one):
+        is_credited = tags.draws.credit(one, ExampleRows(dim, layout))
+        return not is_credited and one.stride(dim) != 0  # a view of the same numbers for all
+    if places is None or one.shape[dim] != layout.length:
         return True
     blocks = layout.outer, layout.order.size, layout.inner
-    by_example = one.detach().reshape(*one.shape[:dim], *blocks, *one.shape[dim + 1 :])
+    values = tags.indices.before(one).detach()
+    by_example = values.reshape(*one.shape[:dim], *blocks, *one.shape[dim + 1 :])
     return not bool((by_example == by_example.narrow(dim + 1, 0, 1)).all())

@@ -7,7 +7,8 @@ from torch import Tensor
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._places import beside_constants, differs
-from discreet.train._tags import ExampleRows, Tag, Tags, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, Tag, UnknownOwners, merged
+from discreet.train._tags import Tags
 
 
 def multiplied(call: Call) -> ResultTags:

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
+from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._layouts import RowLayout
-from discreet.train._tags import OUTSIDE_BATCH, ExampleRows, Tag, UnknownOwners, refitted
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, Tag, UnknownOwners, refitted
 
 
 def elementwise(call: Call) -> ResultTags:
@@ -139,6 +140,8 @@ def interleaved(call: Call) -> ResultTags:
         depends = isinstance(times, Tensor) and call.tags.of(times) is not None
         return UnknownOwners("repeats that depend on examples") if depends else tag
     if isinstance(times, Tensor):
+        if times.dim() and differs(call.tags, times, 0, tag.layout):
+            return BY_PLACE
         if (own := call.tags.of(times)) is not None and own != ExampleRows(0, tag.layout):
             return UnknownOwners("repeats that depend on other examples")
         rows = torch.arange(data.shape[dim], device=times.device).repeat_interleave(times)

@@ -10,6 +10,7 @@ from torch import Tensor
 from discreet.train._flow._call import FlowRule
 from discreet.train._flow._dims import (
     along,
+    bilinear,
     by_first,
     flipped,
     normalised_dims,
@@ -19,7 +20,7 @@ from discreet.train._flow._dims import (
     touching,
     unfolded,
 )
-from discreet.train._flow._indexing import getitem, setitem
+from discreet.train._flow._indexing import getitem
 from discreet.train._flow._layers import (
     attention_forward,
     bagged,
@@ -39,6 +40,7 @@ from discreet.train._flow._picks import (
     mask_selected,
     masked_places,
     scattered,
+    taken_along,
     where,
 )
 from discreet.train._flow._products import added_to_product, attended, einsum, grouped, multiplied
@@ -55,8 +57,9 @@ from discreet.train._flow._shapes import (
     refit,
     repeated,
 )
+from discreet.train._flow._writing import setitem
 
-_NAMESPACES = (torch, Tensor, F, torch.special, torch.fft, torch._C._nn)  # noqa: SLF001  F calls these
+_NAMESPACES = (torch, Tensor, F, torch.special, torch.fft, torch.linalg, torch._C._nn)  # noqa: SLF001  F calls these
 
 _ELEMENTWISE = """
 __abs__ __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __imul__ __invert__
@@ -78,7 +81,7 @@ softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trun
 """
 
 _OF_THE_FIRST = """
-as_tensor asarray bernoulli empty_like exponential log_normal ones_like rand_like randint_like
+as_tensor asarray empty_like exponential log_normal ones_like rand_like randint_like
 randn_like random requires_grad tensor uniform zero zeros_like
 """
 _COPIED = "clone contiguous cpu cuda detach to type_as _to_copy"
@@ -123,6 +126,9 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (along("input other dim", default=1, removes=True), "cosine_similarity"),
     (along("input other", default=-1, removes=True), "pairwise_distance"),
     (unfolded, "unfold"),
+    (bilinear, "bilinear"),
+    (along("input ord dim keepdim", removes=True), "vector_norm"),
+    (along("input ord dim keepdim", default=(-2, -1), removes=True), "matrix_norm"),
     (touching(normalised_dims), "layer_norm rms_norm"),
     (over_last(1), "linear"),
     (over_last(1), _POOLS.format(1)),
@@ -160,7 +166,8 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (where, "where"),
     (mask_selected, "masked_select"),
     (chosen, "index_select"),
-    (gathered, "gather take_along_dim"),
+    (gathered, "gather"),
+    (taken_along, "take_along_dim"),
     (scattered, "scatter scatter_add scatter_reduce scatter_add_ scatter_reduce_"),
     (inverse_scattered, "scatter_"),
     (index_added, "index_add index_copy index_add_ index_copy_"),
@@ -232,7 +239,7 @@ _WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
         *(elementwise, copied, of_the_first, of_numbers, broadcast, one_hot, bagged, divided),
         *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
         *(multiplied, added_to_product, einsum, attended, grouped, getitem, setitem),
-        *(attention_forward, recurrent, packed_up, padded_up, cross_entropy),
+        *(attention_forward, recurrent, packed_up, padded_up, cross_entropy, taken_along),
         *DIM_SECOND,
     }
 )

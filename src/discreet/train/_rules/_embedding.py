@@ -10,7 +10,7 @@ from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._arranged import having
 from discreet.train._capture import Capture
 from discreet.train._rules._gradients import masked_rows, scaled, squared, wide
-from discreet.train._tags import ExampleRows
+from discreet.train._tag import ExampleRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from discreet.train._arguments import Args, Keywords
 from discreet.train._arranged import having
 from discreet.train._capture import Capture
 from discreet.train._rules._linear import linear
-from discreet.train._tags import ExampleRows
+from discreet.train._tag import ExampleRows
 
 RecurrentState = tuple[Tensor, ...]  # each (example, hidden)
 LayerResult = tuple[Tensor, RecurrentState]  # (example, time, hidden), and the last state

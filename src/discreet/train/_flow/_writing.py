@@ -1,0 +1,151 @@
+"""How tags follow values that are written or added at an index."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.train._arguments import tensors_in
+from discreet.train._flow._call import Call
+from discreet.train._flow._indexing import depends, read_at, refused_index
+from discreet.train._flow._parsed_index import ParsedIndex
+from discreet.train._flow._places import BY_PLACE, beside_constants, differs
+from discreet.train._tag import ExampleRows, OneExample, Tag, UnknownOwners
+from discreet.train._tags import Tags
+
+
+def setitem(call: Call) -> Tag | None:
+    """`data[index] = value`: the data's tag afterwards."""
+    tags, (data, index, value) = call.tags, call.args[:3]
+    if (
+        isinstance(value, Tensor)
+        and isinstance(index, Tensor)
+        and tags.indices.counts(value) == 0
+        and value.shape == index.shape == data.shape
+    ):
+        tags.indices.note_inverse(data, index)
+    return index_put(tags, data, index, value)
+
+
+def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  # Any: as given
+    """The data's tag after a value was written or added at an index."""
+    tag, own = tags.of(data), tags.of(value) if isinstance(value, Tensor) else None
+    parsed = ParsedIndex(data, index)
+    if isinstance(tag, UnknownOwners) or isinstance(own, UnknownOwners):
+        return tag if isinstance(tag, UnknownOwners) else own
+    if parsed.is_odd:
+        return UnknownOwners("an index")
+    if isinstance(own, OneExample):
+        return UnknownOwners("one example's row written to other rows")
+    if isinstance(tag, OneExample):
+        return _of_one(tags, tag, parsed, own)
+    if not isinstance(own, ExampleRows):
+        if isinstance(tag, ExampleRows):
+            return _overwritten(tags, data, parsed, value)
+        return _by_mask(tags, data, parsed) or tag
+    if not isinstance(tag, ExampleRows):
+        return _filled(tags, data, parsed, own, value=value)
+    expected = read_at(tags, data, parsed)
+    if isinstance(expected, ExampleRows):
+        rank = parsed.rank_after
+        if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
+            return tag
+    return UnknownOwners("rows written to those of other examples")
+
+
+def _overwritten(
+    tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
+) -> Tag | None:  # Any: as given
+    """The tag of rows of examples after a value that depends on no example was written."""
+    if any(isinstance(tags.of(one), UnknownOwners) for one in parsed.tensors.values()):
+        return UnknownOwners("values written in an order of all examples")
+    tag = tags.of(data)
+    if not isinstance(tag, ExampleRows):
+        return tag
+    if (refused := refused_index(tags, tag, parsed)) is not None:
+        return refused
+    expected = read_at(tags, data, parsed) if isinstance(value, Tensor) and value.dim() else None
+    after = beside_constants(tags, expected, tensors_in((value,)), parsed.rank_after)
+    return tag if after is expected or after is None else after
+
+
+def _of_one(tags: Tags, tag: OneExample, parsed: ParsedIndex, own: Tag | None) -> Tag:
+    """The tag of one example's data after a value that belongs to no single other was written."""
+    indices = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
+    is_own = all(one == tag or not depends(one) for one in indices)
+    if is_own and not isinstance(own, ExampleRows):
+        return tag
+    return UnknownOwners("rows of examples written to one example's")
+
+
+def _by_mask(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
+    """The tag after values were written where a mask or indices of examples point."""
+    if any(depends(tags.of(one)) for one in parsed.single()):
+        return UnknownOwners("an index that depends on examples")
+    found: Tag | None = None
+    for one in parsed.tensors.values():
+        tag = tags.of(one)
+        if isinstance(tag, ExampleRows):
+            if len(parsed.tensors) == 1 and one.dtype == torch.bool:
+                return _kept(tags, data, tag.at(tag.dim + next(iter(parsed.tensors))))
+            return UnknownOwners("an index that depends on examples")
+        found = tag if depends(tag) else found or tag
+    return found
+
+
+def _filled(
+    tags: Tags, data: Tensor, parsed: ParsedIndex, own: ExampleRows, *, value: Tensor
+) -> Tag:
+    """The tag of data that did not depend on examples, after rows of examples were written."""
+    rank = parsed.rank_after
+    place = own.dim - value.dim() + rank
+    if any(depends(tags.of(one)) for one in parsed.single()):
+        return UnknownOwners("an index that depends on examples")
+    depending = [one for one in parsed.tensors.values() if depends(tags.of(one))]
+    for dim, (piece, _) in parsed.slices.items():
+        if parsed.after(dim) == place and piece == slice(None) and not depending:
+            return _kept(tags, data, own.at(dim))
+    if place == parsed.start and parsed.rank == 1:
+        for first, index in parsed.tensors.items():
+            others = [one for one in depending if one is not index]
+            found = _put_back(tags, index, own, length=data.shape[first])
+            constant = [one for one in parsed.tensors.values() if not depends(tags.of(one))]
+            if found is None or not _are_of(tags, others, own):
+                continue
+            if any(
+                differs(tags, one, one.dim() - 1, own.layout)
+                for one in constant
+                if one is not index
+            ):
+                return BY_PLACE
+            return _kept(tags, data, found.at(found.dim + first))
+    return UnknownOwners("rows written to unknown places")
+
+
+def _kept(tags: Tags, data: Tensor, rows: ExampleRows) -> Tag:
+    """The tag of rows of examples that were written into data, if the rest is the same for each."""
+    return BY_PLACE if differs(tags, data, rows.dim, rows.layout) else rows
+
+
+def _put_back(tags: Tags, index: Tensor, own: ExampleRows, *, length: int) -> ExampleRows | None:
+    """Where rows are after they were written to the places from which an index picked them.
+
+    The dimension is counted from that of the index; there, the data have this length.
+    """
+    order = own.layout.order
+    if index.dtype == torch.bool:
+        of_mask = tags.of(index)
+        if isinstance(of_mask, ExampleRows):
+            layout = tags.indices.put_back(order, index, within=of_mask.dim)
+            return of_mask if layout == of_mask.layout else None
+        return None
+    if tags.indices.counts(index) == 0 and index.dim() == 1 and own.layout.length == length:
+        return own.at(0)
+    is_plain = index.dim() == 1 and own.layout.outer == own.layout.inner == 1
+    layout = tags.indices.put_back(order, index) if is_plain else None
+    return ExampleRows(0, layout) if layout is not None and layout.length == length else None
+
+
+def _are_of(tags: Tags, indices: list[Tensor], own: ExampleRows) -> bool:
+    """Whether each entry of these indices depends only on the example of its own row."""
+    return all(tags.of(one) == ExampleRows(0, own.layout) and one.dim() == 1 for one in indices)
