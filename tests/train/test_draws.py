@@ -113,6 +113,19 @@ def masked(m: Layers, x: Tensor, shift: Callable[[Tensor], Tensor]) -> Tensor:
     return summed(found) * chosen
 
 
+def masked_steps(m: Layers, x: Tensor) -> Tensor:
+    """Masked autoencoders: some steps in a random order, the others hidden."""
+    steps = x[:, None] * torch.arange(1, STEPS + 1)[:, None]
+    order = draw(len(x), STEPS).argsort(1)
+    back = order.argsort(1)
+    seen = m.layer(steps.gather(1, order[:, :2, None].expand(-1, -1, WIDTH)))
+    every = torch.cat([seen, m.scale.expand(len(x), 1, WIDTH)], 1)
+    mask = torch.ones(len(x), STEPS, dtype=x.dtype)
+    mask[:, :2] = 0
+    hidden = mask.gather(1, back)[:, :, None]
+    return summed((every.gather(1, back[:, :, None].expand(-1, -1, WIDTH)) - steps) * hidden)
+
+
 SHIFTED: dict[str, Use] = {
     "the next": lambda m, x: first_own(m, x, lambda r: torch.cat([r[1:], r[:1]])),
     "differences": times(lambda n: draw(n + 1).diff()),
@@ -174,12 +187,20 @@ OWN: dict[str, Use] = {
     "two draws": times(lambda n: draw(n) * draw(n, 1)[:, 0]),
     "twice": lambda m, x: first_own(m, x, lambda r: 1 - r),
     "written": lambda m, x: summed(m.layer(x)) * _written(len(x)).sum(1),
+    "written twice": lambda m, x: summed(m.layer(x)) * written_twice(len(x)).sum(1),
+    "masked steps": masked_steps,
     "joined": times(lambda n: torch.cat([draw(n, 1), draw(n, 2)], 1).mean(1)),
     "masks of rows": lambda m, x: masked(m, x, lambda c: c),
     "loops": in_loops,
     "fresh draws in loops": lambda m, x: fresh_in_loops(m, x, 0),
     "mixed features": lambda m, x: summed(m.layer(x * draw(len(x), WIDTH).cumsum(1))),
 }
+
+
+def written_twice(number: int) -> Tensor:
+    found = torch.zeros(number, 2, dtype=torch.float64)
+    found[:, 0], found[:, 1] = draw(number), draw(number)
+    return found
 
 
 def _written(number: int) -> Tensor:

@@ -38,7 +38,7 @@ class TagStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _DrawStep:
     """A call that made or changed draws: its results and arguments, and how tags follow it."""
 
     results: list[Tensor]
@@ -54,7 +54,7 @@ class Draws:
         self._tags, self._release = tags, release
         self._tensors: dict[int, Tensor] = {}  # by identity: draws, and what derives from them
         self._sources: dict[int, dict[int, Tensor]] = {}  # of each of them: the draws themselves
-        self._steps: list[_Step] = []
+        self._steps: list[_DrawStep] = []
         self._users: dict[int, set[OneExample] | None] = {}  # of draws in common; None: all
         self._is_trying = False
 
@@ -76,7 +76,7 @@ class Draws:
         for each in results:
             self._sources[id(each)] = several or {id(each): each}
             self._tensors[id(each)] = each
-        self._steps.append(_Step(results, given, follow))
+        self._steps.append(_DrawStep(results, given, follow))
 
     def share(self, tensor: Tensor, user: OneExample | None = None) -> None:
         """Record that one example, or all, may use all numbers from which a tensor derives."""

@@ -86,7 +86,11 @@ class Tagging:
         changed = [call.args[0]] if _flow.sets_first(call.function) else []
         indices = self._tags.indices
         were_alike = [one for one in tensors if indices.is_alike(one)]
-        versions = [(one, version_of(one)) for one in tensors if not draws.has(one)]
+        results = [*changed, *tensors_in((call.result,))]
+        fixed = [
+            one for one in tensors if not (draws.has(one) or any(one is each for each in results))
+        ]
+        versions = [(one, version_of(one)) for one in fixed]
 
         def follow() -> None:
             is_changed = any(version_of(one) != version for one, version in versions)
@@ -95,7 +99,6 @@ class Tagging:
             for each in results if is_changed else ():
                 self._tags.set(each, UnknownOwners("a constant that was changed"))
 
-        results = [*changed, *tensors_in((call.result,))]
         draws.note(results, tensors, follow, draws=is_new)
 
     def _drawn(self, func: Any, tensors: list[Tensor], data: list[Tensor]) -> list[Tensor]:

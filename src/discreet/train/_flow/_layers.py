@@ -1,4 +1,4 @@
-"""How tags follow losses, and layers whose examples are not in the first dimension."""
+"""How tags follow layers whose examples are not in the first dimension."""
 
 import sys
 from inspect import signature
@@ -10,19 +10,16 @@ from torch.nn.utils.rnn import pad_packed_sequence
 
 from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._dims import by_first
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
-from discreet.train._flow._shapes import elementwise
 from discreet.train._layouts import RowLayout
 from discreet.train._tag import (
     OUTSIDE_BATCH,
     PACKING,
     ExampleRows,
-    OneExample,
     Tag,
     UnknownOwners,
-    merged,
 )
 
 
@@ -161,35 +158,3 @@ def bagged(call: Call) -> ResultTags:
     if isinstance(found, ExampleRows) and weights is not None:
         return found if of_all(call.tags, (given["input"], weights), 2) == found else BY_PLACE
     return found
-
-
-def losses(names: str) -> FlowRule:
-    """The rule of losses: without reduction, one for each entry."""
-
-    def tag_result(call: Call) -> ResultTags:
-        given = call.named(names)
-        reduction = given.get("reduction", "mean")
-        if reduction != "none":
-            tag = of_all(call.tags, (call.args, call.keywords), 0)
-            return tag if isinstance(tag, OneExample) else OVER_EXAMPLES
-        return elementwise(call)
-
-    return tag_result
-
-
-def cross_entropy(call: Call) -> ResultTags:
-    """`F.cross_entropy`: logits (example, class, ...), labels (example, ...) or of that shape."""
-    given = call.named(
-        "input target weight size_average ignore_index reduce reduction label_smoothing"
-    )
-    data, target = given["input"], given["target"]
-    if isinstance(weight := given.get("weight"), Tensor) and call.tags.of(weight) is not None:
-        return UnknownOwners("class weights that depend on data")
-    tag = merged(((t, 0) for t in map(call.tags.of, (data, target)) if t is not None), 0)
-    if not isinstance(tag, ExampleRows):
-        return tag
-    if given.get("reduction", "mean") != "none" or tag.dim or data.dim() < 2:
-        return OVER_EXAMPLES
-    if any(differs(call.tags, one, 0, tag.layout) for one in (data, target)):
-        return BY_PLACE
-    return tag

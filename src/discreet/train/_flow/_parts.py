@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import Call, ResultTags, of_all, of_first
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tag import ExampleRows, OneExample, Tag, UnknownOwners
 
@@ -103,3 +103,14 @@ def narrowed(call: Call, rows: ExampleRows) -> ResultTags:
         return rows
     start = int(given["start"]) % max(1, call.first.shape[dim])
     return ExampleRows(dim, call.tags.sliced(rows.layout, start, start + given["length"]))
+
+
+@of_first
+def diagonal(call: Call, rows: ExampleRows) -> ResultTags:
+    """`diagonal`: two dimensions become one, the last."""
+    given = call.named("input offset dim1 dim2")
+    rank = call.first.dim()
+    both = {given.get("dim1", 0) % rank, given.get("dim2", 1) % rank}
+    if rows.dim in both:
+        return OVER_EXAMPLES
+    return rows.at(rows.dim - sum(dim < rows.dim for dim in both))

@@ -24,13 +24,18 @@ from discreet.train._flow._indexing import getitem
 from discreet.train._flow._layers import (
     attention_forward,
     bagged,
-    cross_entropy,
-    losses,
     packed_up,
     padded_up,
     recurrent,
 )
-from discreet.train._flow._parts import joined, narrowed, parted, selected, unbound
+from discreet.train._flow._losses import (
+    cross_entropy,
+    ctc_loss,
+    gaussian_nll,
+    losses,
+    losses_of_rows,
+)
+from discreet.train._flow._parts import diagonal, joined, narrowed, parted, selected, unbound
 from discreet.train._flow._picks import (
     chosen,
     divided,
@@ -89,6 +94,9 @@ _COPIED = "clone contiguous cpu cuda detach to type_as _to_copy"
 _REFIT = "flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as atleast_1d"
 
 _ALONG = "softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp"
+_OF_MATRICES = (
+    "inv inverse det logdet slogdet cholesky qr svd svdvals eigh eigvalsh pinv matrix_exp"
+)
 _POOLS = (
     "max_pool{0}d avg_pool{0}d adaptive_avg_pool{0}d adaptive_max_pool{0}d lp_pool{0}d "
     "max_pool{0}d_with_indices"
@@ -101,7 +109,8 @@ count_nonzero
 """
 
 
-_USUAL = "input target size_average reduce reduction"
+_REDUCED_BY = "reduce reduction"
+_USUAL = f"input target size_average {_REDUCED_BY}"
 _RULES: tuple[tuple[FlowRule, str], ...] = (
     (copied, _COPIED),
     (refit, _REFIT),
@@ -110,7 +119,10 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (permuted, _PERMUTED),
     (of_numbers, "new_tensor"),
     (along("input dim keepdim", removes=True), _REDUCED),
-    (along("input dim unbiased keepdim", removes=True), "std var"),
+    (along("input dim unbiased keepdim", removes=True), "std var std_mean var_mean"),
+    (along("input dim keepdim", removes=True), "aminmax"),
+    (along("input other dim", default=-1, removes=True), "vecdot"),
+    (along("input x dim", default=-1, removes=True), "trapezoid trapz"),
     (along("input p dim keepdim", removes=True), "norm"),
     (along("input q dim keepdim", removes=True), "quantile nanquantile"),
     (along("input k dim keepdim", default=-1, removes=True), "kthvalue"),
@@ -132,19 +144,24 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (touching(normalised_dims), "layer_norm rms_norm"),
     (over_last(1), "linear"),
     (over_last(1), _POOLS.format(1)),
-    (over_last(2), f"{_POOLS.format(2)} tril triu"),
+    (over_last(2), f"{_POOLS.format(2)} tril triu {_OF_MATRICES}"),
     (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle"),
-    (touching(lambda _: {1}), "channel_shuffle"),
+    (touching(lambda _: {1}), "channel_shuffle fliplr"),
+    (touching(lambda call: {call.named("input dim")["dim"] % call.first.dim()}), "index_fill"),
+    (diagonal, "diagonal"),
     (touching(padded_dims), "pad"),
-    (by_first(3), "conv1d conv_transpose1d interpolate upsample"),
+    (by_first(3), "conv1d conv_transpose1d interpolate upsample fold affine_grid"),
     (by_first(4), "conv2d conv_transpose2d"),
     (by_first(5), "conv3d conv_transpose3d"),
     (by_first(4, data=2), "grid_sample"),
-    (by_first(2), "group_norm local_response_norm"),
+    (by_first(3, data=2), "max_unpool1d"),
+    (by_first(4, data=2), "max_unpool2d fractional_max_pool2d"),
+    (by_first(5, data=2), "max_unpool3d fractional_max_pool3d"),
+    (by_first(2), "group_norm local_response_norm multinomial"),
     (by_first(), "prelu"),
     (by_first(2, data=2), "gru_cell rnn_tanh_cell rnn_relu_cell"),
     (by_first(2, data=3), "lstm_cell"),
-    (of_the_first, "bucketize embedding"),
+    (of_the_first, "bucketize embedding isin"),
     (one_hot, "one_hot"),
     (bagged, "embedding_bag"),
     (divided, "floor_divide __floordiv__"),
@@ -159,7 +176,7 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (parted, "chunk tensor_split split split_with_sizes"),
     (unbound, "unbind"),
     (selected, "select"),
-    (narrowed, "narrow"),
+    (narrowed, "narrow narrow_copy"),
     (repeated, "repeat tile"),
     (interleaved, "repeat_interleave"),
     (masked_places, "nonzero argwhere"),
@@ -176,7 +193,31 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (packed_up, "_pack_padded_sequence"),
     (padded_up, "_pad_packed_sequence"),
     (cross_entropy, "cross_entropy nll_loss"),
-    (losses(_USUAL), "mse_loss l1_loss kl_div smooth_l1_loss"),
+    (losses(_USUAL), "mse_loss l1_loss kl_div smooth_l1_loss soft_margin_loss"),
+    (losses(f"input target log_input full size_average eps {_REDUCED_BY}"), "poisson_nll_loss"),
+    (losses(f"input target margin size_average {_REDUCED_BY}"), "hinge_embedding_loss"),
+    (losses(f"input1 input2 target margin size_average {_REDUCED_BY}"), "margin_ranking_loss"),
+    (losses_of_rows(_USUAL, data=2), "multilabel_margin_loss"),
+    (
+        losses_of_rows(f"input target weight size_average {_REDUCED_BY}", data=2),
+        "multilabel_soft_margin_loss",
+    ),
+    (
+        losses_of_rows(f"input target p margin weight size_average {_REDUCED_BY}", data=2),
+        "multi_margin_loss",
+    ),
+    (
+        losses_of_rows(f"input1 input2 target margin size_average {_REDUCED_BY}", data=3),
+        "cosine_embedding_loss",
+    ),
+    (
+        losses_of_rows(
+            f"anchor positive negative margin p eps swap size_average {_REDUCED_BY}", data=3
+        ),
+        "triplet_margin_loss",
+    ),
+    (gaussian_nll, "gaussian_nll_loss"),
+    (ctc_loss, "ctc_loss"),
     (losses("input target reduction"), "huber_loss"),
     (losses("input target weight size_average reduce reduction"), "binary_cross_entropy"),
     (
@@ -207,6 +248,9 @@ def _table() -> dict[Any, FlowRule]:  # Any: as above
         found |= dict.fromkeys(_functions(names), rule)
     found[F.batch_norm] = found[F.instance_norm] = by_first(2)
     found[Tensor.flip] = flipped
+    # torch.cross chooses a dimension by its length
+    found[torch.linalg.cross] = along("input other dim", default=-1)
+    found.pop(torch.linalg.diagonal, None)  # its other arguments have names only
     for swapped in (torch.embedding, torch.embedding_bag):  # the table is their first argument
         found.pop(swapped, None)
     found[Tensor.requires_grad.__set__] = of_the_first  # type: ignore[attr-defined]  # a property
@@ -239,7 +283,16 @@ _WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
         *(elementwise, copied, of_the_first, of_numbers, broadcast, one_hot, bagged, divided),
         *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
         *(multiplied, added_to_product, einsum, attended, grouped, getitem, setitem),
-        *(attention_forward, recurrent, packed_up, padded_up, cross_entropy, taken_along),
+        *(
+            attention_forward,
+            recurrent,
+            packed_up,
+            padded_up,
+            cross_entropy,
+            ctc_loss,
+            gaussian_nll,
+            taken_along,
+        ),
         *DIM_SECOND,
     }
 )
