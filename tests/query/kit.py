@@ -126,6 +126,7 @@ _FUNCTIONS = [
     ScalarFunction.EXP,
     ScalarFunction.LN,
     ScalarFunction.ROUND,
+    ScalarFunction.SIGN,
     ScalarFunction.SQRT,
     ScalarFunction.TO_INTEGER,
 ]
@@ -266,9 +267,40 @@ def computed(query: Query, *, of_all_groups: bool) -> st.SearchStrategy[Scalar]:
         lambda inner: (
             st.builds(Arithmetic, st.sampled_from(Operator), inner, inner)
             | st.builds(Arithmetic, st.sampled_from(Operator), inner, literals)
+            | st.builds(lambda f, one: FunctionCall(f, (one,)), st.sampled_from(_FUNCTIONS), inner)
+            | st.builds(
+                lambda f, one, other: FunctionCall(f, (one, other)),
+                st.sampled_from(_OF_TWO_NUMBERS),
+                inner,
+                literals,
+            )
+            | st.builds(
+                lambda relation, one, other, value: Case(
+                    (Branch(Comparison(relation, one, other), value),), one
+                ),
+                st.sampled_from(list(Relation)),
+                inner,
+                literals,
+                st.none() | inner,
+            )
         ),
         max_leaves=3,
     )
+
+
+_OF_TWO_NUMBERS = [ScalarFunction.COALESCE, ScalarFunction.GREATEST, ScalarFunction.LEAST]
+
+
+def decided_by(numbers: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Scalar]:
+    """A text or truth value that noisy numbers decide."""
+    tests = st.builds(
+        Comparison,
+        st.sampled_from(list(Relation)),
+        numbers,
+        st.sampled_from(_ORDINARY).map(Literal),
+    )
+    texts = tests.map(lambda test: Case((Branch(test, Literal("many")),), Literal("few")))
+    return tests.map(Truth) | texts
 
 
 @st.composite
@@ -289,7 +321,7 @@ def _processed(draw: st.DrawFn, *, of_all_groups: bool) -> Query:
         tests, st.builds(Both, tests, tests), st.builds(Either, tests, tests), tests.map(Negation)
     )
     counts = st.integers(0, 9)
-    outputs = draw(st.lists(numbers, max_size=2))
+    outputs = draw(st.lists(numbers | decided_by(numbers), max_size=2))
     after = PostProcessing(
         tuple(Output(value, f"y{number}") for number, value in enumerate(outputs)),
         having=draw(st.none() | having),

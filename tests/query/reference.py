@@ -184,6 +184,11 @@ def _bucket(number: float | int, low: Fraction, high: Fraction, count: Fraction)
     return min(math.floor((float(number) - bottom) / ((top - bottom) / bins)) + 1, bins)
 
 
+def _power(number: Value, power: Value) -> Value:
+    is_whole = float(power).is_integer()
+    return float(number) ** float(power) if is_whole or number >= 0 else None
+
+
 _NUMBERS: dict[ScalarFunction, Callable[..., Value]] = {
     ScalarFunction.ABS: abs,
     ScalarFunction.CEIL: math.ceil,
@@ -193,6 +198,8 @@ _NUMBERS: dict[ScalarFunction, Callable[..., Value]] = {
     ScalarFunction.LN: lambda x: None if x <= 0 else math.log(x),
     ScalarFunction.EXP: math.exp,
     ScalarFunction.MOD: _remainder,
+    ScalarFunction.POWER: _power,
+    ScalarFunction.SIGN: lambda x: int(x > 0) - int(x < 0),
     ScalarFunction.WIDTH_BUCKET: _bucket,
 }
 

@@ -140,6 +140,9 @@ _PATTERNS = st.text(st.sampled_from("aB%_ é\\.x"), max_size=6)
 _SPECIAL: dict[ScalarFunction, tuple[st.SearchStrategy[Any], ...]] = {  # their constants
     ScalarFunction.DATE_TRUNC: (st.sampled_from(["year", "quarter", "month", "week", "day"]),),
     ScalarFunction.LIKE: (_PATTERNS,),
+    ScalarFunction.POWER: (
+        st.sampled_from([Fraction(n) for n in ("0", "1", "2", "3", "0.5", "-1")]),
+    ),
     ScalarFunction.ROUND: (st.integers(-15, 15).map(Fraction),),
     ScalarFunction.SUBSTR: (
         st.sampled_from([Fraction(n) for n in (1, 2, 4, 65_536)]),

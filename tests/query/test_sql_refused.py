@@ -54,8 +54,8 @@ SELECT COUNT(*) FROM wages UNION SELECT 1  | UNION ALL stands in FROM
 SELECT COUNT(*) FROM wages QUALIFY 1 = 1  | write HAVING, which chooses among the released numbers
 SELECT COUNT(*) FROM wages HAVING wage > 1  | wage is no key of the groups; WHERE chooses
 SELECT COUNT(*) FROM wages HAVING COUNT(*)  | COUNT(*) is no condition
-SELECT COUNT(*) FROM wages HAVING COUNT(*) > 'a'  | an aggregate stands in SELECT
-SELECT COUNT(*) FROM wages HAVING ROUND(COUNT(*)) > 1  | is made of keys, aggregates, literals
+SELECT COUNT(*) FROM wages HAVING COUNT(*) > 'a'  | COUNT(*) is number, 'a' is text
+SELECT COUNT(*) FROM wages HAVING LENGTH(COUNT(*)) > 1  | is made of keys, aggregates, literals
 SELECT place, COUNT(*) FROM wages GROUP BY place HAVING place = 1  | place is text, 1 is number
 SELECT place, COUNT(*) FROM wages GROUP BY place HAVING place + 1 > 1  | for numbers only
 SELECT in_union, COUNT(*) FROM wages GROUP BY in_union HAVING in_union > TRUE  | by = and <> only
@@ -115,7 +115,10 @@ SELECT SUM(EXTRACT(HOUR FROM day)) FROM wages  | the parts of a date are day
 SELECT SUM(EXTRACT(YEAR day)) FROM wages  | this is not expected here
 SELECT SUM(YEAR(day)) FROM wages  | YEAR(day) has no declared lower and upper
 SELECT SUM(DATE_DIFF('month', day, day)) FROM wages  | write DATE_DIFF('day', start, end)
-SELECT SUM(POWER(wage, 2)) FROM wages  | write x * x
+SELECT SUM(POWER(wage, 101)) FROM wages  | a power is a number from -100 to 100
+SELECT SUM(POWER(wage, -1)) FROM wages  | powers below 0 are of numbers above 0
+SELECT SUM(POWER(wage, wage)) FROM wages  | wage is no literal: POWER takes one here
+SELECT SUM(wage ^ 2) FROM wages  | write POWER(x, 2)
 SELECT COUNT(IFNULL(wage, 0)) FROM wages  | or COALESCE(x, 0)
 SELECT COUNT(DATE_TRUNC('hour', day)) FROM wages  | the unit is one of 'year'
 SELECT COUNT(SUBSTR(note, 0)) FROM wages  | the first character is a whole number from 1
@@ -129,9 +132,9 @@ SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or COUNT a *
 SELECT SUM(wage, year) FROM wages  | `SUM(wage, year)` (line 1, column 8): SUM takes one value
 SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | all rows that meet WHERE
 SELECT SUM(wage ORDER BY year) FROM wages  | takes its rows in no order
-SELECT SUM(wage) + year, COUNT(*) FROM wages GROUP BY year  | is computed from aggregates
+SELECT SUM(wage) + place, COUNT(*) FROM wages GROUP BY place  | place is text: arithmetic
 SELECT SUM(wage) / 0 FROM wages  | (SUM(wage) / 0): this divides by 0
-SELECT ROUND(SUM(wage)) FROM wages  | is made of keys, aggregates, literals and + - * /
+SELECT LENGTH(SUM(wage)) FROM wages  | is made of keys, aggregates, literals, + - * /
 SELECT SUM(AVG(wage)) FROM wages  | `AVG(wage)` (line 1, column 12): an aggregate stands in SELECT
 w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands in SELECT, HAVING or ORDER BY
 SELECT SUM(wage > 1) FROM wages  | such as CASE WHEN ... THEN 1 ELSE 0 END
@@ -141,7 +144,7 @@ SELECT SUM(note) FROM wages  | it is text
 SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): this is not expected here
 SELECT wage FROM wages  | `wage` (line 1, column 8): a column in SELECT stands in GROUP BY too
 SELECT year FROM wages GROUP BY year  | at least one of COUNT, SUM, AVG
-SELECT year + 1, COUNT(*) FROM wages GROUP BY year  | `year + 1` (line 1, column 8): SELECT takes
+SELECT wage + 1, COUNT(*) FROM wages GROUP BY year  | `wage + 1` (line 1, column 8): SELECT takes
 SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes columns and
 SELECT COUNT(*) FROM wages GROUP BY ALL  | name the keys
 SELECT COUNT(*) FROM wages GROUP BY year, year  | two columns 'year'
@@ -151,13 +154,33 @@ SELECT COUNT(*) FROM wages GROUP BY 'a'  | it is the same for all rows
 SELECT year AS y, year AS z, COUNT(*) FROM wages GROUP BY year  | is called 'y' already
 SELECT COUNT(*) FROM wages GROUP BY (year, place)  | one value stands in parentheses
 SELECT COUNT(*) FROM wages GROUP BY ROLLUP ()  | there is nothing in these parentheses
-SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year), place  | `ROLLUP` (line 1, column 37): this is
+SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year), ROLLUP (year)  | name each set once
 SELECT COUNT(*) FROM wages GROUP BY year WITH ROLLUP  | `WITH` (line 1, column 42)
-SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS (ROLLUP (year))  | name the sets themselves
+SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year), ROLLUP (year))  | name each set once
+SELECT ROLLUP (year) FROM wages  | `ROLLUP (year)` (line 1, column 8): this has no rule
+SELECT COUNT(*) FROM wages GROUP BY (ROLLUP (year))  | `ROLLUP (year)` (line 1, column 38)
 SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year), (year))  | name each set once
 SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS (((year, place)))  | one value stands in
 SELECT COUNT(*) FROM wages GROUP BY CUBE (year, place, in_union, day, "union", date, "count")  | 64
-SELECT COUNT(*), GROUPING(year) FROM wages GROUP BY ROLLUP (year)  | the keys of a total are NULL
+SELECT COUNT(*), GROUPING(wage) FROM wages GROUP BY ROLLUP (year)  | wage is no key of the groups
+SELECT COUNT(*), GROUPING() FROM wages GROUP BY ROLLUP (year)  | write GROUPING(key)
+SELECT COUNT(*) FROM wages WHERE GROUPING(year) = 1  | an aggregate stands in SELECT
+SELECT AVG(GROUPING(year)) FROM wages GROUP BY ROLLUP (year)  | an aggregate stands in SELECT
+SELECT CAST(COUNT(*) AS VARCHAR) FROM wages  | is made of keys, aggregates, literals
+SELECT ROUND(COUNT(*), AVG(wage)) FROM wages  | AVG(wage) is no literal: ROUND takes one here
+SELECT ROUND(COUNT(*), 99) FROM wages  | the number of digits is a whole number from -15 to 15
+SELECT CASE WHEN COUNT(*) > 1 THEN 'a' ELSE 1 END FROM wages  | of several types: number, text
+SELECT SQRT(COUNT(*) > 1) FROM wages  | (COUNT(*) > 1) is boolean: SQRT takes a number here
+SELECT PERCENTILE_CONT(0.9) FROM wages  | write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY wage)
+SELECT PERCENTILE_CONT(wage) WITHIN GROUP (ORDER BY wage) FROM wages  | write PERCENTILE_CONT(0.9)
+SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY wage, year) FROM wages  | write PERCENTILE_CONT
+SELECT PERCENTILE_CONT(0.9) WITHIN GROUP () FROM wages  | there is nothing in these parentheses
+SELECT COUNT(*) WITHIN GROUP (ORDER BY wage) FROM wages  | write PERCENTILE_CONT(0.9) WITHIN GROUP
+SELECT QUANTILE(wage, []) FROM wages  | QUANTILE takes a value and a level
+SELECT QUANTILE(wage, [0.5, 0.5]) FROM wages  | each once
+SELECT QUANTILE(wage, [0.5, 1]) FROM wages  | above 0 and below 1
+SELECT QUANTILE(wage, [[0.5]]) FROM wages  | there are no lists but the levels
+SELECT COUNT(*) FROM wages HAVING QUANTILE(wage, [0.1, 0.5]) > 1  | name one level here
 SELECT MEDIAN(wage) FROM wages GROUP BY ROLLUP (year)  | its totals are not sums of the groups'
 SELECT COUNT_UNITS(*) FROM wages GROUP BY ROLLUP (year)  | its totals are not sums of the groups'
 SELECT COUNT(*) FROM wages GROUP BY ROLLUP (year) HAVING MIN(wage) > 1  | its totals are not sums

@@ -6,7 +6,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`, `_frame_after`; from SQL
-   `_sql_text`, `_sql`, `_sql_from`, `_sql_grouping`, `_sql_after`, `_sql_values`, `_sql_leaves`;
+   `_sql_text`, `_sql`, `_sql_from`, `_sql_grouping`, `_sql_aggregates`, `_sql_after`,
+   `_sql_values`, `_sql_leaves`;
    of several tables: `_relation` (joins and unions as values), `_derived` (their declaration, and
    why they are private), `_public_table`, `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
@@ -16,7 +17,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    `_duckdb` the one there is; `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,
    `_estimates`, `_intervals`, `_second_moments`, `_forecast`; what is computed from noisy numbers:
-   `_post_processing` (what may be), `_totals`, `_outputs`, `_chosen_rows`
+   `_post_processing` and `_output_types` (what may be), `_totals`, `_outputs` and `_evaluation`
+   (with intervals), `_output_functions`, `_chosen_rows`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape

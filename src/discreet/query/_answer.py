@@ -240,6 +240,8 @@ def _number(row: dict[str, object], name: str) -> tuple[str, str]:
 def _figure(value: object) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool | str | datetime.date):
+        return _key(value)
     return (
         f"{value:,}"
         if isinstance(value, int)

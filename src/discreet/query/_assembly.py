@@ -13,21 +13,22 @@ import pyarrow as pa
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._chosen_rows import AnswerRows, chosen_places
 from discreet.query._columns import ColumnType, KeyValue
+from discreet.query._empty_groups import can_be_null
+from discreet.query._enclosed import Enclosed, enclosed, points
 from discreet.query._estimates import Estimates, Numbers
+from discreet.query._evaluation import evaluate
 from discreet.query._forecast import law, level_noise, linear_sources
 from discreet.query._inference import infer
 from discreet.query._intervals import Reals
+from discreet.query._output_types import OutputTypes
 from discreet.query._outputs import (
-    Enclosed,
-    enclosed,
-    evaluate,
     linear_form,
     linear_half_width,
+    noisy_core,
     noisy_parts,
     one_law_half_width,
-    points,
 )
-from discreet.query._post_processing import is_positive, measure
+from discreet.query._post_processing import is_positive, measure, measures_in
 from discreet.query._price import PricedPlan
 from discreet.query._query import Aggregate, Measure, Scalar, column_names
 from discreet.query._totals import GroupingLevel, TotalKey, grouping_levels, groups_of_keys
@@ -39,6 +40,7 @@ _ARROW = {
     ColumnType.TEXT: pa.string(),
 }
 _INT64 = 2.0**63
+_EXACT = 2.0**53  # the integers below it are floats
 
 
 def columns(
@@ -67,7 +69,12 @@ def columns(
         arrays[key.name] = pa.array(keys[key.value], kind).take(taken)
     aggregates = {one.name: one for one in query.aggregates}
     outputs = {one.name: one.value for one in query.after.outputs}
+    types = OutputTypes(declaration, keys)
     for name in query.columns:
+        if name in outputs and (kind := types.of(outputs[name])) is not ColumnType.NUMBER:
+            found_values = pa.array(every.values(outputs[name]), _ARROW[kind]).take(taken)
+            arrays |= zip(column_names(name), _without_interval(found_values), strict=True)
+            continue
         if name in aggregates:
             found = _joined([level.estimates(aggregates[name], confidence) for level in levels])
         else:
@@ -103,18 +110,36 @@ class _NumbersOfLevel:
 
     def output(self, value: Scalar) -> Enclosed:
         """A value that is computed from numbers, with its interval."""
-        form = linear_form(value, linear_sources(self.priced.plan))
-        rows = len(self.level.groups)
-        half = None
-        if form is not None:
-            noise = level_noise(self.priced, form.terms, self.level.summed)
-            half = linear_half_width(form, noise, self.confidence)
-        if half is not None:
-            exact = evaluate(value, self._point, rows)
-            low, high = exact.low - half, exact.high + half
-            return Enclosed(exact.values, np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+        rows, core = len(self.level.groups), noisy_core(value)
+        known = self._linear(core)
         level = 1 - (1 - self.confidence) / noisy_parts(value)
-        return evaluate(value, partial(self._leaf, confidence=level), rows)
+
+        def leaf(inner: Scalar) -> Enclosed | None:
+            is_core = known is not None and inner == core
+            return known if is_core else self._leaf(inner, confidence=level)
+
+        found = evaluate(value, leaf, rows, self._keys)
+        if not measures_in([value]):  # of keys alone
+            return Enclosed(found.values, found.values, found.values)
+        return found
+
+    def _linear(self, value: Scalar) -> Enclosed | None:
+        """A linear form of noisy sums, if the law of its noise is known."""
+        form = linear_form(value, linear_sources(self.priced.plan))
+        if form is None:
+            return None
+        noise = level_noise(self.priced, form.terms, self.level.summed)
+        half = linear_half_width(form, noise, self.confidence)
+        if half is None:
+            return None
+        exact = evaluate(value, self._point, len(self.level.groups))
+        low, high = exact.low - half, exact.high + half
+        return Enclosed(exact.values, np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+
+    @property
+    def _keys(self) -> dict[Scalar, list[KeyValue | None]]:
+        named = enumerate(self.priced.plan.query.named_keys)
+        return {key.value: [group[place] for group in self.level.groups] for place, key in named}
 
     @property
     def _sources(self) -> dict[Measure, tuple[str, ...]]:
@@ -138,7 +163,7 @@ class _NumbersOfLevel:
         if value.is_share:
             return self._share(value, confidence)
         found = self.estimates(value.aggregate, confidence)
-        low, high = points(_real(found.low)).low, points(_real(found.high)).high
+        low, high = _ends(found.low).low, _ends(found.high).high
         if all(isinstance(one, int) for one in found.values):  # which are cut off there
             low, high = (
                 np.where(low <= -_INT64, -np.inf, low),
@@ -146,7 +171,9 @@ class _NumbersOfLevel:
             )
         if is_positive(value.aggregate, self.priced.plan.declaration):
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-        return enclosed(_real(found.values), low, high)
+        nulls = can_be_null(value.aggregate, low, high, self.priced.plan.declaration)
+        values = _real(found.values)
+        return enclosed(values, low, high, nulls | np.isnan(values))
 
     def _share(self, value: Measure, confidence: Fraction) -> Enclosed:
         """A group's share of all. It increases with the group's number, and decreases with the sum
@@ -166,7 +193,7 @@ class _NumbersOfLevel:
             low = np.nan_to_num(least / (least + high_rest), nan=0.0) * (1 - _ROUNDING)
             high = np.nan_to_num(most / (most + low_rest), nan=1.0) * (1 + _ROUNDING)
         share = own / whole if whole > 0 else np.full_like(own, np.nan)
-        return enclosed(share, low, np.minimum(high, 1.0))
+        return enclosed(share, low, np.minimum(high, 1.0), (least <= 0) & (low_rest <= 0))
 
 
 _ROUNDING = 1e-12
@@ -208,6 +235,20 @@ def _whole(numbers: Sequence[Any]) -> list[list[int]]:  # Any: arrays of integer
 
 def _real(numbers: Numbers) -> Reals:
     return np.array([math.nan if number is None else number for number in numbers], dtype=float)
+
+
+def _ends(numbers: Numbers) -> Enclosed:
+    """Ends of intervals; whole numbers are as they are."""
+    found = _real(numbers)
+    is_whole = all(isinstance(number, int) for number in numbers)
+    is_exact = is_whole and bool(np.all(np.abs(found) < _EXACT))
+    return points(found, is_exact=is_exact)
+
+
+def _without_interval(values: pa.Array) -> tuple[pa.Array, ...]:
+    """The columns of a value that is no number: an interval and an error without values."""
+    ends = pa.nulls(len(values), values.type)
+    return values, ends, ends, pa.nulls(len(values), pa.float64())
 
 
 def _plain(found: Enclosed) -> Estimates:

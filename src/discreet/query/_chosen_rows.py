@@ -14,9 +14,12 @@ from discreet.query._columns import KeyValue
 from discreet.query._intervals import Reals
 from discreet.query._query import (
     Both,
+    Branch,
+    Case,
     Comparison,
     Condition,
     Either,
+    FunctionCall,
     Holds,
     IsNull,
     Literal,
@@ -28,6 +31,7 @@ from discreet.query._query import (
     SortKey,
     Truth,
 )
+from discreet.query._scalar_rules import ScalarFunction
 
 _RELATIONS: dict[Relation, Callable[[Any, Any], Any]] = {  # Any: comparable values
     Relation.EQUAL: operator.eq,
@@ -51,9 +55,30 @@ class AnswerRows:
         """A value in each row."""
         if value in self.keys:
             return list(self.keys[value])
-        if isinstance(value, Literal):
-            return [value.value] * self.count
+        match value:
+            case Literal(constant):
+                return [constant] * self.count
+            case Truth(condition):
+                true, false = decided(condition, self)
+                return [
+                    None if one == other else one for one, other in zip(true, false, strict=True)
+                ]
+            case Case(branches, otherwise):
+                return self._of_case(branches, otherwise)
+            case FunctionCall(ScalarFunction.COALESCE, arguments):
+                columns = zip(*(self.values(one) for one in arguments), strict=True)
+                return [next((v for v in row if v is not None), None) for row in columns]
         return [None if math.isnan(one) else one for one in self.numbers(value).tolist()]
+
+    def _of_case(
+        self, branches: Sequence[Branch], otherwise: Scalar | None
+    ) -> list[Any]:  # Any: as above
+        found = [None] * self.count if otherwise is None else self.values(otherwise)
+        for branch in reversed(branches):
+            holds, _ = decided(branch.condition, self)
+            values = [None] * self.count if branch.value is None else self.values(branch.value)
+            found = [v if h else rest for h, v, rest in zip(holds, values, found, strict=True)]
+        return found
 
 
 def chosen_places(after: PostProcessing, rows: AnswerRows, first: Iterable[int]) -> list[int]:
@@ -61,7 +86,7 @@ def chosen_places(after: PostProcessing, rows: AnswerRows, first: Iterable[int])
     that sort keys don't tell apart."""
     places = list(first)
     if after.having is not None:
-        holds = _decided(after.having, rows)[0]
+        holds = decided(after.having, rows)[0]
         places = [place for place in places if holds[place]]
     for key in reversed(after.order):
         places = _sorted(places, rows.values(key.value), key)
@@ -76,7 +101,7 @@ def _sorted(places: list[int], values: list[Any], key: SortKey) -> list[int]:  #
     return nulls + there if key.has_nulls_first else there + nulls
 
 
-def _decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bool]]:
+def decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bool]]:
     """The rows in which a condition is known to hold, and known not to."""
     if Truth(condition) in rows.keys:
         return _of_values(rows.values(Truth(condition)), bool)
@@ -95,12 +120,12 @@ def _decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[b
         case Holds(value):
             return _of_values(rows.values(value), bool)
         case Both(one, other):
-            return _joined(_decided(one, rows), _decided(other, rows))
+            return _joined(decided(one, rows), decided(other, rows))
         case Either(one, other):
-            false, true = _joined(_decided(one, rows)[::-1], _decided(other, rows)[::-1])
+            false, true = _joined(decided(one, rows)[::-1], decided(other, rows)[::-1])
             return true, false
         case Negation(inner):
-            return _decided(inner, rows)[::-1]
+            return decided(inner, rows)[::-1]
 
 
 def _of_values(

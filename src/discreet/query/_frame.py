@@ -76,8 +76,8 @@ class ConditionExpression:
 
     def then(
         self,
-        value: "ColumnExpression | PythonConstant",
-        otherwise: "ColumnExpression | PythonConstant | None" = None,
+        value: "ColumnExpression | UnnamedAggregate | PythonConstant",
+        otherwise: "ColumnExpression | UnnamedAggregate | PythonConstant | None" = None,
     ) -> "ColumnExpression":
         """This value where the condition is known to hold, and the other one, or NULL, elsewhere:
         CASE WHEN."""
@@ -131,6 +131,9 @@ class ColumnExpression:
 
     def __mod__(self, size: Number) -> "ColumnExpression":
         return self._call(ScalarFunction.MOD, size)
+
+    def __pow__(self, power: Number) -> "ColumnExpression":
+        return self.power(power)
 
     def __abs__(self) -> "ColumnExpression":
         return self.abs()
@@ -210,25 +213,41 @@ class ColumnExpression:
         """The exponential."""
         return self._call(ScalarFunction.EXP)
 
+    def sign(self) -> "ColumnExpression":
+        """1 above 0, -1 below 0, and 0."""
+        return self._call(ScalarFunction.SIGN)
+
+    def power(self, power: Number) -> "ColumnExpression":
+        """A power of the number; for powers that are no whole numbers NULL below 0."""
+        return self._call(ScalarFunction.POWER, power)
+
     def width_bucket(self, lower: Number, upper: Number, bins: int) -> "ColumnExpression":
         """The number of its bin among equal ones: 0 below the first, bins + 1 after the last."""
         return self._call(ScalarFunction.WIDTH_BUCKET, lower, upper, bins)
 
-    def least(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+    def least(
+        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> "ColumnExpression":
         """The smallest of these values that is not NULL."""
         return self._call(ScalarFunction.LEAST, *others)
 
-    def greatest(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+    def greatest(
+        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> "ColumnExpression":
         """The largest of these values that is not NULL."""
         return self._call(ScalarFunction.GREATEST, *others)
 
     # --- NULL and types ---
 
-    def coalesce(self, *others: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+    def coalesce(
+        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> "ColumnExpression":
         """The first of these values that is not NULL."""
         return self._call(ScalarFunction.COALESCE, *others)
 
-    def nullif(self, other: "ColumnExpression | PythonConstant") -> "ColumnExpression":
+    def nullif(
+        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
+    ) -> "ColumnExpression":
         """The value, but NULL where it equals the other one."""
         return ColumnExpression(Case((Branch((self == other).condition, None),), self.scalar))
 
@@ -364,6 +383,68 @@ class UnnamedAggregate:
 
     def __rtruediv__(self, other: Number) -> ColumnExpression:
         return _arithmetic(Operator.DIVIDE, other, self)
+
+    # --- functions of the noisy number ---
+
+    def abs(self) -> ColumnExpression:
+        """The magnitude."""
+        return self._number.abs()
+
+    def round(self, digits: int = 0) -> ColumnExpression:
+        """The nearest number with this number of decimals, halves away from 0."""
+        return self._number.round(digits)
+
+    def floor(self) -> ColumnExpression:
+        """The largest whole number that is not larger."""
+        return self._number.floor()
+
+    def ceil(self) -> ColumnExpression:
+        """The smallest whole number that is not smaller."""
+        return self._number.ceil()
+
+    def sqrt(self) -> ColumnExpression:
+        """The square root; NULL below 0."""
+        return self._number.sqrt()
+
+    def ln(self) -> ColumnExpression:
+        """The natural logarithm; NULL at 0 and below."""
+        return self._number.ln()
+
+    def exp(self) -> ColumnExpression:
+        """The exponential."""
+        return self._number.exp()
+
+    def sign(self) -> ColumnExpression:
+        """1 above 0, -1 below 0, and 0."""
+        return self._number.sign()
+
+    def power(self, power: Number) -> ColumnExpression:
+        """A power of the number; for powers that are no whole numbers NULL below 0."""
+        return self._number.power(power)
+
+    def least(self, *others: "AnswerNumber") -> ColumnExpression:
+        """The smallest of these numbers that is not NULL."""
+        return self._number.least(*others)
+
+    def greatest(self, *others: "AnswerNumber") -> ColumnExpression:
+        """The largest of these numbers that is not NULL."""
+        return self._number.greatest(*others)
+
+    def coalesce(self, *others: "AnswerNumber") -> ColumnExpression:
+        """The first of these numbers that is not NULL."""
+        return self._number.coalesce(*others)
+
+    def nullif(self, other: "AnswerNumber") -> ColumnExpression:
+        """The number, but NULL where it equals the other one."""
+        return self._number.nullif(other)
+
+    def cast(self, kind: ColumnType | str) -> ColumnExpression:
+        """The number as "integer", rounded."""
+        return self._number.cast(kind)
+
+    @property
+    def _number(self) -> ColumnExpression:
+        return ColumnExpression(_scalar(self))
 
     def __lt__(self, other: "AnswerNumber") -> ConditionExpression:
         return _comparison(Relation.LESS, self, other)

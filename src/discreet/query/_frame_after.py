@@ -15,7 +15,14 @@ from discreet.query._frame import (
     condition_of,
 )
 from discreet.query._plan import TOO_DEEP
-from discreet.query._post_processing import MOST_SETS, completed, measure, measures_in, with_sets
+from discreet.query._post_processing import (
+    MOST_SETS,
+    completed,
+    has_key,
+    measure,
+    measures_in,
+    with_sets,
+)
 from discreet.query._query import Both, ColumnRef, Measure, Output, PostProcessing, Query, SortKey
 
 _P = ParamSpec("_P")
@@ -45,11 +52,12 @@ def with_outputs(query: Query, asked: Mapping[str, UnnamedAggregate | ColumnExpr
     ]
     plain = replace(query, aggregates=tuple(aggregates))
     outputs: list[Output] = []
+    keys = [key.value for key in query.named_keys]
     for name, one in asked.items():
         if isinstance(one, ColumnExpression):
             known = replace(plain, after=PostProcessing(tuple(outputs)))
             value = _resolved(one.scalar, known)
-            if not measures_in([value]):
+            if not (measures_in([value]) or has_key(value, keys)):
                 raise InvalidArgument(
                     f"{name} = {one!r}: give dp.count(...), dp.sum(...) or dp.mean(...), or "
                     "arithmetic of them"

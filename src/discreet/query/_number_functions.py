@@ -31,7 +31,10 @@ from discreet.query._scalar_rules import (
 
 _EXACT = 2**53  # beyond it every float is a whole number
 _ROUNDING = Fraction(1, 2**40)  # more than what a float and a function of the system's library err
+_ROUNDING_OF_POWERS = Fraction(1, 2**30)
 _LEAST_LOGARITHM = -746  # of the smallest float above 0
+_LARGEST_LOGARITHM = 345  # of 1e150, less a bit
+_LARGEST_POWER = 100
 _BUCKETS = 100_000
 _DIGITS = 15
 
@@ -173,6 +176,56 @@ def _exp_facts(given: ArgumentFacts) -> ScalarFacts:
         Fraction(math.exp(max(upper, Fraction(-700)))) * (1 + _ROUNDING),
         can_be_null=given[0].can_be_null,
     )
+
+
+def _sign_facts(given: ArgumentFacts) -> ScalarFacts:
+    lower, upper = (int(end > 0) - int(end < 0) for end in given[0].ends)
+    return number_facts(ColumnType.INTEGER, lower, upper, can_be_null=given[0].can_be_null)
+
+
+def _sign(_: ScalarFacts, value: EngineValue) -> EngineValue:
+    return (value > 0).ifelse(1, (value < 0).ifelse(-1, (value == 0).ifelse(0, None)))
+
+
+def _power_facts(given: ArgumentFacts) -> ScalarFacts:
+    """Of numbers on both sides of 0 a whole power has its ends there and at 0; for other powers
+    numbers below 0 are NULL."""
+    (lower, upper), power = given[0].ends, given[1].constant
+    assert isinstance(power, Fraction)
+    if abs(power) > _LARGEST_POWER:
+        raise QueryRefused(f"a power is a number from -{_LARGEST_POWER} to {_LARGEST_POWER}")
+    is_whole = power.denominator == 1
+    if power < 0 and lower <= 0:
+        raise QueryRefused("powers below 0 are of numbers above 0, as in GREATEST(x, 1)")
+    ends = [lower, upper] if is_whole else [max(lower, Fraction(0)), max(upper, Fraction(0))]
+    if is_whole and lower < 0 < upper:
+        ends.append(Fraction(0))
+    found = [_raised(end, power) for end in ends]
+    spare = max(map(abs, found)) * _ROUNDING_OF_POWERS
+    return number_facts(
+        ColumnType.NUMBER,
+        min(found) - spare,
+        max(found) + spare,
+        can_be_null=given[0].can_be_null or (not is_whole and lower < 0),
+    )
+
+
+def _raised(number: Fraction, power: Fraction) -> Fraction:
+    """The power, to a part in 2^30; refused beyond 1e150."""
+    if number == 0:
+        return Fraction(int(power == 0))
+    size = _logarithm(abs(number)) * power
+    if size > _LARGEST_LOGARITHM:
+        raise QueryRefused("it could exceed 1e150; use smaller numbers")
+    least = Fraction(math.exp(max(size, Fraction(-700))))
+    return -least if number < 0 and power % 2 == 1 else least
+
+
+def _power(_: ScalarFacts, value: EngineValue, power: Fraction) -> EngineValue:
+    value = _float64(value)
+    if power.denominator != 1:
+        return (value < 0).ifelse(None, (value < 0).ifelse(0.0, value) ** _float(power))
+    return value ** _float(power)
 
 
 def _mod_facts(given: ArgumentFacts) -> ScalarFacts:
@@ -319,6 +372,14 @@ NUMBER_RULES = (
     ScalarRule(ScalarFunction.SQRT, (NUMBERS,), _sqrt_facts, _sqrt),
     ScalarRule(ScalarFunction.LN, (NUMBERS,), _ln_facts, _ln),
     ScalarRule(ScalarFunction.EXP, (NUMBERS,), _exp_facts, lambda _, value: _float64(value).exp()),
+    ScalarRule(ScalarFunction.SIGN, (NUMBERS,), _sign_facts, _sign),
+    ScalarRule(
+        ScalarFunction.POWER,
+        (NUMBERS, CONSTANT_NUMBER),
+        _power_facts,
+        _power,
+        other_spellings=("POW",),
+    ),
     ScalarRule(
         ScalarFunction.MOD,
         (NUMBERS, CONSTANT_NUMBER),

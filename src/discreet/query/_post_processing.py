@@ -6,40 +6,28 @@ literals and arithmetic; no part of it meets a row.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import chain
 
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
-from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._estimates import SumKind
 from discreet.query._inference import infer
 from discreet.query._keys import public_keys
+from discreet.query._output_types import OutputTypes
 from discreet.query._query import (
     Aggregate,
     Arithmetic,
-    Both,
     ColumnRef,
-    Comparison,
     Condition,
-    Either,
     GroupKey,
-    Holds,
-    IsNull,
     Literal,
     Measure,
-    Membership,
-    Negation,
-    Operator,
     PostProcessing,
     Query,
-    Relation,
     Scalar,
     SortKey,
-    Truth,
     aggregate_text,
-    condition_text,
     parts_of,
     scalar_text,
 )
@@ -47,7 +35,6 @@ from discreet.query._query import (
 MOST_SETS = 64
 _LARGEST_PLACE = 2**62
 _OF_OTHERS = {SumKind.UNITS, SumKind.DISTINCT}  # whose totals are no sums of groups
-_CLOSED = "what is computed from an answer is made of keys, aggregates, literals and + - * /"
 
 
 def measure(aggregate: Aggregate, *, is_share: bool = False) -> Measure:
@@ -129,6 +116,11 @@ def after_in_words(query: Query) -> tuple[str, ...]:
             "the interval of a computed column follows from those of its parts at a confidence at "
             "which all hold together; an end that they leave open is NULL"
         )
+    if any(not _is_arithmetic(one.value) for one in after.outputs):
+        said.append(
+            "the interval of a function or CASE holds all results that the intervals of its parts "
+            "allow; a text, date or truth value that noisy numbers decide has none"
+        )
     if any(one.is_share for one in measures_in(after.parts)):
         said.append("shares are of the sum over all groups of the question")
     is_sorted_by_noise = any(measures_in([key.value]) for key in after.order)
@@ -143,6 +135,12 @@ def after_in_words(query: Query) -> tuple[str, ...]:
     return tuple(said)
 
 
+def _is_arithmetic(value: Scalar | Condition) -> bool:
+    if isinstance(value, Measure | ColumnRef | Literal):
+        return True
+    return isinstance(value, Arithmetic) and all(map(_is_arithmetic, parts_of(value)))
+
+
 # --- checks ---
 
 
@@ -153,10 +151,12 @@ def check_post_processing(query: Query, declaration: Declaration) -> None:
     checked = _Check(query, declaration, {key.value: key for key in query.named_keys})
     checked.columns()
     checked.sets()
+    for one in measures_in(query.after.parts):
+        checked.measure(one)
     for output in query.after.outputs:
-        checked.number(output.value)
+        checked.output(output.value)
     if query.after.having is not None:
-        checked.condition(query.after.having)
+        checked.types.check(query.after.having)
     for key in query.after.order:
         checked.sort_key(key)
     for name, place in (("LIMIT", query.after.limit), ("OFFSET", query.after.offset)):
@@ -170,6 +170,11 @@ class _Check:
     query: Query
     declaration: Declaration
     keys: dict[Scalar, GroupKey]
+
+    @property
+    def types(self) -> OutputTypes:
+        """The types of what is computed."""
+        return OutputTypes(self.declaration, self.keys)
 
     @property
     def _is_private(self) -> bool:
@@ -213,91 +218,26 @@ class _Check:
                 "them; ask for shares without ROLLUP, CUBE and GROUPING SETS"
             )
 
-    def number(self, value: Scalar) -> None:
-        """An output: numbers computed from at least one aggregate, and from no key."""
-        if not measures_in([value]):
-            raise QueryRefused(f"{scalar_text(value)}: it is the same for all rows")
-        if self._kind(value) is not ColumnType.NUMBER or _has_key(value, self.keys):
+    def output(self, value: Scalar) -> None:
+        """An output: computed from at least one aggregate or key, and no key itself."""
+        if value in self.keys or isinstance(value, ColumnRef):
             raise QueryRefused(
                 f"{scalar_text(value)}: a column of the answer is a key, or is computed from "
-                "aggregates and numbers"
+                "aggregates and keys"
             )
+        self.types.of(value)
+        if not (measures_in([value]) or has_key(value, self.keys)):
+            raise QueryRefused(f"{scalar_text(value)}: it is the same for all rows")
 
     def sort_key(self, key: SortKey) -> None:
-        self._kind(key.value)
-        if key.value not in self.keys and not measures_in([key.value]):
+        self.types.of(key.value)
+        if not (measures_in([key.value]) or has_key(key.value, self.keys)):
             raise QueryRefused(
                 f"ORDER BY {scalar_text(key.value)}: give keys, aggregates, names or places of "
                 "columns in SELECT"
             )
 
-    def condition(self, condition: Condition) -> None:
-        if Truth(condition) in self.keys:
-            return
-        match condition:
-            case Both(one, other) | Either(one, other):
-                self.condition(one)
-                self.condition(other)
-            case Negation(inner):
-                self.condition(inner)
-            case Comparison():
-                self._comparison(condition)
-            case Membership(value, options):
-                if not options:
-                    raise QueryRefused(f"{scalar_text(value)} IN (): give at least one value")
-                for option in options:
-                    self._alike(value, option)
-            case IsNull(value):
-                self._kind(value)
-            case Holds(value):
-                self._truth(value)
-
-    def _comparison(self, condition: Comparison) -> None:
-        kind = self._alike(condition.left, condition.right)
-        is_equality = condition.relation in (Relation.EQUAL, Relation.UNEQUAL)
-        if kind is ColumnType.BOOLEAN and not is_equality:
-            text = condition_text(condition)
-            raise QueryRefused(f"{text}: truth values compare by = and <> only")
-
-    def _truth(self, value: Scalar) -> None:
-        if self._kind(value) is not ColumnType.BOOLEAN:
-            raise QueryRefused(f"{scalar_text(value)} is no condition; compare it with something")
-
-    def _alike(self, left: Scalar, right: Scalar) -> ColumnType:
-        kinds = self._kind(left), self._kind(right)
-        if kinds[0] is not kinds[1]:
-            raise QueryRefused(
-                f"{scalar_text(left)} is {kinds[0].value}, {scalar_text(right)} is "
-                f"{kinds[1].value}: they don't compare"
-            )
-        return kinds[0]
-
-    def _kind(self, value: Scalar) -> ColumnType:
-        """The type of a value; of any number, NUMBER."""
-        if value in self.keys or isinstance(value, Literal):
-            kind = infer(value, self.declaration).type
-            return ColumnType.NUMBER if kind.is_numeric else kind
-        match value:
-            case Measure():
-                self._measure(value)
-            case Arithmetic(operator, left, right):
-                for side in (left, right):
-                    kind = self._kind(side)
-                    if kind is not ColumnType.NUMBER:
-                        raise QueryRefused(
-                            f"{scalar_text(side)} is {kind.value}: arithmetic is defined for "
-                            "numbers only"
-                        )
-                if operator is Operator.DIVIDE and right == Literal(Fraction(0)):
-                    raise QueryRefused(f"{scalar_text(value)}: this divides by 0")
-            case ColumnRef(name):
-                infer(value, self.declaration)  # which refuses what is not declared
-                raise QueryRefused(f"{name} is no key of the groups; WHERE chooses rows by it")
-            case _:
-                raise QueryRefused(f"{scalar_text(value)}: {_CLOSED}")
-        return ColumnType.NUMBER
-
-    def _measure(self, value: Measure) -> None:
+    def measure(self, value: Measure) -> None:
         aggregate = value.aggregate
         if all(measure(one) != Measure(aggregate) for one in self.query.aggregates):
             raise QueryRefused(f"{scalar_text(value)}: the question doesn't ask for it")
@@ -334,7 +274,10 @@ def is_positive(aggregate: Aggregate, declaration: Declaration) -> bool:
     return aggregate.function is AggregateFunction.COUNT_DISTINCT
 
 
-def _has_key(value: Scalar | Condition, keys: dict[Scalar, GroupKey]) -> bool:
+def has_key(value: Scalar | Condition, keys: Collection[Scalar]) -> bool:
+    """Whether a key stands in it, outside of aggregates."""
     if isinstance(value, Measure):
         return False
-    return value in keys or any(_has_key(part, keys) for part in parts_of(value))
+    if isinstance(value, Scalar) and value in keys:
+        return True
+    return any(has_key(part, keys) for part in parts_of(value))

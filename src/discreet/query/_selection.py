@@ -36,13 +36,13 @@ from discreet.query._histogram import (
     most_bins,
     with_edges,
 )
+from discreet.query._levels import level_names
 from discreet.query._query import GroupKey, Query
 from discreet.query._question import DeclaredTable, Question
 from discreet.query._statistic import Asking, Statistic
 from discreet.query._statistics import (
     Modes,
     TopGroups,
-    level_names,
     released_bounds,
     released_modes,
     released_moments,

@@ -8,18 +8,17 @@ parts that are easy to overlook. Types, bounds and keys are checked as for any o
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import chain, count
 
 from sqlglot import exp
 
 from discreet.errors import QueryRefused
-from discreet.query._aggregates import ESTIMATORS, LISTED, SPELLINGS, AggregateFunction
+from discreet.query._aggregates import LISTED
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog
 from discreet.query._functions import FUNCTIONS
 from discreet.query._plan import Plan, plan
-from discreet.query._post_processing import completed, measure, with_sets
+from discreet.query._post_processing import completed, has_key, measure, with_sets
 from discreet.query._query import (
     Aggregate,
     Both,
@@ -39,11 +38,20 @@ from discreet.query._query import (
 from discreet.query._relation import NamedRows, TableRef, tables_of
 from discreet.query._scalar_rules import Form
 from discreet.query._sql_after import measuring, read_clauses
+from discreet.query._sql_aggregates import names_of_levels, read_aggregate, read_columns
 from discreet.query._sql_from import FromReader
 from discreet.query._sql_grouping import Grouping, read_grouping
-from discreet.query._sql_leaves import TreeReader, is_id, matching_columns, own_name, read_number
+from discreet.query._sql_leaves import TreeReader, is_aggregate, matching_columns, own_name
 from discreet.query._sql_text import check_size, read
-from discreet.query._sql_values import ADVICE, RULES, bare, read_condition, read_scalar
+from discreet.query._sql_values import (
+    ADVICE,
+    GROUPING_CALLS,
+    OF_ANSWERS,
+    RULES,
+    bare,
+    read_condition,
+    read_scalar,
+)
 from discreet.query._sql_words import FORM, RESERVED
 
 _NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
@@ -127,17 +135,19 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
     grouping = read_grouping(select.args.get("group"), reader)
     sets = _sets(grouping, items, reader)
     values = sets[0] if len(sets) == 1 else list(dict.fromkeys(chain(*sets)))
+    items = [_with_kind(item, values, reader) for item in items]
     keys = _keys(values, _own_names(grouping, items, reader), items, reader)
     aggregates = _aggregates(items, keys, reader)
     condition = scope.where
     if where is not None:
         own = read_condition(where.this, reader)
         condition = own if condition is None else Both(condition, own)
-    query = Query(scope.declaration.name, aggregates, keys, condition)
+    every = tuple(chain.from_iterable(aggregates))
+    query = Query(scope.declaration.name, every, keys, condition)
     if len(sets) > 1:
         by_value = {key.value: key.name for key in query.named_keys}
         query = with_sets(query, ([by_value[value] for value in one] for one in sets))
-    return _with_clauses(query, items, reader), scope.relation, scope.declaration
+    return _with_clauses(query, items, aggregates, reader), scope.relation, scope.declaration
 
 
 def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -161,34 +171,40 @@ def unlisted(node: exp.Expr) -> Iterator[exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _SelectItem:
-    """One item of SELECT, and its alias, if it has one."""
+    """One item of SELECT, its alias, if it has one, and whether it is computed from keys alone."""
 
     node: exp.Expr
     alias: exp.Identifier | None
+    is_of_keys: bool = False
 
     @property
     def is_aggregate(self) -> bool:
-        return _is_aggregate(self.node)
+        return is_aggregate(self.node)
 
     @property
     def is_computed(self) -> bool:
-        """Whether it is computed from noisy numbers."""
-        return not self.is_aggregate and any(map(_is_measured, self.node.walk()))
+        """Whether it is computed from noisy numbers or keys."""
+        return self.is_of_keys or (
+            not self.is_aggregate and any(map(_is_measured, self.node.walk()))
+        )
 
 
 def _is_measured(node: exp.Expr) -> bool:
-    is_share = isinstance(node, exp.Anonymous) and node.name.upper() == "SHARE"
-    return _is_aggregate(node) or is_share or isinstance(node, exp.Window)
-
-
-def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() in SPELLINGS
+    of_answer = isinstance(node, exp.Anonymous) and node.name.upper() in OF_ANSWERS
+    return is_aggregate(node) or of_answer or isinstance(node, exp.Window)
 
 
 def _item(node: exp.Expr) -> _SelectItem:
     if isinstance(node, exp.Alias):
         return _SelectItem(bare(node.this), node.args["alias"])
     return _SelectItem(bare(node), None)
+
+
+def _with_kind(item: _SelectItem, values: Sequence[Scalar], reader: TreeReader) -> _SelectItem:
+    if item.is_aggregate or item.is_computed or isinstance(item.node, exp.Star):
+        return item
+    value = read_scalar(item.node, reader)
+    return replace(item, is_of_keys=value not in values and has_key(value, values))
 
 
 def _sets(
@@ -295,119 +311,65 @@ def _plain_name(value: Scalar) -> str:
 
 def _aggregates(
     items: Sequence[_SelectItem], keys: tuple[str | GroupKey, ...], reader: TreeReader
-) -> tuple[Aggregate, ...]:
-    asked = [item for item in items if item.is_aggregate]
+) -> list[tuple[Aggregate, ...]]:
+    """The aggregates that each item is; several for several levels."""
     numbers = (item for item in items if item.is_aggregate or item.is_computed)
     given = [reader.name(item.alias) for item in numbers if item.alias]
     names = [key if isinstance(key, str) else key.name for key in keys]
     taken = {*names, *(column for name in given for column in column_names(name))}
     aggregates = []
-    for item in asked:
-        made = _aggregate(item, taken, reader)
-        taken.update(column_names(made.name))
+    for item in items:
+        made = _made(item, taken, reader) if item.is_aggregate else ()
+        taken.update(column for one in made for column in column_names(one.name))
         aggregates.append(made)
-    return tuple(aggregates)
+    return aggregates
 
 
-def _aggregate(item: _SelectItem, taken: set[str], reader: TreeReader) -> Aggregate:
-    node = item.node
-    function, values, level = _asked(node, reader)
-    argument, second = (*values, None, None)[:2]
-    if item.alias is not None:
-        return Aggregate(function, argument, reader.name(item.alias), level, second)
-    plain = _names_of_columns(node, reader) if values else ""
-    name = _unused(function.value.lower() + plain, taken)
-    return Aggregate(function, argument, name, level, second)
-
-
-def _names_of_columns(node: exp.Expr, reader: TreeReader) -> str:
-    """The ending of an aggregate's name: those of the columns that it is of."""
-    first = node.expressions[0]
-    values = map(bare, first.expressions if isinstance(first, exp.Distinct) else node.expressions)
-    columns = (value for value in values if isinstance(value, exp.Column))
-    return "".join(f"_{own_name(column, reader).lower()}" for column in columns)
-
-
-def _asked(
-    node: exp.Expr, reader: TreeReader
-) -> tuple[AggregateFunction, tuple[Scalar, ...], Fraction | None]:
-    """The function, its arguments, and the level of a quantile."""
-    function = SPELLINGS[node.name.upper()]
-    if node.expressions and isinstance(node.expressions[0], exp.Distinct):
-        return *_distinct(function, node, reader), None
-    values, level = _arguments(function, node, reader)
-    counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
-    is_of_rows = function in counts and isinstance(values[0], exp.Star)
-    read = () if is_of_rows else tuple(read_scalar(value, reader) for value in values)
-    return function, read, level
-
-
-def _distinct(
-    function: AggregateFunction, node: exp.Expr, reader: TreeReader
-) -> tuple[AggregateFunction, tuple[Scalar, ...]]:
-    """COUNT(DISTINCT value); of the column that identifies units it counts them."""
-    values = node.expressions[0].expressions
-    if function is not AggregateFunction.COUNT or len(node.expressions) != 1 or len(values) != 1:
-        raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
-    value = bare(values[0])
-    if isinstance(value, exp.Column) and is_id(value, reader):
-        return AggregateFunction.COUNT_UNITS, ()
-    return AggregateFunction.COUNT_DISTINCT, (read_scalar(value, reader),)
-
-
-def _arguments(
-    function: AggregateFunction, node: exp.Expr, reader: TreeReader
-) -> tuple[Sequence[exp.Expr], Fraction | None]:
-    """The values that are aggregated, and the level of a quantile."""
-    estimator, name = ESTIMATORS[function], function.value
-    if estimator.takes_two:
-        if len(node.expressions) != 2:
-            raise reader.refused(node, f"{name} takes two values, as in {name}(wage, age)")
-        return node.expressions, None
-    if not estimator.takes_level:
-        if len(node.expressions) != 1:
-            raise reader.refused(node, f"{name} takes one value, or COUNT a *")
-        return node.expressions, None
-    level = _level(node.expressions[1], reader) if len(node.expressions) == 2 else None
-    if level is None:
-        raise reader.refused(node, f"{name} takes a value and a level, as in {name}(wage, 0.9)")
-    return node.expressions[:1], level
-
-
-def _level(node: exp.Expr, reader: TreeReader) -> Fraction | None:
-    """A number, or the quotient of two; ``None`` for anything else."""
-    node = bare(node)
-    if isinstance(node, exp.Div):
-        sides = _level(node.this, reader), _level(node.expression, reader)
-        return sides[0] / sides[1] if sides[0] is not None and sides[1] else None
-    is_number = isinstance(node, exp.Literal) and not node.is_string
-    return read_number(node, reader) if is_number else None
+def _made(item: _SelectItem, taken: set[str], reader: TreeReader) -> tuple[Aggregate, ...]:
+    found = read_columns(item.node, reader)
+    if item.alias is None:
+        free: list[Aggregate] = []
+        for asked, name in found:
+            others = (column for one in free for column in column_names(one.name))
+            free.append(asked.named(_unused(name, {*taken, *others})))
+        return tuple(free)
+    alias, several = reader.name(item.alias), [asked for asked, _ in found]
+    if len(several) == 1:
+        return (several[0].named(alias),)
+    names = names_of_levels(item.node, alias, several, reader)
+    return tuple(asked.named(name) for asked, name in zip(several, names, strict=True))
 
 
 # --- after the noise ---
 
 
-def _with_clauses(query: Query, items: Sequence[_SelectItem], reader: TreeReader) -> Query:
+def _with_clauses(
+    query: Query,
+    items: Sequence[_SelectItem],
+    aggregates: Sequence[tuple[Aggregate, ...]],
+    reader: TreeReader,
+) -> Query:
     """The query with its computed columns, HAVING, ORDER BY and LIMIT."""
 
     def asked(node: exp.Expr) -> Aggregate:
-        function, values, level = _asked(node, reader)
-        argument, second = (*values, None, None)[:2]
-        return Aggregate(function, argument, "", level, second)
+        return read_aggregate(node, reader).named("")
 
     inner = measuring(reader, asked)
     taken = {*query.key_names, *(n for one in query.aggregates for n in column_names(one.name))}
     named = (item.alias for item in items if item.is_computed and item.alias)
     taken.update(column for alias in named for column in column_names(reader.name(alias)))
-    aggregates, outputs = iter(query.aggregates), []
+    outputs = []
     columns: list[tuple[str | None, Scalar]] = []  # those of keys have no name here
-    for item in items:
+    for item, made in zip(items, aggregates, strict=True):
         if item.is_aggregate:
-            one = next(aggregates)
-            columns.append((one.name, measure(one)))
+            columns += [(one.name, measure(one)) for one in made]
         elif item.is_computed:
             value = read_scalar(item.node, inner)
-            name = reader.name(item.alias) if item.alias else _unused(_computed_name(value), taken)
+            name = (
+                reader.name(item.alias)
+                if item.alias
+                else _unused(_computed_name(item.node, value), taken)
+            )
             taken.update(column_names(name))
             outputs.append(Output(value, name))
             columns.append((name, value))
@@ -425,7 +387,9 @@ def _with_clauses(query: Query, items: Sequence[_SelectItem], reader: TreeReader
     return completed(replace(query, after=after))
 
 
-def _computed_name(value: Scalar) -> str:
+def _computed_name(node: exp.Expr, value: Scalar) -> str:
+    if isinstance(node, exp.Anonymous) and node.name.upper() in GROUPING_CALLS:
+        return "grouping"
     return "share" if isinstance(value, Measure) else "computed"
 
 

@@ -33,18 +33,25 @@ def read_grouping(group: exp.Expr | None, reader: TreeReader) -> Grouping:
     """The grouping sets of GROUP BY: each combination of those that its elements have."""
     if group is None:
         return Grouping(((),))
-    elements: list[list[Nodes]] = [[(node,)] for node in group.expressions]
-    elements += [_rolled_up(one) for one in group.args.get("rollup") or ()]
-    for one in group.args.get("cube") or ():
-        if 2 ** len(one.expressions) > MOST_SETS:
-            raise reader.refused(one, _TOO_MANY)
-        elements.append(_cube(one))
-    for one in group.args.get("grouping_sets") or ():
-        elements.append([_set(node, reader) for node in one.expressions])
+    elements = [_element(node, reader) for node in group.expressions]
     if prod(map(len, elements)) > MOST_SETS:
         raise reader.refused(group, _TOO_MANY)
     combined = (tuple(chain.from_iterable(chosen)) for chosen in product(*elements))
     return Grouping(tuple(combined))
+
+
+def _element(node: exp.Expr, reader: TreeReader) -> list[Nodes]:
+    """The grouping sets of one element; of a key alone, the one that has it."""
+    match node:
+        case exp.Rollup():
+            return _rolled_up(node)
+        case exp.Cube():
+            if 2 ** len(node.expressions) > MOST_SETS:
+                raise reader.refused(node, _TOO_MANY)
+            return _cube(node)
+        case exp.GroupingSets():
+            return [one for inner in node.expressions for one in _set(inner, reader)]
+    return [(node,)]
 
 
 def _rolled_up(node: exp.Expr) -> list[Nodes]:
@@ -61,10 +68,11 @@ def _cube(node: exp.Expr) -> list[Nodes]:
     return [tuple(chain.from_iterable(one)) for one in chosen]
 
 
-def _set(node: exp.Expr, reader: TreeReader) -> Nodes:
+def _set(node: exp.Expr, reader: TreeReader) -> list[Nodes]:
+    """The sets of one item of GROUPING SETS, which may be a ROLLUP or CUBE."""
     if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-        raise reader.refused(node, "name the sets themselves, as GROUPING SETS ((a, b), (a), ())")
-    return _together(node)
+        return _element(node, reader)
+    return [_together(node)]
 
 
 def _together(node: exp.Expr) -> Nodes:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.errors import QueryRefused
+from discreet.query._aggregates import SPELLINGS
 from discreet.query._declaration import Declaration
 from discreet.query._inference import column_of
 from discreet.query._query import Condition, Literal, Measure, Scalar
@@ -107,6 +108,12 @@ def names_alike(written: str, names: Iterable[str], *, is_exact: bool) -> list[s
     if is_exact or written in there:
         return [written] if written in there else []
     return [name for name in there if name.lower() == written.lower()]
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node is an aggregate, also one WITHIN GROUP."""
+    inner = node.this if isinstance(node, exp.WithinGroup) else node
+    return isinstance(inner, exp.Anonymous) and inner.name.upper() in SPELLINGS
 
 
 def is_id(column: exp.Expr, reader: TreeReader) -> bool:

@@ -24,6 +24,7 @@ from discreet.query._sql_words import (
     KEYWORDS,
     MAX_NESTING,
     NO_FUNCTION,
+    NO_LIST,
     NO_SUBQUERY,
     ONE_QUESTION,
     OPENERS,
@@ -58,6 +59,8 @@ _SIGNS = {
     "=": TokenType.EQ,
     ">": TokenType.GT,
     ">=": TokenType.GTE,
+    "[": TokenType.L_BRACKET,
+    "]": TokenType.R_BRACKET,
     "||": TokenType.DPIPE,
 }
 _WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", *(first for first, _ in PAIRS)}} | {
@@ -75,12 +78,13 @@ _BEFORE_SELECT = {  # R_PAREN of WITH
 _BEFORE_QUERY = {  # before its parenthesis
     *(TokenType.ALIAS, TokenType.ALL, TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN)
 }
+_BEFORE_LIST = {TokenType.COMMA, TokenType.L_PAREN}  # of levels
 _OPERATORS = {
     TokenType[name]
     for name in ("AND", "DASH", "DPIPE", "MOD", "OR", "PLUS", "SLASH", "STAR", "WHEN")
 }
-_OPENING = {TokenType.CASE, TokenType.L_PAREN}
-_CLOSING = {TokenType.END, TokenType.R_PAREN}
+_OPENING = {TokenType.CASE, TokenType.L_BRACKET, TokenType.L_PAREN}
+_CLOSING = {TokenType.END, TokenType.R_BRACKET, TokenType.R_PAREN}
 _FUNCTIONS = {*SPELLINGS, *CALLS, *SPECIAL_CALLS}
 _CLAUSES = {
     TokenType[name] for name in ("GROUP_BY", "HAVING", "LIMIT", "OFFSET", "ORDER_BY", "WHERE")
@@ -141,6 +145,28 @@ class _Parser(Parser):
         }
         return value and self.expression(exp.Ordered(this=value, **words))
 
+    def _parse_window(self, this: Any, alias: bool = False) -> Any:  # noqa: FBT001, FBT002  # Any, bool: as sqlglot has it
+        """What stands after a call: WITHIN GROUP (ORDER BY value), and windows."""
+        if self._match(TokenType.ORDERED):
+            order = self._parse_wrapped(self._parse_order)
+            this = self.expression(exp.WithinGroup(this=this, expression=order))
+        return super()._parse_window(this, alias)
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002  # the same
+        """GROUP BY and its elements, in their order: sqlglot forgets the order of totals."""
+        if not self._match(TokenType.GROUP_BY):
+            return None
+        if self._match_set((TokenType.ALL, TokenType.DISTINCT)):
+            return self.expression(exp.Group(all=self._prev.token_type is TokenType.ALL))
+        elements = self._parse_csv(
+            lambda: (
+                self._parse_grouping_sets()
+                or self._parse_cube_or_rollup()
+                or self._parse_disjunction()
+            )
+        )
+        return self.expression(exp.Group(expressions=elements))
+
     def _parse_limit(
         self,
         this: Any = None,  # Any: as sqlglot has it
@@ -160,6 +186,7 @@ class _Parser(Parser):
 
 class _Generator(Generator):
     TRANSFORMS = Generator.TRANSFORMS | {
+        exp.Array: lambda self, node: f"[{self.expressions(node, flat=True)}]",
         exp.Cast: lambda self, node: f"DATE {self.sql(node, 'this')}",  # no other cast is parsed
         exp.Ordered: lambda self, node: " ".join(
             filter(None, (self.sql(node, "this"), node.args["desc"], node.args["nulls_first"]))
@@ -370,6 +397,7 @@ def _check_places(text: str, found: Sequence[Token]) -> None:
         for applies, why in (
             (kind is TokenType.SELECT and not is_query, NO_SUBQUERY),
             (is_empty, _EMPTY),
+            (kind is TokenType.L_BRACKET and before not in _BEFORE_LIST, NO_LIST),
             (kind is TokenType.FROM and next_kind not in _TABLES and not is_extract, A_TABLE),
             (kind is TokenType.SEMICOLON, ONE_QUESTION),
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),

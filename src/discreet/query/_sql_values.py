@@ -40,14 +40,17 @@ from discreet.query._scalar_rules import ScalarFunction
 from discreet.query._sql_leaves import (
     NO_VALUE,
     TreeReader,
+    is_aggregate,
     read_column,
     read_date,
     read_day,
     read_literal,
 )
 from discreet.query._sql_text import MAX_TOKENS
-from discreet.query._sql_words import A_TABLE, WINDOWS
+from discreet.query._sql_words import A_TABLE, NO_LIST, WINDOWS
 
+GROUPING_CALLS = {"GROUPING", "GROUPING_ID"}
+OF_ANSWERS = {"SHARE", *GROUPING_CALLS}  # calls that stand for numbers of an answer
 _NO_CONDITION = "this is no condition: compare it with something, as in wage > 10"
 _SHARE = "write SHARE(COUNT(*)), a share of all groups"
 _PARTS = {
@@ -78,19 +81,8 @@ def _called(node: exp.Expr, reader: TreeReader) -> Scalar:
     name, values = node.name.upper(), node.expressions
     if name in SPELLINGS or name == "SHARE":
         return read_measure(node, reader)
-    match name:
-        case "CAST" | "TRY_CAST":
-            return _cast(node, reader)
-        case "NULLIF":
-            return _null_if(node, reader)
-        case "CONCAT":
-            return _concatenated(node, reader)
-        case "DATE_PART" | "DATEPART":
-            if len(values) != 2 or not values[0].is_string:
-                raise reader.refused(node, "write DATE_PART('year', day) or YEAR(day)")
-            return _part(values[0].this, values[1], node, reader)
-        case "DATE_DIFF" | "DATEDIFF":
-            return _days(node, reader)
+    if name in _SPECIAL:
+        return _SPECIAL[name](node, reader)
     function = CALLS[name]
     arguments = (
         _alike(values, node, reader)
@@ -108,16 +100,29 @@ def read_measure(node: exp.Expr, reader: TreeReader) -> Measure:
     """The noisy number of an aggregate, or its share, where one may stand."""
     if reader.measure is None:
         raise reader.refused(node, NOT_IN_ROWS)
-    if node.name.upper() != "SHARE":
+    if is_aggregate(node):
         return reader.measure(node)
     inner = bare(node.expressions[0]) if len(node.expressions) == 1 else None
-    if inner is None or not _is_aggregate(inner):
+    if inner is None or not is_aggregate(inner):
         raise reader.refused(node, _SHARE)
     return replace(reader.measure(inner), is_share=True)
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() in SPELLINGS
+def _grouping(node: exp.Expr, reader: TreeReader) -> Scalar:
+    """GROUPING(a, b): in binary, a 1 for each key over which the row is a total. The key of a total
+    is NULL, and that of a group never is."""
+    if reader.measure is None:
+        raise reader.refused(node, NOT_IN_ROWS)
+    if not node.expressions:
+        raise reader.refused(node, "write GROUPING(key)")
+    found: Scalar | None = None
+    for one in node.expressions:
+        key = read_scalar(one, reader)
+        bit = Case((Branch(IsNull(key), Literal(Fraction(1))),), Literal(Fraction(0)))
+        doubled = found and Arithmetic(Operator.MULTIPLY, Literal(Fraction(2)), found)
+        found = bit if doubled is None else Arithmetic(Operator.ADD, doubled, bit)
+    assert found is not None
+    return found
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -133,7 +138,7 @@ def _of_total(node: exp.Expr, reader: TreeReader) -> Scalar:
     window = bare(node.expression)
     total = bare(window.this)
     whole = total.expressions[0] if total.name.upper() == "SUM" and total.expressions else None
-    if whole is None or len(total.expressions) > 1 or not _is_aggregate(bare(whole)):
+    if whole is None or len(total.expressions) > 1 or not is_aggregate(bare(whole)):
         raise reader.refused(window, WINDOWS)
     if (clause := reader.sql.select.args.get("having")) is not None:
         raise reader.refused(clause, f"HAVING would change the sum; {_SHARE}")
@@ -195,6 +200,13 @@ def _concatenated(node: exp.Expr, reader: TreeReader) -> Scalar:
     return reduce(lambda left, right: FunctionCall(ScalarFunction.CONCAT, (left, right)), parts)
 
 
+def _named_part(node: exp.Expr, reader: TreeReader) -> Scalar:
+    values = node.expressions
+    if len(values) != 2 or not values[0].is_string:
+        raise reader.refused(node, "write DATE_PART('year', day) or YEAR(day)")
+    return _part(values[0].this, values[1], node, reader)
+
+
 def _days(node: exp.Expr, reader: TreeReader) -> Scalar:
     """The days from the second to the third value of DATE_DIFF."""
     values = node.expressions
@@ -213,6 +225,20 @@ def _part(name: str, value: exp.Expr, whole: exp.Expr, reader: TreeReader) -> Sc
     if function is None:
         raise reader.refused(whole, f"the parts of a date are {', '.join(_PARTS)}")
     return FunctionCall(function, (read_scalar(value, reader),))
+
+
+_SPECIAL: dict[str, Callable[[exp.Expr, TreeReader], Scalar]] = {
+    "CAST": _cast,
+    "CONCAT": _concatenated,
+    "DATEDIFF": _days,
+    "DATEPART": _named_part,
+    "DATE_DIFF": _days,
+    "DATE_PART": _named_part,
+    "GROUPING": _grouping,
+    "GROUPING_ID": _grouping,
+    "NULLIF": _null_if,
+    "TRY_CAST": _cast,
+}
 
 
 def _case(node: exp.Expr, reader: TreeReader) -> Scalar:
@@ -359,9 +385,15 @@ def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: TreeReader) -> li
     values = [read_scalar(node, reader) for node in nodes]
     if not any(map(_is_text, values)):
         return values
-    if ColumnType.DATE not in {infer(value, reader.declaration).type for value in values}:
+    of_rows = (value for value in values if not _is_of_answer(value))
+    if ColumnType.DATE not in {infer(value, reader.declaration).type for value in of_rows}:
         return values
     return [_as_day(value, whole, reader) for value in values]
+
+
+def _is_of_answer(value: Scalar | Condition) -> bool:
+    """Whether noisy numbers are in it, which are no dates."""
+    return isinstance(value, Measure) or any(map(_is_of_answer, parts_of(value)))
 
 
 def _as_day(value: Scalar, whole: exp.Expr, reader: TreeReader) -> Scalar:
@@ -389,6 +421,10 @@ def _of_several(node: exp.Expr, reader: TreeReader) -> Scalar:
 
 def _alone(node: exp.Expr, reader: TreeReader) -> Scalar:
     raise reader.refused(node, WINDOWS)
+
+
+def _no_list(node: exp.Expr, reader: TreeReader) -> Scalar:
+    raise reader.refused(node, NO_LIST)
 
 
 _ONE = {"this": exp.Expr}
@@ -424,7 +460,7 @@ RULES: dict[type[exp.Expr], NodeRule] = {
     exp.Table: NodeRule({"this": exp.Identifier, "alias": exp.TableAlias}),
     exp.TableAlias: NodeRule({"this": exp.Identifier}),
     exp.Where: NodeRule(_ONE),
-    exp.Group: NodeRule(dict.fromkeys(("expressions", "rollup", "cube", "grouping_sets"), list)),
+    exp.Group: NodeRule({"expressions": list}),
     exp.Rollup: NodeRule({"expressions": list}),
     exp.Cube: NodeRule({"expressions": list}),
     exp.GroupingSets: NodeRule({"expressions": list}),
@@ -439,6 +475,10 @@ RULES: dict[type[exp.Expr], NodeRule] = {
     exp.Identifier: NodeRule({"this": str, "quoted": bool}),
     exp.Anonymous: NodeRule({"this": str, "expressions": list}, value=_called),
     exp.Distinct: NodeRule({"expressions": list}),  # in COUNT
+    exp.WithinGroup: NodeRule({"this": exp.Anonymous, "expression": exp.Order}, value=read_measure),
+    exp.Array: NodeRule(
+        {"expressions": list, "bracket_notation": bool}, value=_no_list
+    ),  # of levels
     exp.Star: NodeRule({}),
     # values
     exp.Column: NodeRule({"this": exp.Identifier, "table": exp.Identifier}, value=read_column),

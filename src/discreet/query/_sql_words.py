@@ -32,14 +32,17 @@ PAIRS = {
     ("NULLS", "LAST"): "FINAL",
     ("ORDER", "BY"): "ORDER_BY",
     ("PARTITION", "BY"): "PARTITION_BY",
+    ("WITHIN", "GROUP"): "ORDERED",
 }
 
 # words that have a meaning before a parenthesis
 OPENERS = frozenset({"CUBE", "OVER", "ROLLUP"})
 
 # calls that are written in other words than a function of the table
-SPECIAL_CALLS = frozenset(
-    "CAST CONCAT DATEDIFF DATE_DIFF DATEPART DATE_PART EXTRACT NULLIF SHARE TRY_CAST".split()  # noqa: SIM905
+SPECIAL_CALLS = (
+    frozenset({"CAST", "CONCAT", "EXTRACT", "NULLIF", "SHARE", "TRY_CAST"})
+    | {"DATEDIFF", "DATE_DIFF", "DATEPART", "DATE_PART"}
+    | {"GROUPING", "GROUPING_ID"}
 )
 
 READ_ONLY = "a query only asks, and begins with SELECT"
@@ -61,6 +64,7 @@ _TYPES = (
 _PATTERNS = "texts are compared by = <> < <= > >=, IN and LIKE"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
+NO_LIST = f"there are no lists but the levels of QUANTILE(x, [0.25, 0.5]); {_LISTS}"
 WINDOWS = "there is one window: COUNT(*) / SUM(COUNT(*)) OVER () is a share of all groups' sum"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
 _WHOLE = "the whole table is asked; WHERE restricts it by conditions on columns"
@@ -105,7 +109,6 @@ REFUSED_CALLS = _table(
     ("HISTOGRAM", _BINS),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
     ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),
-    ("GROUPING", "the keys of a total are NULL, and those of a group never are"),
     ("SETS", "write GROUPING SETS ((a, b), (a), ())"),
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
@@ -113,7 +116,6 @@ REFUSED_CALLS = _table(
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("IF IIF IFNULL", "write CASE WHEN x > 1 THEN x ELSE 0 END, or COALESCE(x, 0)"),
     ("LOG LOG10 LOG2", "write LN(x), or LN(x) / 2.302585092994046 for the base 10"),
-    ("POW POWER", "write x * x, or EXP(y * LN(x))"),
     ("TRUNC TRUNCATE", "write FLOOR(x), CEIL(x) or ROUND(x)"),
     ("DAYOFWEEK DOW WEEKDAY", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
     ("STRFTIME TO_CHAR DATE_FORMAT", "write YEAR(day), MONTH(day) or DATE_TRUNC('month', day)"),
@@ -136,13 +138,12 @@ REFUSED_SIGNS = {
     "@": _LITERALS,
     ":": _LITERALS,
     ":=": _LITERALS,
-    "[": f"there are no lists; {_LISTS}",
     "{": _LITERALS,
     "->": "there are no lambdas and no JSON",
     "=>": "arguments have no names",
     "//": "write FLOOR(x / 2), or x / 2, which divides exactly",
-    "^": "write x * x",
-    "**": "write x * x",
+    "^": "write POWER(x, 2)",
+    "**": "write POWER(x, 2)",
     "~": _PATTERNS,
 }
 

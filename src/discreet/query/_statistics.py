@@ -1,6 +1,5 @@
 """Statistics of a table by the mechanisms of `discreet.mechanisms`, one release each."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,7 @@ from discreet._budget import Receipt
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
-from discreet.errors import InvalidArgument, QueryRefused
+from discreet.errors import QueryRefused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -232,15 +231,3 @@ def better_noise(
 
 def _purpose(what: str, bounded: Bounded[Any]) -> str:  # Any: rows or counts
     return f"{what}: {bounded.name}"
-
-
-def level_names(column: str, levels: Sequence[Number]) -> dict[str, Fraction]:
-    """The levels by the names of their columns: age_50 for the median of age."""
-    named = {}
-    for level in levels:
-        exact = _checks.probability(levels=level)
-        percent = f"{float(100 * exact):.6g}".replace(".", "_")
-        named[f"{column}_{percent}"] = exact
-    if len(named) < len(levels):
-        raise InvalidArgument(f"levels = {levels!r}: give each once, and of at most 6 digits")
-    return named
